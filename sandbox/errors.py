@@ -1,0 +1,91 @@
+"""Everything `sealab.sandbox` raises.
+
+    SandboxError
+    ├── Refused           the dialect does not allow the source; nothing of it ran
+    ├── LimitRefused      a request above what the operator allows
+    ├── LevelMissing      a protective layer that is required cannot be set up
+    ├── SessionRefused    a session is busy, or there are too many
+    ├── WorkerLost        the process died or stopped answering before it took the job
+    ├── FrameError        a frame from a child was not valid; the child is killed
+    └── HostCallError     what a host function answers when it fails; the code may catch it
+
+Each class has a stable `code`, by which `sealab.server.errors` knows what to tell a caller.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SandboxError(Exception):
+    """The base of all errors of this folder; `code` is stable, the message is for people."""
+
+    code: ClassVar[str] = "sandbox"
+
+
+class Refused(SandboxError):
+    """The dialect does not allow the source.
+
+    `line` is 1-based in the caller's source, or None where the refusal has no line. `type` is the name a
+    report shows (`SecurityError`, `ImportError`, `SyntaxError`). `instead` says what to write instead.
+    `module` names the module of a refused import, so that a container may be asked for it.
+    """
+
+    code = "refused"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        type: str = "SecurityError",  # noqa: A002 - the report's own key
+        instead: str | None = None,
+        module: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.type = type
+        self.instead = instead
+        self.module = module
+
+
+class LimitRefused(SandboxError):
+    """A request above the operator's maximum is refused, never clamped."""
+
+    code = "limit"
+
+
+class LevelMissing(SandboxError):
+    """The protective level that the operator requires cannot be reached on this machine."""
+
+    code = "level"
+
+
+class SessionRefused(SandboxError):
+    """The session is busy with another call, or as many sessions as allowed are alive."""
+
+    code = "session"
+
+
+class WorkerLost(SandboxError):
+    """A worker or the zygote went away before it took the job: nothing of the code ran."""
+
+    code = "worker"
+
+
+class FrameError(SandboxError):
+    """A frame from a child broke the framing rules."""
+
+    code = "frame"
+
+
+class HostCallError(SandboxError):
+    """A host function failed; `type` names the exception class that the code sees."""
+
+    code = "host_call"
+
+    def __init__(self, message: str, *, type: str = "RuntimeError") -> None:  # noqa: A002 - as in `Refused`
+        super().__init__(message)
+        self.message = message
+        self.type = type

@@ -1,0 +1,91 @@
+"""What goes into one execution and what comes out of it: the vocabulary of this folder's border."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias, Union
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]  # noqa: UP007 - recursive
+
+HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
+"""Answers one host call `(name, arguments)` of a running execution, or raises `HostCallError`."""
+
+
+class Status(StrEnum):
+    """How an execution ended; the `status` of the run report."""
+
+    OK = "ok"
+    ERROR = "error"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    CRASHED = "crashed"
+    CANCELLED = "cancelled"
+
+
+class Isolation(StrEnum):
+    """What keeps the code apart from the machine."""
+
+    RESTRICTED = "restricted"
+    PROCESS = "process"
+    CONTAINER = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one execution may use. Memory counts above what the warm interpreter itself holds."""
+
+    timeout_seconds: float = 30.0
+    memory_mb: int = 500
+    pids_max: int = 64
+    open_files_max: int = 64
+    file_size_mb: int = 64
+    output_bytes_max: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One execution as asked for. `session` names the kept worker, or None for a fresh one."""
+
+    code: str
+    context_vars: Mapping[str, Json] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    isolation: Isolation = Isolation.RESTRICTED
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an execution did not end well; the `error` of the run report.
+
+    `line` is 1-based in the caller's own source. `traceback` holds the caller's own lines only.
+    """
+
+    type: str
+    message: str
+    line: int | None = None
+    hint: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the sandbox knows of one ended execution.
+
+    `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
+    `session_ended` says why the session's worker is gone, or None while it lives.
+    """
+
+    status: Status
+    result: Json = None
+    output: str = ""
+    error: Failure | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    duration_ms: float = 0.0
+    cpu_ms: float | None = None
+    memory_peak_mb: float | None = None
+    isolation: Isolation = Isolation.RESTRICTED
+    layers: tuple[str, ...] = ()
+    session_ended: str | None = None

@@ -1,0 +1,1 @@
+"""Speaks MCP and the command line, and wires the parts."""

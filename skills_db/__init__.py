@@ -1,0 +1,1 @@
+"""Keeps skills and the vault, never loses a version."""

@@ -1,0 +1,1 @@
+"""Knows every tool, finds the right one, calls it."""
