@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, Union
 
-Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]  # noqa: UP007 - recursive
+Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
 HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 """Answers one host call `(name, arguments)` of a running execution, or raises `HostCallError`."""

@@ -1,0 +1,45 @@
+"""The one execution (or session) this child process exists for.
+
+A worker process serves one guest and then ends, so what belongs to the guest is held here once, and the guards,
+facades and helpers read it from here instead of passing it through every call. Guest code cannot reach this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .run import Json
+
+
+def _discard(_text: str) -> None:
+    """Write nowhere: what a guest has before a worker gives it an output."""
+
+
+def _no_host(name: str, _arguments: Mapping[str, Json]) -> Json:
+    raise RuntimeError(
+        f"{name} is not available here, since no host is connected. Run the code through the server."
+    )
+
+
+async def _no_host_async(name: str, arguments: Mapping[str, Json]) -> Json:
+    return _no_host(name, arguments)
+
+
+@dataclass(slots=True)
+class Guest:
+    """What the running code is given. A worker sets the fields before it runs anything.
+
+    `write` takes what `print` and `sys.stdout.write` write; `call_host` sends one host call and waits for its answer;
+    `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
+    """
+
+    write: Callable[[str], None] = _discard
+    call_host: Callable[[str, Mapping[str, Json]], Json] = _no_host
+    call_host_async: Callable[[str, Mapping[str, Json]], Awaitable[Json]] = _no_host_async
+    namespace: dict[str, object] = field(default_factory=dict)
+
+
+GUEST = Guest()
