@@ -19,9 +19,7 @@ def _discard(_text: str) -> None:
 
 
 def _no_host(name: str, _arguments: Mapping[str, Json]) -> Json:
-    raise RuntimeError(
-        f"{name} is not available here, since no host is connected. Run the code through the server."
-    )
+    raise RuntimeError(f"{name} is not available here, since no host is connected. Run the code through the server.")
 
 
 async def _no_host_async(name: str, arguments: Mapping[str, Json]) -> Json:
