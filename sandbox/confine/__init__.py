@@ -1,0 +1,25 @@
+"""Keeps a worker that runs hostile native code from reaching anything.
+
+probe = confine.probe()                     # what this machine offers, found by trying
+plan = confine.prepare(probe, required=…)   # once, in the zygote, after its imports; leaves root for good
+pid = confine.fork(plan)                    # per worker: 0 in the worker
+layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a line of code
+"""
+
+from .entry import enter, fork
+from .levels import Finding, Level, Probe, default_level, require
+from .plan import Plan, prepare
+from .probing import probe
+
+__all__ = [
+    "Finding",
+    "Level",
+    "Plan",
+    "Probe",
+    "default_level",
+    "enter",
+    "fork",
+    "prepare",
+    "probe",
+    "require",
+]

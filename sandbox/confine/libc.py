@@ -1,0 +1,59 @@
+"""The system calls that Python has no function for, through ctypes.
+
+Every function raises OSError, with the name of the call, when the kernel refuses. Constants carry the man page they
+come from. Only the C library that Python itself runs on is used: nothing is searched for or compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import sys
+
+if sys.platform == "linux":
+    _LIBC = ctypes.CDLL(None, use_errno=True)
+    _LIBC.syscall.restype = ctypes.c_long
+    _LIBC.prctl.restype = ctypes.c_int
+
+LAST_FD = 0xFFFFFFFF
+_CLOSE_RANGE = 436  # the same number on every architecture since Linux 5.9
+
+
+def failed(call: str) -> OSError:
+    """Make the error for a call that has just returned -1."""
+    number = ctypes.get_errno()
+    return OSError(number, f"{call}: {os.strerror(number)}")
+
+
+def syscall(call: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
+    """Make the system call `number` (syscall(2)); `call` names it in the error."""
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
+    answer = int(_LIBC.syscall(ctypes.c_long(number), *words))
+    if answer < 0:
+        raise failed(call)
+    return answer
+
+
+def prctl(call: str, option: int, *arguments: int) -> int:
+    """Call prctl(2), with zeros for unused arguments, as several options demand."""
+    words = [ctypes.c_ulong(word) for word in (*arguments, 0, 0, 0, 0)[:4]]
+    answer = int(_LIBC.prctl(ctypes.c_int(option), *words))
+    if answer < 0:
+        raise failed(f"prctl({call})")
+    return answer
+
+
+def close_range(first: int, last: int) -> None:
+    """Close the descriptors `first` to `last`, both included (close_range(2))."""
+    if sys.platform == "linux":
+        try:
+            syscall("close_range", _CLOSE_RANGE, first, last, 0)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+        else:
+            return
+    highest = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    os.closerange(first, min(last + 1, highest if highest != resource.RLIM_INFINITY else 1 << 20))

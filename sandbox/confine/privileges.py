@@ -1,0 +1,65 @@
+"""Security boundary: what a worker gives up of its process, whatever else the kernel offers.
+
+Descriptors, privileges, the root user, the right to be traced or dumped, and a life beyond its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from . import libc
+
+NOBODY = 65534
+"""The user and group that hold nothing, by the kernel's own default (user_namespaces(7), overflowuid)."""
+
+# Options of prctl(2).
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+def leave_root() -> None:
+    """Become `NOBODY` for good, if this process is root: real, effective and saved ids, and no other groups."""
+    if 0 not in os.getresuid():
+        return
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def die_with_parent(parent_pidfd: int | None) -> None:
+    """Ask for SIGKILL when the parent ends; if it ended before the asking, end now.
+
+    `parent_pidfd` was opened by the parent on itself: getppid() says nothing across a pid namespace.
+    """
+    libc.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent_pidfd is not None and _has_ended(parent_pidfd):
+        os._exit(1)
+
+
+def _has_ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Allow or forbid core dumps, and that others of the same user trace or read this process (ptrace(2))."""
+    libc.prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(dumpable))
+
+
+def no_new_privileges() -> None:
+    """From now on no execve(2) grants anything; seccomp(2) and Landlock ask for this first."""
+    libc.prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def close_others(keep_fds: frozenset[int]) -> None:
+    """Close every descriptor that is not in `keep_fds`, standard streams included (close_range(2))."""
+    below = 0
+    for fd in sorted(keep_fds):
+        if fd > below:
+            libc.close_range(below, fd - 1)
+        below = fd + 1
+    libc.close_range(below, libc.LAST_FD)
