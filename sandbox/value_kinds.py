@@ -1,0 +1,69 @@
+"""What a hostile value really is, read from its class without believing anything that the guest can change.
+
+Nothing here calls guest code, except `field_of` (a property that stands for a field).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from typing import cast
+
+from .disclosure import attribute_of_class, class_dict, mro_of
+
+UNSET = object()
+"""What `field_of` returns for a field without a value."""
+
+_ORDINARY_FIELD = dataclasses._FIELD  # type: ignore[attr-defined]  # what sets fields apart from ClassVar and InitVar
+_ORDERED = (str, bytes, dt.date, dt.datetime, dt.time, dt.timedelta)
+
+_kind_of_field = dataclasses.Field.__dict__["_field_type"].__get__
+
+
+def is_enum(cls: type) -> bool:
+    """Return whether the instances of a class are members of an enum."""
+    return any(base is enum.Enum for base in mro_of(cls))
+
+
+def dataclass_fields(cls: type) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's fields, or None for any other class."""
+    fields = attribute_of_class(cls, "__dataclass_fields__")
+    if type(fields) is not dict:
+        return None
+    return tuple(
+        name
+        for name, field in fields.items()
+        if type(name) is str and type(field) is dataclasses.Field and _kind_of_field(field) is _ORDINARY_FIELD
+    )
+
+
+def tuple_fields(cls: type) -> tuple[str, ...] | None:
+    """Return the names of a named tuple's or structseq's members, or None for any other tuple."""
+    for base in mro_of(cls):
+        attributes = class_dict(base)
+        names = attributes.get("__match_args__") if "n_sequence_fields" in attributes else attributes.get("_fields")
+        if type(names) is tuple and all(type(name) is str for name in names):
+            return names
+    return None
+
+
+def field_of(value: object, name: str) -> object:
+    """Return an attribute as Python finds it, but for the object's own `__getattribute__`; `UNSET` without one."""
+    try:
+        return object.__getattribute__(value, name)
+    except BaseException:  # noqa: BLE001 - a property of the guest's own may raise anything
+        return UNSET
+
+
+def order_of(member: object) -> object:
+    """Return what members must have in common to have one total order, or None where they have none."""
+    cls = type(member)
+    if cls in (int, bool) or (cls is float and member == member):  # noqa: PLR0124 - NaN is in no order
+        return "number"
+    if cls in _ORDERED:
+        return cls
+    if cls is tuple:
+        kinds = tuple(order_of(inner) for inner in cast("tuple[object, ...]", member))
+        return None if None in kinds else kinds
+    return None

@@ -1,0 +1,450 @@
+"""Turn any Python value into JSON that a report can carry, and say what could not be shown as it was.
+
+Security boundary: the values are hostile. Only exact built-in types are read, through methods of their C types captured
+at import; a subclass is read as the base value it is, never through methods it overrides; `__class__` is never
+believed. Guest code runs in three places only, each guarded: an object's own `__repr__`, a time zone of the guest's
+own, and a property that a dataclass has for a field. What comes out consists of exact `dict`, `list`, `str`, `int`,
+`float`, `bool` and `None` only.
+
+| value | becomes |
+| --- | --- |
+| set, frozenset, tuple, range, deque, array, dict views | list; sets sorted |
+| dataclass, named tuple, structseq (`time.struct_time`) | object of its fields |
+| enum member | its value |
+| date, time, datetime, timedelta | ISO 8601 |
+| Decimal, Fraction, UUID, IP address, pure path, time zone | its text |
+| int | exact: a number up to 4,300 digits, which is what JSON parsers accept; beyond, its digits as a string, noted |
+| bytes, bytearray, memoryview | base64, noted |
+| NaN, infinities | null, noted |
+| a cycle, more than `depth_max` levels, more than `size_max` bytes of JSON | marked or cut, noted |
+| anything else | its `repr`, bounded, noted; iterators and generators are never iterated |
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import sys
+import types
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from json.encoder import encode_basestring
+from math import isfinite
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from .disclosure import mro_of, plain_names, repr_of, said_by, type_name
+from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
+from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
+
+if TYPE_CHECKING:
+    from .run import Json
+
+DEPTH_MAX = 100
+"""Levels of lists and objects. With the envelope around it a report stays below 128, where common parsers stop."""
+
+SIZE_MAX = 20 * 1024 * 1024
+"""Bytes of UTF-8 JSON, so that a report fits one frame."""
+
+NODES_MAX = 2_000_000
+"""Values within one result: bounds the time and the memory that rendering takes."""
+
+DIGITS_MAX = 4300
+"""Digits of an integer that Python's and pydantic's JSON parsers accept (docs: `sys.set_int_max_str_digits`)."""
+
+NOTES_MAX = 20
+CYCLE = "<cycle>"
+
+_DIGITS_SHOWN_MAX = 10_000_000
+_TEXT_CHARS_MAX = 5000
+_KEY_CHARS_MAX = 200
+_STEP_CHARS_MAX = 60
+_PLACE_STEPS_MAX = 20
+_RECURSION_NEEDED = 1000
+_TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
+
+Path: TypeAlias = tuple["Path", str | int] | None
+"""Where a value stands: its parent's path and its own key or index; None is the value itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A value as JSON. `notes` maps where (`result.items[3].price`) to what was changed there (`nan became null`)."""
+
+    json: Json
+    notes: dict[str, str]
+
+
+def render(
+    value: object,
+    *,
+    name: str = "result",
+    depth_max: int = DEPTH_MAX,
+    size_max: int = SIZE_MAX,
+    nodes_max: int = NODES_MAX,
+) -> Rendered:
+    """Return `value` as JSON with notes on whatever is not shown as it was; never raises.
+
+    `name` starts every place in the notes; there are at most `NOTES_MAX` of them and one that counts the rest.
+    `size_max` is bytes of compact UTF-8 JSON. A `__repr__` that never returns keeps this from returning: the clock that
+    stops the code stops it too.
+    """
+    # The guest may have left a limit so low that nothing could be rendered.
+    recursion_limit = sys.getrecursionlimit()
+    if recursion_limit < _RECURSION_NEEDED:
+        sys.setrecursionlimit(_RECURSION_NEEDED)
+    walk = _Walk(name, depth_max, size_max, nodes_max)
+    try:
+        json = walk.render(value, None, depth_max)
+        return Rendered(json, walk.notes())
+    except MemoryError:
+        return Rendered(None, {name: f"a {type_name(type(value))} became null: no memory was left to show it"})
+    finally:
+        if recursion_limit < _RECURSION_NEEDED:
+            sys.setrecursionlimit(recursion_limit)
+
+
+class _Walk:
+    """One rendering: what is left of its bounds, the containers it stands in, and the notes taken so far.
+
+    Each `from_…` method renders one kind of value, with `levels` of containers still to come, and spends its size.
+    """
+
+    def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
+        self._name = name
+        self._depth_max = depth_max
+        self._bytes_left = size_max
+        self._nodes_left = nodes_max
+        self._open: dict[int, Path] = {}
+        self._notes: dict[str, str] = {}
+        self._notes_left_out = 0
+
+    def render(self, value: object, path: Path, levels: int) -> Json:
+        cls = type(value)
+        renderer = _RENDERERS.get(id(cls))
+        if renderer is not None:
+            return renderer(self, value, path, levels)
+        if is_enum(cls):
+            return self.from_enum_member(value, path, levels)
+        fields = dataclass_fields(cls)
+        if fields is not None:
+            return self.from_fields(value, [(name, field_of(value, name)) for name in fields], path, levels)
+        for base in mro_of(cls):
+            renderer = _RENDERERS.get(id(base))
+            if renderer is not None:
+                return renderer(self, value, path, levels)
+        return self.from_other(value, path, levels)
+
+    def from_none_or_bool(self, value: object, _path: Path, _levels: int) -> Json:
+        self._spend(5)
+        return cast("bool | None", value)
+
+    def from_int(self, value: object, path: Path, _levels: int) -> Json:
+        number = int.__int__(cast("int", value))
+        bits = number.bit_length()
+        if bits <= BITS_SURELY_SHORT:
+            self._spend(bits // 3 + 2)
+            return number
+        digits_about = int(bits * 0.30103)
+        if digits_about > min(self._bytes_left, _DIGITS_SHOWN_MAX):
+            self._note(path, f"an integer of about {digits_about} digits: {_TOO_LARGE}")
+            return self._text(f"<int of about {digits_about} digits>", path)
+        digits = decimal_digits(number)
+        self._spend(len(digits) + 2)
+        count = len(digits) - (number < 0)
+        if count <= DIGITS_MAX:
+            return number
+        self._note(path, f"an integer of {count} digits became a string")
+        return digits
+
+    def from_float(self, value: object, path: Path, _levels: int) -> Json:
+        number = float.__float__(cast("float", value))
+        self._spend(24)
+        if isfinite(number):
+            return number
+        self._note(path, f"{number!r} became null")
+        return None
+
+    def from_str(self, value: object, path: Path, _levels: int) -> Json:
+        text = str.__str__(cast("str", value))
+        if len(text) > self._bytes_left:
+            kept = max(0, self._bytes_left)
+            self._note(path, f"the first {kept} of {len(text)} characters: {_TOO_LARGE}")
+            text = text[:kept]
+        return self._text(text, path)
+
+    def from_list(self, value: object, path: Path, levels: int) -> Json:
+        items = cast("list[object]", value)
+        return self._items(value, list.__iter__(items), list.__len__(items), path, levels)
+
+    def from_tuple(self, value: object, path: Path, levels: int) -> Json:
+        items = tuple.__getitem__(cast("tuple[object, ...]", value), slice(None))
+        names = None if type(value) is tuple else tuple_fields(type(value))
+        if names is None or len(names) > len(items):
+            return self._items(value, items, len(items), path, levels)
+        return self.from_fields(value, list(zip(names, items, strict=False)), path, levels)
+
+    def from_set(self, value: object, path: Path, levels: int) -> Json:
+        members = list(islice(set.__iter__(cast("set[object]", value)), max(0, self._nodes_left)))
+        return self._items(
+            value, self._in_order(members, levels), set.__len__(cast("set[object]", value)), path, levels
+        )
+
+    def from_frozenset(self, value: object, path: Path, levels: int) -> Json:
+        frozen = cast("frozenset[object]", value)
+        members = list(islice(frozenset.__iter__(frozen), max(0, self._nodes_left)))
+        return self._items(value, self._in_order(members, levels), frozenset.__len__(frozen), path, levels)
+
+    def from_dict(self, value: object, path: Path, levels: int) -> Json:
+        pairs = cast("dict[object, object]", value)
+        return self._pairs(value, dict.items(pairs), dict.__len__(pairs), path, levels)
+
+    def from_fields(self, value: object, members: list[tuple[str, object]], path: Path, levels: int) -> Json:
+        """Render an object of named fields; a field without a value is left out."""
+        present: list[tuple[object, object]] = []
+        for name, member in members:
+            if member is UNSET:
+                self._note(path, f"the field {plain_names(name, _KEY_CHARS_MAX)} has no value")
+            else:
+                present.append((name, member))
+        return self._pairs(value, present, len(present), path, levels)
+
+    def from_enum_member(self, value: object, path: Path, levels: int) -> Json:
+        own = field_of(value, "_value_")
+        if own is UNSET or not self._enter(value, path, levels):
+            return self.from_other(value, path, levels)
+        rendered = self.render(own, path, levels - 1)
+        del self._open[id(value)]
+        return rendered
+
+    def from_bytes(self, value: object, path: Path, levels: int) -> Json:
+        try:
+            view = memoryview(cast("bytes", value))
+            size = view.nbytes
+            data = view.tobytes() if size < self._bytes_left else view.cast("B")[: max(0, self._bytes_left)].tobytes()
+        except (ValueError, TypeError):  # a released memoryview, or one whose rows are not contiguous
+            return self.from_other(value, path, levels)
+        fitting = max(0, self._bytes_left) // 4 * 3
+        if size > fitting:
+            self._note(path, f"the first {fitting} of {size} bytes as base64: {_TOO_LARGE}")
+        else:
+            self._note(path, f"{size} bytes as base64")
+        return self._text(b2a_base64(data[:fitting], newline=False).decode(), path)
+
+    def from_textual(self, value: object, path: Path, levels: int) -> Json:
+        """Render a value whose usual text says all of it, through the method of its base."""
+        for base in mro_of(type(value)):
+            speak = TEXTS.get(id(base))
+            if speak is not None:
+                return self._text(said_by(value, speak, "__str__", _TEXT_CHARS_MAX), path)
+        return self.from_other(value, path, levels)
+
+    def from_sequence(self, value: object, path: Path, levels: int) -> Json:
+        """Render a range, deque, array or dict view."""
+        for base in mro_of(type(value)):
+            iterate = _ITERATE.get(id(base))
+            if iterate is not None:
+                return self._items(value, iterate(value), _length(base, value), path, levels)
+        return self.from_other(value, path, levels)
+
+    def from_other(self, value: object, path: Path, _levels: int) -> Json:
+        if type(value) is types.CoroutineType:
+            self._note(path, "a coroutine that was never awaited: write `await` before the call")
+        else:
+            self._note(path, f"{type_name(type(value))} object shown as its repr")
+        return self._text(repr_of(value), path)
+
+    # Containers.
+
+    def _items(self, value: object, members: Iterable[object], count: int, path: Path, levels: int) -> Json:
+        """Render a list of `count` members, as many as the bounds allow."""
+        if not self._enter(value, path, levels):
+            return self._marker(value, count, path)
+        shown: list[Json] = []
+        # Members are taken at once: a `__repr__` on the way may change the container.
+        for index, member in enumerate(list(islice(members, max(0, self._nodes_left)))):
+            if self._full():
+                break
+            shown.append(self.render(member, (path, index), levels - 1))
+        self._leave(value, len(shown), count, "items", path)
+        return shown
+
+    def _pairs(
+        self, value: object, members: Iterable[tuple[object, object]], count: int, path: Path, levels: int
+    ) -> Json:
+        """Render an object of `count` pairs, as many as the bounds allow."""
+        if not self._enter(value, path, levels):
+            return self._marker(value, count, path)
+        taken = list(islice(members, max(0, self._nodes_left)))
+        # A string key keeps its name; another key that reads the same gives way to it.
+        reserved = {key for key, _ in taken if type(key) is str}
+        shown: dict[str, Json] = {}
+        for key, member in taken:
+            if self._full():
+                break
+            name = self._key(key, reserved, shown, path)
+            shown[name] = self.render(member, (path, name), levels - 1)
+        self._leave(value, len(shown), count, "keys", path)
+        return shown
+
+    def _key(self, key: object, reserved: set[str], shown: dict[str, Json], path: Path) -> str:
+        if type(key) is str and len(key) <= self._bytes_left and key.isascii():
+            self._spend(len(key))
+            return key
+        text, as_expected = self._key_text(key, path)
+        name, again = text, 1
+        while name in shown or (name in reserved and (type(key) is not str or name != key)):
+            name = f"{text} ({type_name(type(key))}{'' if again == 1 else f' {again}'})"
+            again += 1
+        if name != text:
+            self._note(path, f"the key {repr_of(key, 80)} became {name!r}, since there is another key {text!r}")
+        elif not as_expected:
+            self._note(path, f"the key {repr_of(key, 80)} became {name!r}")
+        return self._text(name, path)
+
+    def _key_text(self, key: object, path: Path) -> tuple[str, bool]:
+        """Return a key as a string, and whether it is what a reader expects, so that it needs no note."""
+        cls = type(key)
+        if key is None or cls is bool or cls is float:
+            return repr(key), True
+        if str in mro_of(cls) and not is_enum(cls):
+            text = self.from_str(key, path, 0)
+            return cast("str", text), True
+        scratch = _Walk("", 1, _KEY_CHARS_MAX, _KEY_CHARS_MAX)
+        rendered = None if tuple in mro_of(cls) else scratch.render(key, None, 1)
+        if type(rendered) is int:
+            return decimal_digits(rendered), True
+        if type(rendered) is str:
+            return rendered, not scratch._notes
+        return repr_of(key, _KEY_CHARS_MAX), False
+
+    def _in_order(self, members: list[object], levels: int) -> list[object]:
+        kinds = {order_of(member) for member in members}
+        if len(kinds) <= 1 and None not in kinds:
+            try:
+                return sorted(members)  # type: ignore[type-var]  # all are of one kind that has an order
+            except BaseException:  # noqa: BLE001 - naive and aware times, or a time zone of the guest's own
+                return sorted(members, key=lambda member: self._text_order(member, levels))
+        return sorted(members, key=lambda member: self._text_order(member, levels))
+
+    def _text_order(self, member: object, levels: int) -> str:
+        scratch = _Walk(self._name, self._depth_max, self._bytes_left, self._nodes_left)
+        scratch._open = dict(self._open)
+        text = type_name(type(member)) + repr(scratch.render(member, None, levels - 1))
+        self._nodes_left = scratch._nodes_left
+        return text
+
+    def _enter(self, value: object, path: Path, levels: int) -> bool:
+        if levels <= 0 or id(value) in self._open:
+            return False
+        self._open[id(value)] = path
+        self._spend(2)
+        return True
+
+    def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
+        del self._open[id(value)]
+        if shown < count:
+            self._note(path, f"the first {shown} of {count} {unit}: {_TOO_LARGE}")
+
+    def _marker(self, value: object, count: int, path: Path) -> Json:
+        if id(value) in self._open:
+            self._note(path, f"refers back to {self._place(self._open[id(value)])}")
+            return self._text(CYCLE, path)
+        self._note(path, f"more than {self._depth_max} levels deep")
+        return self._text(f"<{type_name(type(value))} of {count}>", path)
+
+    # Bounds and notes.
+
+    def _full(self) -> bool:
+        return self._bytes_left <= 0 or self._nodes_left <= 0
+
+    def _spend(self, size: int) -> None:
+        self._bytes_left -= size + 1
+        self._nodes_left -= 1
+
+    def _text(self, text: str, path: Path) -> str:
+        if text.isascii() and text.isprintable():
+            self._spend(len(text) + 2 + text.count('"') + text.count("\\"))
+            return text
+        try:
+            size = len(encode_basestring(text).encode())
+        except UnicodeEncodeError:
+            text = text.encode("utf-8", "backslashreplace").decode()
+            self._note(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
+            size = len(encode_basestring(text).encode())
+        self._spend(size)
+        return text
+
+    def notes(self) -> dict[str, str]:
+        if self._notes_left_out:
+            self._notes[f"{self._name} (more)"] = f"{self._notes_left_out} more values are not shown as they were"
+        return self._notes
+
+    def _note(self, path: Path, text: str) -> None:
+        if len(self._notes) >= NOTES_MAX:
+            self._notes_left_out += 1
+            return
+        place = self._place(path)
+        text = text.encode("utf-8", "backslashreplace").decode()
+        self._notes[place] = f"{self._notes[place]}; {text}" if place in self._notes else text
+
+    def _place(self, path: Path) -> str:
+        steps: list[str] = []
+        while path is not None:
+            path, step = path
+            if type(step) is str:
+                steps.append(f".{step}" if step.isidentifier() else f"[{plain_names(step, _STEP_CHARS_MAX)!r}]")
+            else:
+                steps.append(f"[{step}]")
+        if len(steps) > _PLACE_STEPS_MAX:
+            steps[_PLACE_STEPS_MAX // 2 : -_PLACE_STEPS_MAX // 2] = ["…"]
+        return self._name + "".join(reversed(steps))
+
+
+def _length(cls: type, value: object) -> int:
+    try:
+        return cast("int", cls.__len__(value))  # type: ignore[attr-defined]  # all that `_ITERATE` holds have one
+    except OverflowError:
+        whole = cast("range", value)
+        return (whole[-1] - whole[0]) // whole.step + 1
+
+
+_Renderer: TypeAlias = Callable[[_Walk, object, Path, int], "Json"]
+
+_SEQUENCES: tuple[type, ...] = (
+    range,
+    collections.deque,
+    array.array,
+    *(type(view()) for view in ({}.keys, {}.values, {}.items)),
+    *(type(view()) for ordered in [collections.OrderedDict[str, str]()] for view in (ordered.keys, ordered.values)),
+    type(collections.OrderedDict[str, str]().items()),
+)
+
+_ITERATE: dict[int, Callable[[object], Iterator[object]]] = {
+    id(cls): cls.__iter__  # type: ignore[attr-defined]  # all of these are iterable
+    for cls in _SEQUENCES
+}
+
+_BY_CLASS: dict[type, _Renderer] = {
+    type(None): _Walk.from_none_or_bool,
+    bool: _Walk.from_none_or_bool,
+    str: _Walk.from_str,
+    int: _Walk.from_int,
+    float: _Walk.from_float,
+    list: _Walk.from_list,
+    tuple: _Walk.from_tuple,
+    dict: _Walk.from_dict,
+    set: _Walk.from_set,
+    frozenset: _Walk.from_frozenset,
+    bytes: _Walk.from_bytes,
+    bytearray: _Walk.from_bytes,
+    memoryview: _Walk.from_bytes,
+}
+
+# By identity, since a metaclass may say what it likes of equality.
+_RENDERERS: dict[int, _Renderer] = {
+    **{id(cls): renderer for cls, renderer in _BY_CLASS.items()},
+    **dict.fromkeys(TEXTS, _Walk.from_textual),
+    **dict.fromkeys(_ITERATE, _Walk.from_sequence),
+}
