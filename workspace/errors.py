@@ -1,0 +1,66 @@
+"""Everything `sealab.workspace` raises.
+
+    WorkspaceError
+    ├── NameRefused      the text is no workspace name; nothing was looked up
+    ├── Reserved         the name belongs to sealab itself: it can be read, not written or deleted
+    ├── NotFound         nothing has this name
+    ├── NotAFile         a folder, a link, a device, or a file that has a second name elsewhere
+    ├── QuotaFull        the bytes or the number of files would pass the quota; nothing was written
+    ├── ContentRefused   the content or the slice asked for does not fit the encoding
+    └── Unavailable      the operating system refused: disk full, no permission, folder gone
+
+Each class has a stable `code`. A message says what was wrong, then what to do; it names files as the caller
+does and never tells where the workspace lies on the host.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class WorkspaceError(Exception):
+    """The base of all errors of this folder; `code` is stable, the message is for people."""
+
+    code: ClassVar[str] = "workspace"
+
+
+class NameRefused(WorkspaceError):
+    """The text cannot be the name of a file here; it was judged by its letters alone."""
+
+    code = "name"
+
+
+class Reserved(WorkspaceError):
+    """The name belongs to sealab, which writes and drops it by itself."""
+
+    code = "reserved"
+
+
+class NotFound(WorkspaceError):
+    """Nothing in the workspace has this name."""
+
+    code = "not_found"
+
+
+class NotAFile(WorkspaceError):
+    """What has this name is not a plain file with that one name."""
+
+    code = "not_a_file"
+
+
+class QuotaFull(WorkspaceError):
+    """The workspace would hold more bytes or more entries than allowed; nothing was changed."""
+
+    code = "quota"
+
+
+class ContentRefused(WorkspaceError):
+    """The content, or the slice of it asked for, does not fit the encoding."""
+
+    code = "content"
+
+
+class Unavailable(WorkspaceError):
+    """The operating system refused what should have worked."""
+
+    code = "unavailable"

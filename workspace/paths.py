@@ -1,0 +1,430 @@
+"""SECURITY BOUNDARY: the only place where a caller's text becomes a path. Nothing else here opens anything by name.
+
+A name is judged twice, and each judgement has to hold alone:
+
+1. By its letters (`Name.parse`): relative, `/` between the folders, no `.` or `..`, bounded. No file system is asked.
+2. By the kernel (`Root`): the root is opened once and pinned as a descriptor; every later look-up starts at it and may
+   neither leave it nor follow a link, by `openat2(2)` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+   RESOLVE_NO_MAGICLINKS`. Where that call is missing (before Linux 5.6, other systems, seccomp profiles that answer
+   ENOSYS or EPERM), each component is opened on its own with `O_NOFOLLOW | O_DIRECTORY`.
+
+Then the opened handle is judged, never the name again: a regular file with one link (a second hard link may be a file
+from outside), opened with `O_NONBLOCK` so that a FIFO cannot hold the server up. So there is nothing between check and
+use that a rename could swap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import re
+import stat
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Self
+
+from .errors import NameRefused, NotAFile, NotFound, Unavailable
+
+PATH_BYTES_MAX = 1024
+COMPONENT_BYTES_MAX = 255
+DEPTH_MAX = 32
+
+RUNS = ".runs"
+"""The folder that sealab keeps for itself."""
+
+PART_PREFIX = ".sealab-part-"
+"""Names of files that are being written; no caller can spell them and no list shows them."""
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_REOPEN_MAX = 100
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
+
+
+def shown(text: str) -> str:
+    """Quote a caller's text for a message: bounded, and free of anything that is not printable."""
+    if len(text) > 80:  # noqa: PLR2004 - a line's worth
+        text = f"{text[:50]}…{text[-25:]}"
+    return repr(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a file or folder, judged by its letters alone. The root is the name without parts."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "/".join(self.parts) or "."
+
+    @classmethod
+    def parse(cls, text: object) -> Name:
+        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter."""
+        checked = _whole(text)
+        parts = tuple(checked.split("/"))
+        if len(parts) > DEPTH_MAX:
+            raise NameRefused(
+                f"The name {shown(checked)} has {len(parts)} components. Use at most {DEPTH_MAX}, the file included."
+            )
+        for part in parts:
+            _judge_component(part, checked)
+        return cls(parts)
+
+    @classmethod
+    def parse_folder(cls, text: object) -> Name:
+        """Judge the name of a folder: `.` and the empty text are the workspace itself, a `/` at the end is allowed."""
+        if type(text) is str:
+            if text in {"", ".", "./"}:
+                return cls(())
+            return cls.parse(text.removesuffix("/") or text)
+        return cls.parse(text)
+
+    @property
+    def leaf(self) -> str:
+        """The last component."""
+        return self.parts[-1]
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """The components before the last one."""
+        return self.parts[:-1]
+
+    @property
+    def reserved(self) -> bool:
+        """Whether sealab keeps this for itself: below `.runs`, however a file system may fold that spelling."""
+        return bool(self.parts) and _folded(self.parts[0]) == RUNS
+
+
+def _whole(text: object) -> str:
+    """Judge a name before it is split. Only an exact `str` will do: a subclass could lie about itself."""
+    if type(text) is not str:
+        raise NameRefused(f"A file name has to be a plain string, not {type(text).__name__}. Pass it as text.")
+    if not text:
+        raise NameRefused("The file name is empty. Give a name such as 'data/table.csv'.")
+    if len(text) > PATH_BYTES_MAX:
+        raise NameRefused(f"The file name has {len(text)} characters. Use at most {PATH_BYTES_MAX} bytes.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise NameRefused(f"The name {shown(text)} has a lone surrogate. Use text that UTF-8 can hold.") from None
+    if size > PATH_BYTES_MAX:
+        raise NameRefused(f"The file name has {size} bytes in UTF-8. Use at most {PATH_BYTES_MAX}.")
+    if "\\" in text:
+        raise NameRefused(f"The name {shown(text)} has a backslash. Write '/' between folders.")
+    if text.startswith("/") or _DRIVE.match(text):
+        raise NameRefused(
+            f"{shown(text)} is an absolute path. Give a name inside the workspace, such as 'data/table.csv'."
+        )
+    return text
+
+
+def _judge_component(part: str, whole: str) -> None:
+    if part in {"", ".", ".."}:
+        what = f"the component {part!r}" if part else "an empty component"
+        raise NameRefused(
+            f"The name {shown(whole)} has {what}. Write the plain name inside the workspace, such as 'data/table.csv'."
+        )
+    if not part.isprintable() and any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in part):
+        raise NameRefused(f"The name {shown(whole)} has a control character. Use printable characters.")
+    if len(part) * 4 > COMPONENT_BYTES_MAX and len(part.encode()) > COMPONENT_BYTES_MAX:
+        raise NameRefused(
+            f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
+        )
+    if _folded(part).startswith(PART_PREFIX):
+        raise NameRefused(f"Names that begin with {PART_PREFIX!r} belong to sealab. Choose another name.")
+
+
+def _folded(part: str) -> str:
+    """Fold a component as the most forgiving file systems do: case, compatibility forms, ignorable characters."""
+    if part.isascii():
+        return part.lower()
+    visible = "".join(letter for letter in part if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold()
+
+
+def speakable(parts: Sequence[str]) -> bool:
+    """Whether a caller could name this; what other programs put here need not be."""
+    try:
+        Name.parse("/".join(parts))
+    except NameRefused:
+        return False
+    return True
+
+
+# The kernel's half.
+
+_Open = Callable[[int, Sequence[str], int], int]
+
+_SYS_OPENAT2 = 437  # the same number on every architecture that took part in the unified table
+_UNIFIED = frozenset({"x86_64", "aarch64", "riscv64", "ppc64le", "s390x", "loongarch64", "i686", "armv7l"})
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
+
+
+class _OpenHow(ctypes.Structure):
+    """`struct open_how` of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def _open_by_kernel(root: int, parts: Sequence[str], flags: int) -> int:
+    """Open the whole path in one call that can neither leave the root nor follow a link. Raises `OSError`."""
+    path = "/".join(parts).encode(errors="surrogateescape") or b"."
+    how = _OpenHow(flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS)
+    while True:
+        handle = _libc.syscall(
+            ctypes.c_long(_SYS_OPENAT2),
+            ctypes.c_int(root),
+            path,
+            ctypes.byref(how),
+            ctypes.c_size_t(ctypes.sizeof(how)),
+        )
+        if handle >= 0:
+            return int(handle)
+        number = ctypes.get_errno()
+        if number not in {errno.EINTR, errno.EAGAIN}:
+            raise OSError(number, os.strerror(number))
+
+
+def _open_by_steps(root: int, parts: Sequence[str], flags: int) -> int:
+    """Open one component after another, none of which may be a link. Raises `OSError`."""
+    folder = root
+    try:
+        for part in parts[:-1]:
+            deeper = os.open(part, _FOLDER_FLAGS, dir_fd=folder)
+            if folder != root:
+                os.close(folder)
+            folder = deeper
+        return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        if folder != root:
+            os.close(folder)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _way_of_opening(root: int) -> _Open:
+    """Ask once whether openat2 answers here."""
+    if sys.platform == "linux" and platform.machine() in _UNIFIED:
+        try:
+            os.close(_open_by_kernel(root, (), _FOLDER_FLAGS))
+        except OSError:
+            return _open_by_steps
+        return _open_by_kernel
+    return _open_by_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entry met on a walk. `parts` start at the root; a folder's `size` is 0."""
+
+    parts: tuple[str, ...]
+    size: int
+    modified_ns: int
+    is_folder: bool
+    is_plain: bool
+    """A regular file with one link: something that `Root.open_file` would open."""
+
+
+class Folder:
+    """An open folder inside the root. Its methods take one component, never a path."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+    def status(self, leaf: str) -> os.stat_result | None:
+        """Look at what stands under this name now, links not followed; None when nothing does."""
+        try:
+            return os.stat(_one(leaf), dir_fd=self._handle, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def enter(self, leaf: str) -> Folder:
+        """Open the folder of this name. Raises `OSError`, also when it is a link."""
+        return Folder(os.open(_one(leaf), _FOLDER_FLAGS, dir_fd=self._handle))
+
+    def make(self, leaf: str) -> None:
+        """Make a folder. Raises `OSError`, `FileExistsError` when the name is taken."""
+        os.mkdir(_one(leaf), FOLDER_MODE, dir_fd=self._handle)
+
+    def create(self, leaf: str) -> int:
+        """Create a file that was not there and return its descriptor for writing. Raises `OSError`."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
+        return os.open(_one(leaf), flags, FILE_MODE, dir_fd=self._handle)
+
+    def rename(self, leaf: str, to: str) -> None:
+        """Give an entry another name in this folder, replacing what has it. Raises `OSError`."""
+        os.rename(_one(leaf), _one(to), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def unlink(self, leaf: str) -> None:
+        """Remove a file's name; a link is removed itself, never what it leads to. Raises `OSError`."""
+        os.unlink(_one(leaf), dir_fd=self._handle)
+
+    def remove(self, leaf: str) -> None:
+        """Remove an empty folder. Raises `OSError`."""
+        os.rmdir(_one(leaf), dir_fd=self._handle)
+
+    def names(self) -> list[str]:
+        """List the names of all entries, in no order."""
+        return os.listdir(self._handle)
+
+
+def _one(leaf: str) -> str:
+    """Pass one component and nothing but. Names were judged before; this holds if that is ever forgotten."""
+    if leaf in {"", ".", ".."} or "/" in leaf or "\0" in leaf:
+        raise NameRefused(f"{shown(leaf)} is not one component. Pass paths through Name.parse.")
+    return leaf
+
+
+class Root:
+    """The workspace's folder, pinned at opening: renaming it or swapping a link for it later changes nothing.
+
+    It is made with mode 0700 when missing; a root that is itself a link is followed once, here.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            os.makedirs(path, FOLDER_MODE, exist_ok=True)
+            self._handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Unavailable(
+                f"The workspace folder cannot be opened ({error.strerror}). "
+                "Give a folder that this user may write, with --home."
+            ) from None
+        self._open = _way_of_opening(self._handle)
+
+    def close(self) -> None:
+        """Let go of the folder; the root cannot be used after that. May be called twice."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    @property
+    def resolves_by_kernel(self) -> bool:
+        """Whether openat2 does the resolving, rather than one component after another."""
+        return self._open is _open_by_kernel
+
+    def open_file(self, name: Name, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
+        """Open a plain file: its descriptor, which the caller closes, and what it really is.
+
+        Raises `NotFound`, `NotAFile` or `Unavailable`.
+        """
+        for _ in range(_REOPEN_MAX):
+            try:
+                handle = self._open(self._handle, name.parts, flags | _FILE_FLAGS)
+            except OSError as error:
+                refuse(error, name)
+            try:
+                status = os.fstat(handle)
+                if status.st_nlink:
+                    judge(status, name)
+                    return handle, status
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)  # replaced or deleted since it was opened: look again
+        raise Unavailable(f"{shown(str(name))} is being replaced all the time. Try again.")
+
+    def open_folder(self, parts: Sequence[str]) -> Folder:
+        """Open a folder. Raises `NotFound`, `NotAFile` or `Unavailable`."""
+        try:
+            return Folder(self._open(self._handle, parts, _FOLDER_FLAGS))
+        except OSError as error:
+            refuse(error, Name(tuple(parts)))
+
+    def nearest_folder(self, parts: Sequence[str]) -> tuple[Folder, tuple[str, ...]]:
+        """Open the deepest folder of `parts` that exists, and say which of them are missing below it."""
+        for depth in range(len(parts), -1, -1):
+            with contextlib.suppress(NotFound):
+                return self.open_folder(parts[:depth]), tuple(parts[depth:])
+        raise Unavailable("The workspace folder was removed. Restart sealab to make it anew.")
+
+    def walk(self, parts: tuple[str, ...] = ()) -> Iterator[Found]:
+        """Visit every entry below a folder, in no order, links not followed, at most `DEPTH_MAX` deep.
+
+        From above, `.runs` is left out; entries that vanish on the way always are. Raises `NotFound`, `NotAFile` or
+        `Unavailable` for the folder itself.
+        """
+        with self.open_folder(parts) as folder:
+            yield from _walk(folder, parts)
+
+
+def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
+    with os.scandir(folder._handle) as entries:
+        for entry in entries:
+            if not parts and entry.name == RUNS:
+                continue
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            here = (*parts, entry.name)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+            yield Found(here, size, status.st_mtime_ns, is_folder, is_plain)
+            if is_folder and len(here) < DEPTH_MAX:
+                try:
+                    deeper = folder.enter(entry.name)
+                except OSError:
+                    continue
+                with deeper:
+                    yield from _walk(deeper, here)
+
+
+def judge(status: os.stat_result, name: Name) -> None:
+    """Raise `NotAFile` unless this is a regular file with no second name."""
+    if stat.S_ISDIR(status.st_mode):
+        raise NotAFile(f"{shown(str(name))} is a folder. Name a file in it; listing it shows which there are.")
+    if stat.S_ISLNK(status.st_mode):
+        raise NotAFile(f"{shown(str(name))} is a symbolic link, and links are not followed. Choose another name.")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotAFile(f"{shown(str(name))} is not a regular file. Choose another name.")
+    if status.st_nlink > 1:
+        raise NotAFile(
+            f"{shown(str(name))} is a hard link that something outside may share. "
+            "Replace it by a copy, or choose another name."
+        )
+
+
+def refuse(error: OSError, name: Name) -> NoReturn:
+    """Turn what the kernel answered into an error of this folder, without any host path."""
+    quoted = shown(str(name))
+    match error.errno:
+        case errno.ENOENT:
+            raise NotFound(f"There is no {quoted} in the workspace. List the files to see what there is.") from None
+        case errno.ELOOP | errno.EXDEV | errno.ENOTDIR:
+            raise NotAFile(
+                f"{quoted} leads through a link or a file where a folder should be. Choose a path made of real folders."
+            ) from None
+        case errno.EISDIR:
+            raise NotAFile(f"{quoted} is a folder. Name a file in it; listing it shows which there are.") from None
+        case errno.ENXIO | errno.ENODEV:
+            raise NotAFile(f"{quoted} is not a regular file. Choose another name.") from None
+        case errno.ENAMETOOLONG:
+            raise NameRefused(f"The name {quoted} is too long for this file system. Use a shorter one.") from None
+        case errno.ENOSPC | errno.EDQUOT:
+            raise Unavailable("The disk is full. Delete files, or tell whoever runs this machine.") from None
+        case _:
+            reason = os.strerror(error.errno) if error.errno else "unknown error"
+            raise Unavailable(
+                f"The operating system refused {quoted} ({reason}). Check the permissions of the workspace folder."
+            ) from None

@@ -1,0 +1,377 @@
+"""The files of an agent: written whole or not at all, never past the quota, never outside the workspace.
+
+**Durability.** A write goes to a file of another name in the same folder and takes its place by `rename(2)`, so a
+reader or a crash sees the old content or the new one. Content that replaces something is synced first: after a power
+loss the old or the new is there. A new file is left to the kernel's write-back (seconds). `append` adds in place: a
+crash may keep a part of what was being added, never lose what stood there.
+
+**Time.** All methods are plain calls that block: reads and small writes take well under a millisecond; replacing waits
+for the disk (milliseconds); listing takes about 5 ms for a thousand files; a text slice is found by reading the file up
+to it. A server calls them in a thread. They are safe to call from any thread, and from several processes on one root.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import contextlib
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, Self, TypeAlias
+
+from .errors import ContentRefused, NotAFile, NotFound, Reserved
+from .paths import PART_PREFIX, RUNS, Folder, Found, Name, Root, judge, refuse, shown, speakable
+from .quota import Ledger
+
+Encoding: TypeAlias = Literal["utf-8", "base64"]
+
+READ_BYTES_MAX = 32 * 1024 * 1024
+"""A slice holds no more of the file than this, whatever was asked for; `truncated` says so."""
+
+_CHUNK_BYTES = 256 * 1024
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did: `size` is the whole file's, in bytes."""
+
+    filename: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A slice of a file. `size` is the whole file's in bytes; `truncated` says that more follows this slice."""
+
+    filename: str
+    content: str
+    size: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file: its name from the workspace's root, bytes, and last change (ISO 8601, UTC)."""
+
+    name: str
+    size: int
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files below `path`, sorted by name. `count` is all of them, also when fewer were asked for."""
+
+    path: str
+    files: tuple[File, ...]
+    count: int
+    used_bytes: int
+    quota_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What `delete` did."""
+
+    filename: str
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How full the workspace is; `entries` counts files and folders together."""
+
+    used_bytes: int
+    quota_bytes: int
+    entries: int
+    files_max: int
+
+
+class Workspace:
+    """Files below one root, which is made when missing.
+
+    `quota_bytes` bounds the sum of all sizes (a sparse file counts as long as it says), `files_max` the files and
+    folders together. `.runs`, where `RunArchive` keeps reports, has a budget of its own: a full workspace loses no
+    report, and reports take nothing from the quota. It can be read and listed by name, not changed.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 10_000) -> None:
+        self.root = Root(root)
+        try:
+            self._ledger = Ledger(self.root, quota_bytes=quota_bytes, files_max=files_max)
+            with self._ledger.locked():
+                self._ledger.recount()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder. May be called twice."""
+        if hasattr(self, "_ledger"):
+            self._ledger.close()
+        self.root.close()
+
+    def write(
+        self, filename: str, content: str | bytes, *, encoding: Encoding = "utf-8", append: bool = False
+    ) -> Written:
+        """Write a file, making its folders; `append` adds to what is there.
+
+        `content` is text, or base64 text with that encoding, or bytes, which are taken as they are. Raises
+        `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
+        it was.
+        """
+        name = _changeable(filename)
+        data = content if isinstance(content, bytes) else _encoded(content, encoding)
+        with self._ledger.locked():
+            folder, missing = self.root.nearest_folder(name.folder)
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(folder)
+                current = None if missing else folder.status(name.leaf)
+                if current is not None:
+                    judge(current, name)
+                before = current.st_size if current is not None else 0
+                size = len(data) + (before if append else 0)
+                more_entries = len(missing) + (current is None)
+                with self._ledger.change(more_bytes=size - before, more_entries=more_entries):
+                    try:
+                        if append and current is not None:
+                            self._append(name, data)
+                        else:
+                            _put(_deeper(folder, missing, stack), name.leaf, data, sync=current is not None)
+                    except OSError as error:
+                        self._prune(name.folder)
+                        refuse(error, name)
+        return Written(filename, size)
+
+    def _append(self, name: Name, data: bytes) -> None:
+        handle, status = self.root.open_file(name, os.O_WRONLY | os.O_APPEND)
+        try:
+            _write_all(handle, data)
+        except BaseException:
+            os.ftruncate(handle, status.st_size)
+            raise
+        finally:
+            os.close(handle)
+
+    def read(
+        self, filename: str, offset: int = 0, limit: int | None = None, *, encoding: Encoding = "utf-8"
+    ) -> Contents:
+        """Read a slice of a file as text or as base64.
+
+        `offset` and `limit` count characters of a text, and bytes with base64; None is all that follows, up to
+        `READ_BYTES_MAX`. Raises `NameRefused`, `NotFound`, `NotAFile`, `ContentRefused` or `Unavailable`.
+        """
+        name = Name.parse(filename)
+        _judge_slice(offset, limit, encoding)
+        handle, status = self.root.open_file(name)
+        try:
+            if encoding == "base64":
+                content, truncated = _read_base64(handle, status.st_size, offset, limit)
+            else:
+                content, truncated = _read_text(handle, status.st_size, offset, limit, name)
+        except OSError as error:
+            refuse(error, name)
+        finally:
+            os.close(handle)
+        return Contents(filename, content, status.st_size, truncated)
+
+    def list(self, subpath: str = ".", *, limit: int | None = None) -> Listing:
+        """List the files below a folder and its folders, at most `limit` of them (None: all), sorted by name.
+
+        `.runs` is left out unless it is asked for. What cannot be read here (links, devices, names no caller can
+        spell) is left out too. Raises `NameRefused`, `NotFound`, `NotAFile` or `Unavailable`.
+        """
+        name = Name.parse_folder(subpath)
+        found: list[Found] = []
+        with self._ledger.locked():
+            if name.parts:
+                found.extend(self.root.walk(name.parts))
+            else:
+                self._ledger.recount(found.append)
+            used_bytes = self._ledger.used_bytes
+        files = sorted((entry for entry in found if _listable(entry)), key=lambda entry: entry.parts)
+        return Listing(
+            path=str(name),
+            files=tuple(File("/".join(entry.parts), entry.size, _iso(entry.modified_ns)) for entry in files[:limit]),
+            count=len(files),
+            used_bytes=used_bytes,
+            quota_bytes=self._ledger.quota_bytes,
+        )
+
+    def delete(self, filename: str) -> Deleted:
+        """Delete a file, and the folders it leaves empty.
+
+        Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
+        """
+        name = _changeable(filename)
+        with self._ledger.locked():
+            with self.root.open_folder(name.folder) as folder:
+                current = folder.status(name.leaf)
+                if current is None:
+                    raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
+                judge(current, name)
+                with self._ledger.change(more_bytes=-current.st_size, more_entries=-1):
+                    try:
+                        folder.unlink(name.leaf)
+                    except OSError as error:
+                        refuse(error, name)
+            gone = self._prune(name.folder)
+            with self._ledger.change(more_bytes=0, more_entries=-gone):
+                pass
+        return Deleted(filename, deleted=True)
+
+    def usage(self) -> Usage:
+        """How full the workspace is."""
+        ledger = self._ledger
+        with ledger.locked():
+            return Usage(ledger.used_bytes, ledger.quota_bytes, ledger.entries, ledger.files_max)
+
+    def _prune(self, parts: Sequence[str]) -> int:
+        """Remove the folders of `parts` that are empty, the deepest first, and say how many they were."""
+        gone = 0
+        for depth in range(len(parts), 0, -1):
+            try:
+                with self.root.open_folder(parts[: depth - 1]) as folder:
+                    folder.remove(parts[depth - 1])
+            except FileNotFoundError:
+                continue
+            except (OSError, NotFound, NotAFile):
+                break
+            gone += 1
+        return gone
+
+
+def _changeable(filename: str) -> Name:
+    name = Name.parse(filename)
+    if name.reserved:
+        raise Reserved(f"{shown(filename)} is kept by sealab and cannot be changed. Write to a name outside {RUNS!r}.")
+    return name
+
+
+def _encoded(content: str, encoding: Encoding) -> bytes:
+    if encoding == "base64":
+        try:
+            data = base64.b64decode(content, validate=True)
+        except (binascii.Error, ValueError) as error:
+            reason = str(error) or "bad data"
+        else:
+            if base64.b64encode(data).decode() == content:
+                return data
+            reason = "its last character has bits that mean nothing"
+        raise ContentRefused(
+            f"The content is not base64 ({reason}). Send standard base64 in one line, with its padding."
+        ) from None
+    try:
+        return content.encode()
+    except UnicodeEncodeError as error:
+        raise ContentRefused(
+            f"The text has a lone surrogate at character {error.start}, which UTF-8 cannot hold. "
+            "Remove it, or send bytes with encoding='base64'."
+        ) from None
+
+
+def _deeper(folder: Folder, missing: Sequence[str], stack: contextlib.ExitStack) -> Folder:
+    for part in missing:
+        folder.make(part)
+        folder = stack.enter_context(folder.enter(part))
+    return folder
+
+
+def _put(folder: Folder, leaf: str, data: bytes, *, sync: bool) -> None:
+    """Write a whole file under another name and let it take its place. Raises `OSError`, leaving nothing."""
+    part = PART_PREFIX + secrets.token_hex(8)
+    handle = folder.create(part)
+    try:
+        try:
+            _write_all(handle, data)
+            if sync:
+                _sync(handle)
+        finally:
+            os.close(handle)
+        folder.rename(part, leaf)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.unlink(part)
+        raise
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _judge_slice(offset: int, limit: int | None, encoding: str) -> None:
+    if encoding not in {"utf-8", "base64"}:
+        raise ContentRefused(f"The encoding {shown(str(encoding))} is unknown. Use 'utf-8' or 'base64'.")
+    for key, number in (("offset", offset), ("limit", limit)):
+        if number is not None and (type(number) is not int or number < 0):
+            raise ContentRefused(f"{key} has to be a whole number from 0 up. Leave it out to read from the start.")
+
+
+def _read_base64(handle: int, size: int, offset: int, limit: int | None) -> tuple[str, bool]:
+    wanted = max(0, min(size - offset, READ_BYTES_MAX if limit is None else min(limit, READ_BYTES_MAX)))
+    data = bytearray()
+    while len(data) < wanted:
+        chunk = os.pread(handle, min(_CHUNK_BYTES, wanted - len(data)), offset + len(data))
+        if not chunk:
+            break
+        data += chunk
+    return base64.b64encode(data).decode(), offset + len(data) < size
+
+
+def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Name) -> tuple[str, bool]:
+    """Decode from the start, since only that says where character `offset` is; what is skipped is not kept."""
+    if offset >= size:
+        return "", False
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    skip, wanted = offset, limit
+    pieces: list[str] = []
+    position = taken = 0
+    while True:
+        chunk = os.pread(handle, _CHUNK_BYTES, position)
+        position += len(chunk)
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            raise ContentRefused(
+                f"{shown(str(name))} is not UTF-8 text ({error.reason}). Read it with encoding='base64'."
+            ) from None
+        if skip:
+            skipped = min(skip, len(text))
+            skip -= skipped
+            text = text[skipped:]
+        if wanted is not None and len(text) > wanted:
+            pieces.append(text[:wanted])
+            return "".join(pieces), True
+        pieces.append(text)
+        taken += len(text.encode())
+        if wanted is not None:
+            wanted -= len(text)
+        if not chunk:
+            return "".join(pieces), False
+        if taken >= READ_BYTES_MAX:
+            return "".join(pieces), position < size
+
+
+def _listable(entry: Found) -> bool:
+    return entry.is_plain and speakable(entry.parts)
+
+
+def _iso(modified_ns: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(modified_ns / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
