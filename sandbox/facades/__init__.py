@@ -1,0 +1,71 @@
+"""The modules that guest code may import: frozen stand-ins, each with exactly the names listed for it.
+
+`find` and `exports` are what the dialect resolves `import x.y` and `from x import y` against, at compile time.
+`instead_of` says what to use instead of a module that is refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from .facade import Facade, make, names, title
+from .hints import instead_of
+from .listing import PUBLIC, STAND_INS
+
+__all__ = ["Facade", "exports", "find", "instead_of", "preload", "title"]
+
+
+def find(module: str) -> Facade | None:
+    """Return the facade of `module` (a dotted name such as `collections.abc`), or None where there is none."""
+    return _facades().get(module)
+
+
+def exports() -> Mapping[str, frozenset[str]]:
+    """Return the public names of every module, submodules among them: `{"collections": {"abc", "deque", …}, …}`."""
+    return _exports()
+
+
+def preload() -> None:
+    """Build every facade, so that nothing is left to import or read once the process is confined."""
+    _exports()
+
+
+@cache
+def _exports() -> Mapping[str, frozenset[str]]:
+    return MappingProxyType({module: names(facade) for module, facade in _facades().items()})
+
+
+@cache
+def _facades() -> Mapping[str, Facade]:
+    facades: dict[str, Facade] = {}
+    modules = _with_parents(PUBLIC)
+    for module in sorted(modules, key=lambda name: -name.count(".")):  # submodules first: their parents hold them
+        members = dict(_members(module)) if module in PUBLIC else {}
+        for child in modules:
+            parent, _, name = child.rpartition(".")
+            if parent == module:
+                members[name] = facades[child]
+        facades[module] = make(module, members)
+    return MappingProxyType(facades)
+
+
+def _with_parents(modules: Iterable[str]) -> frozenset[str]:
+    parts = (module.split(".") for module in modules)
+    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))
+
+
+def _members(module: str) -> Iterable[tuple[str, object]]:
+    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it."""
+    stand_in = importlib.import_module(f".{STAND_INS[module]}", __name__) if module in STAND_INS else None
+    replaced = frozenset(stand_in.__all__) if stand_in else frozenset()
+    real: object = None
+    for name in PUBLIC[module]:
+        if stand_in is not None and name in replaced:
+            yield name, getattr(stand_in, name)
+            continue
+        real = real or importlib.import_module(module)
+        if hasattr(real, name):
+            yield name, getattr(real, name)

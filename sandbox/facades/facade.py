@@ -1,0 +1,78 @@
+"""A security boundary: the frozen object that guest code gets in place of a module.
+
+Every facade is the only instance of a class of its own whose slots are its names. So there is no instance dictionary
+to lead anywhere, a read costs one slot load, a name that is not listed does not exist, and neither the facade nor its
+class takes a store. The class cannot be called or subclassed: `type(json)("os", None)` once made a module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn, cast
+
+
+class Sealed(type):
+    """The class of facade classes: they take no stores, make no instances, and say so."""
+
+    def __setattr__(cls, name: str, value: object) -> NoReturn:
+        raise AttributeError("modules are read-only here; keep the value in a variable of your own")
+
+    def __delattr__(cls, name: str) -> NoReturn:
+        raise AttributeError("modules are read-only here")
+
+    def __call__(cls, *_arguments: object, **_keywords: object) -> NoReturn:
+        """Refuse: facades are made by `make` alone."""
+        raise TypeError("modules cannot be made here; use a class or a dict")
+
+
+class Facade(metaclass=Sealed):
+    """What every facade is an instance of; see `make` for how one comes to be."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        if Facade not in cls.__bases__:
+            raise TypeError("a module cannot be a base class")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"cannot set {name!r}: modules are read-only here; keep the value in a variable of your own"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"cannot delete {name!r}: modules are read-only here")
+
+    def __repr__(self) -> str:
+        return f"<module {title(self)!r}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted(names(self))
+
+    def __copy__(self) -> Facade:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Facade:
+        return self
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError("a module cannot be pickled")
+
+
+def make(module: str, members: Mapping[str, object]) -> Facade:
+    """Return the facade of `module`, with exactly `members`."""
+    # The class's name is what Python itself says on a miss: "'math module' object has no attribute 'sqr'".
+    kind = Sealed(f"{module} module", (Facade,), {"__slots__": tuple(sorted(members)), "__module__": "builtins"})
+    facade = object.__new__(cast("type[Facade]", kind))
+    for name, value in members.items():
+        object.__setattr__(facade, name, value)
+    return facade
+
+
+def title(facade: Facade) -> str:
+    """Return the name of the module that `facade` stands for."""
+    return type(facade).__name__.removesuffix(" module")
+
+
+def names(facade: Facade) -> frozenset[str]:
+    """Return the public names of `facade`."""
+    return frozenset(type.__getattribute__(type(facade), "__slots__"))

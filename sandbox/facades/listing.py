@@ -1,0 +1,128 @@
+"""A security boundary: the public names that guest code may reach, module by module.
+
+A name belongs here only if calling it with hostile arguments does nothing but compute: it opens no file, reads no
+name, path or source from its arguments, and neither it nor what it returns has a public attribute that does.
+A name that this Python's version lacks is left out of its facade. Where a stand-in module (`STAND_INS`) has the
+name in its `__all__`, that object is given instead of the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+STAND_INS: Mapping[str, str] = MappingProxyType({})
+"""Module name → the module of this package that replaces some or all of its names."""
+
+_TABLE = """\
+__future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
+    print_function unicode_literals with_statement
+array: ArrayType array typecodes
+base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode
+    b85decode b85encode decode decodebytes encode encodebytes standard_b64decode standard_b64encode urlsafe_b64decode
+    urlsafe_b64encode z85decode z85encode
+binascii: Error Incomplete a2b_base64 a2b_hex a2b_qp a2b_uu b2a_base64 b2a_hex b2a_qp b2a_uu crc32 crc_hqx hexlify
+    unhexlify
+bisect: bisect bisect_left bisect_right insort insort_left insort_right
+bz2: BZ2Compressor BZ2Decompressor compress decompress
+cmath: acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan nanj phase
+    pi polar rect sin sinh sqrt tan tanh tau
+collections.abc: AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer ByteString Callable Collection Container
+    Coroutine Generator Hashable ItemsView Iterable Iterator KeysView Mapping MappingView MutableMapping
+    MutableSequence MutableSet Reversible Sequence Set Sized ValuesView
+colorsys: hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb
+contextvars: Context ContextVar Token copy_context
+csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL
+    QUOTE_STRINGS Sniffer excel excel_tab field_size_limit get_dialect list_dialects reader register_dialect
+    unix_dialect unregister_dialect writer
+datetime: MAXYEAR MINYEAR UTC date datetime time timedelta timezone tzinfo
+decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException DecimalTuple DefaultContext
+    DivisionByZero DivisionImpossible DivisionUndefined ExtendedContext FloatOperation HAVE_CONTEXTVAR HAVE_THREADS
+    Inexact InvalidContext InvalidOperation MAX_EMAX MAX_PREC MIN_EMIN MIN_ETINY Overflow ROUND_05UP ROUND_CEILING
+    ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded Subnormal Underflow
+    getcontext localcontext setcontext
+difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher context_diff diff_bytes
+    get_close_matches ndiff restore unified_diff
+errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
+    EDEADLK EDOM EEXIST EFAULT EFBIG EHOSTUNREACH EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR ELOOP EMFILE EMLINK
+    EMSGSIZE ENAMETOOLONG ENETUNREACH ENFILE ENODATA ENODEV ENOENT ENOEXEC ENOMEM ENOSPC ENOSYS ENOTCONN ENOTDIR
+    ENOTEMPTY ENOTSUP ENOTTY ENXIO EOPNOTSUPP EOVERFLOW EPERM EPIPE EPROTO ERANGE EROFS ESPIPE ESRCH ESTALE ETIMEDOUT
+    ETXTBSY EWOULDBLOCK EXDEV errorcode
+fnmatch: filter fnmatch fnmatchcase translate
+fractions: Fraction
+gc: collect disable enable get_count get_threshold isenabled
+graphlib: CycleError TopologicalSorter
+gzip: BadGzipFile compress decompress
+hashlib: algorithms_available algorithms_guaranteed blake2b blake2s md5 new pbkdf2_hmac scrypt sha1 sha224 sha256
+    sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
+heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
+hmac: HMAC compare_digest digest digest_size new
+html: escape unescape
+html.entities: codepoint2name entitydefs html5 name2codepoint
+html.parser: HTMLParser
+http: HTTPMethod HTTPStatus
+io: BufferedIOBase BufferedReader BufferedWriter BytesIO DEFAULT_BUFFER_SIZE IOBase RawIOBase SEEK_CUR SEEK_END
+    SEEK_SET StringIO TextIOBase TextIOWrapper UnsupportedOperation
+ipaddress: AddressValueError IPV4LENGTH IPV6LENGTH IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface
+    IPv6Network NetmaskValueError collapse_addresses get_mixed_type_key ip_address ip_interface ip_network
+    summarize_address_range v4_int_to_packed v6_int_to_packed
+itertools: accumulate batched chain combinations combinations_with_replacement compress count cycle dropwhile
+    filterfalse groupby islice pairwise permutations product repeat starmap takewhile tee zip_longest
+json: JSONDecodeError JSONDecoder JSONEncoder dump dumps load loads
+json.decoder: JSONDecodeError JSONDecoder
+json.encoder: JSONEncoder
+keyword: iskeyword issoftkeyword kwlist softkwlist
+lzma: CHECK_CRC32 CHECK_CRC64 CHECK_NONE CHECK_SHA256 FILTER_DELTA FILTER_LZMA1 FILTER_LZMA2 FORMAT_ALONE FORMAT_AUTO
+    FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError PRESET_DEFAULT PRESET_EXTREME compress decompress
+    is_check_supported
+math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1
+    fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma
+    log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
+    trunc ulp
+numbers: Complex Integral Number Rational Real
+operator: abs add and_ call concat contains countOf delitem eq floordiv ge getitem gt iadd iand iconcat ifloordiv
+    ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv ixor le
+    length_hint lshift lt matmul mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth xor
+queue: Empty Full LifoQueue PriorityQueue Queue SimpleQueue
+random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
+    getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
+    shuffle triangular uniform vonmisesvariate weibullvariate
+re: A ASCII DOTALL I IGNORECASE L LOCALE M MULTILINE Match NOFLAG Pattern PatternError RegexFlag S U UNICODE VERBOSE X
+    compile error escape findall finditer fullmatch match purge search split sub subn
+reprlib: Repr recursive_repr repr
+secrets: SystemRandom choice compare_digest randbelow randbits token_bytes token_hex token_urlsafe
+shlex: join quote split
+statistics: NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde kde_random
+    linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance quantiles
+    stdev variance
+struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
+textwrap: TextWrapper dedent fill indent shorten wrap
+tomllib: TOMLDecodeError loads
+unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
+    mirrored name normalize numeric unidata_version
+urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes parse_qs
+    parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode urljoin
+    urlparse urlsplit urlunparse urlunsplit
+uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
+    RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
+weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
+    finalize getweakrefcount getweakrefs proxy ref
+zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
+    Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
+    Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES adler32 compress compressobj crc32
+    decompress decompressobj error
+"""
+
+
+def _read(table: str) -> Mapping[str, tuple[str, ...]]:
+    listing: dict[str, tuple[str, ...]] = {}
+    module = ""
+    for line in table.splitlines():
+        if not line.startswith(" "):
+            module, _, line = line.partition(":")  # noqa: PLW2901 - what remains of the line is read below
+        listing[module] = listing.get(module, ()) + tuple(line.split())
+    return MappingProxyType(listing)
+
+
+PUBLIC: Mapping[str, tuple[str, ...]] = _read(_TABLE)
+"""Module name → its public names."""
