@@ -34,21 +34,22 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from .disclosure import mro_of, plain_names, repr_of, said_by, type_name
+from .disclosure import mro_of, plain_names, repr_of, said_by, shown_name, type_name
 from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
 
 if TYPE_CHECKING:
     from .run import Json
 
-DEPTH_MAX = 100
-"""Levels of lists and objects. With the envelope around it a report stays below 128, where common parsers stop."""
+DEPTH_MAX = 90
+"""Levels of lists and objects: with the envelope around it within `protocol.DEPTH_MAX`, and within the 128 levels where
+common parsers stop."""
 
 SIZE_MAX = 20 * 1024 * 1024
 """Bytes of UTF-8 JSON, so that a report fits one frame."""
 
-NODES_MAX = 2_000_000
-"""Values within one result: bounds the time and the memory that rendering takes."""
+NODES_MAX = 990_000
+"""Values within one result, a list or object counting as two: within `protocol.VALUES_MAX`."""
 
 DIGITS_MAX = 4300
 """Digits of an integer that Python's and pydantic's JSON parsers accept (docs: `sys.set_int_max_str_digits`)."""
@@ -84,25 +85,17 @@ def render(
     size_max: int = SIZE_MAX,
     nodes_max: int = NODES_MAX,
 ) -> Rendered:
-    """Return `value` as JSON with notes on whatever is not shown as it was; never raises.
+    """Return `value` as JSON with notes on whatever is not shown as it was; raises nothing but MemoryError.
 
     `name` starts every place in the notes; there are at most `NOTES_MAX` of them and one that counts the rest.
     `size_max` is bytes of compact UTF-8 JSON. A `__repr__` that never returns keeps this from returning: the clock that
     stops the code stops it too.
     """
-    # The guest may have left a limit so low that nothing could be rendered.
-    recursion_limit = sys.getrecursionlimit()
-    if recursion_limit < _RECURSION_NEEDED:
+    # The guest may have left a limit so low that nothing could be rendered, or encoded later.
+    if sys.getrecursionlimit() < _RECURSION_NEEDED:
         sys.setrecursionlimit(_RECURSION_NEEDED)
     walk = _Walk(name, depth_max, size_max, nodes_max)
-    try:
-        json = walk.render(value, None, depth_max)
-        return Rendered(json, walk.notes())
-    except MemoryError:
-        return Rendered(None, {name: f"a {type_name(type(value))} became null: no memory was left to show it"})
-    finally:
-        if recursion_limit < _RECURSION_NEEDED:
-            sys.setrecursionlimit(recursion_limit)
+    return Rendered(walk.render(value, None, depth_max), walk.notes())
 
 
 class _Walk:
@@ -129,7 +122,7 @@ class _Walk:
             return self.from_enum_member(value, path, levels)
         fields = dataclass_fields(cls)
         if fields is not None:
-            return self.from_fields(value, [(name, field_of(value, name)) for name in fields], path, levels)
+            return self.from_fields(value, [(shown_name(name), field_of(value, name)) for name in fields], path, levels)
         for base in mro_of(cls):
             renderer = _RENDERERS.get(id(base))
             if renderer is not None:
@@ -183,7 +176,9 @@ class _Walk:
         names = None if type(value) is tuple else tuple_fields(type(value))
         if names is None or len(names) > len(items):
             return self._items(value, items, len(items), path, levels)
-        return self.from_fields(value, list(zip(names, items, strict=False)), path, levels)
+        return self.from_fields(
+            value, [(shown_name(name), item) for name, item in zip(names, items, strict=False)], path, levels
+        )
 
     def from_set(self, value: object, path: Path, levels: int) -> Json:
         members = list(islice(set.__iter__(cast("set[object]", value)), max(0, self._nodes_left)))
@@ -205,7 +200,7 @@ class _Walk:
         present: list[tuple[object, object]] = []
         for name, member in members:
             if member is UNSET:
-                self._note(path, f"the field {plain_names(name, _KEY_CHARS_MAX)} has no value")
+                self._note(path, f"the field {name} has no value")
             else:
                 present.append((name, member))
         return self._pairs(value, present, len(present), path, levels)
@@ -289,8 +284,8 @@ class _Walk:
         return shown
 
     def _key(self, key: object, reserved: set[str], shown: dict[str, Json], path: Path) -> str:
-        if type(key) is str and len(key) <= self._bytes_left and key.isascii():
-            self._spend(len(key))
+        if type(key) is str and key.isascii() and key.isprintable() and len(key) <= self._bytes_left:
+            self._bytes_left -= len(key) + 4
             return key
         text, as_expected = self._key_text(key, path)
         name, again = text, 1
@@ -339,7 +334,8 @@ class _Walk:
         if levels <= 0 or id(value) in self._open:
             return False
         self._open[id(value)] = path
-        self._spend(2)
+        self._bytes_left -= 3
+        self._nodes_left -= 2
         return True
 
     def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
@@ -412,13 +408,18 @@ def _length(cls: type, value: object) -> int:
 
 _Renderer: TypeAlias = Callable[[_Walk, object, Path, int], "Json"]
 
+_PLAIN: dict[str, str] = {}
+_ORDERED: collections.OrderedDict[str, str] = collections.OrderedDict()
 _SEQUENCES: tuple[type, ...] = (
     range,
     collections.deque,
     array.array,
-    *(type(view()) for view in ({}.keys, {}.values, {}.items)),
-    *(type(view()) for ordered in [collections.OrderedDict[str, str]()] for view in (ordered.keys, ordered.values)),
-    type(collections.OrderedDict[str, str]().items()),
+    type(_PLAIN.keys()),
+    type(_PLAIN.values()),
+    type(_PLAIN.items()),
+    type(_ORDERED.keys()),
+    type(_ORDERED.values()),
+    type(_ORDERED.items()),
 )
 
 _ITERATE: dict[int, Callable[[object], Iterator[object]]] = {
