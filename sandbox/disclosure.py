@@ -16,7 +16,7 @@ import sysconfig
 from collections.abc import Callable
 from types import FunctionType
 
-from .names import PREFIX
+from .names import demangle
 
 REPR_CHARS_MAX = 500
 _NAME_CHARS_MAX = 200
@@ -80,11 +80,6 @@ def plain(text: str) -> str:
     return text
 
 
-def shown_name(name: str) -> str:
-    """Return a name as the guest wrote it."""
-    return name.replace(PREFIX, "") if PREFIX in name else name
-
-
 def bounded(text: str, chars_max: int) -> str:
     """Return the start of `text`, saying how many characters are left out where any are."""
     left_out = len(text) - chars_max
@@ -93,7 +88,7 @@ def bounded(text: str, chars_max: int) -> str:
 
 def type_name(cls: type) -> str:
     """Return a class's plain name, as its author wrote it."""
-    return bounded(shown_name(_raw_type_name(cls)), _NAME_CHARS_MAX)
+    return bounded(demangle(_raw_type_name(cls)), _NAME_CHARS_MAX)
 
 
 def repr_of(value: object, chars_max: int = REPR_CHARS_MAX) -> str:
@@ -127,6 +122,6 @@ def plain_names(text: str, chars_max: int) -> str:
     """Return `text` plain and bounded, with the guest's own names as the guest wrote them."""
     # What is far beyond the bound is dropped first, since cleaning costs time for each character.
     left_out = max(0, len(text) - 4 * chars_max)
-    text = _OWN_MODULE.sub("", shown_name(plain(_str_slice(text, slice(0, 4 * chars_max)))))
+    text = _OWN_MODULE.sub("", demangle(plain(_str_slice(text, slice(0, 4 * chars_max)))))
     left_out += max(0, len(text) - chars_max)
     return text if not left_out else f"{text[:chars_max]}… ({left_out} more characters)"

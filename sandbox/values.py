@@ -34,7 +34,8 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from .disclosure import mro_of, plain_names, repr_of, said_by, shown_name, type_name
+from .disclosure import mro_of, plain_names, repr_of, said_by, type_name
+from .names import demangle
 from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
 
@@ -122,7 +123,7 @@ class _Walk:
             return self.from_enum_member(value, path, levels)
         fields = dataclass_fields(cls)
         if fields is not None:
-            return self.from_fields(value, [(shown_name(name), field_of(value, name)) for name in fields], path, levels)
+            return self.from_fields(value, [(demangle(name), field_of(value, name)) for name in fields], path, levels)
         for base in mro_of(cls):
             renderer = _RENDERERS.get(id(base))
             if renderer is not None:
@@ -177,7 +178,7 @@ class _Walk:
         if names is None or len(names) > len(items):
             return self._items(value, items, len(items), path, levels)
         return self.from_fields(
-            value, [(shown_name(name), item) for name, item in zip(names, items, strict=False)], path, levels
+            value, [(demangle(name), item) for name, item in zip(names, items, strict=False)], path, levels
         )
 
     def from_set(self, value: object, path: Path, levels: int) -> Json:
