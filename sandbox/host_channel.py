@@ -1,0 +1,174 @@
+"""The child's end of the channel: sends what the code asks of the host, and hands each answer to who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+from collections.abc import Mapping
+from typing import cast
+
+from .errors import FrameError
+from .protocol import Frames, encode
+from .run import Json
+
+_READ_BYTES = 1 << 16
+_ANSWER_BYTES_MAX = 1 << 31
+"""Answers come from the host, which this end trusts; its memory limit is bound enough."""
+
+_ERRORS: dict[str, type[Exception]] = {
+    error.__name__: error
+    for error in (
+        # Only those that take a single message.
+        FileExistsError,
+        FileNotFoundError,
+        IsADirectoryError,
+        KeyError,
+        LookupError,
+        NotADirectoryError,
+        NotImplementedError,
+        OSError,
+        PermissionError,
+        RuntimeError,
+        TimeoutError,
+        TypeError,
+        ValueError,
+    )
+}
+
+
+class ToolError(Exception):
+    """A call to a tool failed; the message is the server's."""
+
+
+_ERRORS["ToolError"] = ToolError
+
+
+class HostGone(BaseException):
+    """The host closed the channel: this process has nobody left to work for."""
+
+
+class HostChannel:
+    """Calls of the running code to its host.
+
+    The host numbers the calls in the order in which they arrive, from 1, as this end does. While one call is waited
+    for, answers to others are kept or handed to their tasks, so concurrent calls really overlap.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._frames = Frames(_ANSWER_BYTES_MAX)
+        self._calls = 0
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._answers: dict[int, Mapping[str, Json]] = {}
+        self._runs: list[dict[str, Json]] = []
+        self._readable = select.poll()
+        self._readable.register(descriptor, select.POLLIN)
+        self._either = select.poll()
+        self._either.register(descriptor, select.POLLIN | select.POLLOUT)
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor to poll for answers."""
+        return self._descriptor
+
+    def is_waited_for(self) -> bool:
+        """Tell whether a task waits for an answer."""
+        return bool(self._waiting)
+
+    def next_run(self) -> dict[str, Json]:
+        """Wait for the next job. Raises `HostGone` when none will come."""
+        while not self._runs:
+            self._readable.poll()
+            self.receive()
+        return self._runs.pop(0)
+
+    def forget_calls(self) -> None:
+        """Drop what is still waited for: the run that asked has ended, and its answers concern nobody."""
+        self._waiting.clear()
+        self._answers.clear()
+
+    def call(self, name: str, arguments: Mapping[str, Json]) -> Json:
+        """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""
+        number = self._ask(name, arguments)
+        while number not in self._answers:
+            self._readable.poll()
+            self.receive()
+        return _value(self._answers.pop(number))
+
+    async def call_async(self, name: str, arguments: Mapping[str, Json]) -> Json:
+        """Ask the host without holding up other tasks."""
+        number = self._ask(name, arguments)
+        early = self._answers.pop(number, None)
+        if early is not None:
+            return _value(early)
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        return await future
+
+    def receive(self) -> None:
+        """Take in what has arrived and hand it out. Raises `HostGone` at the end of the stream."""
+        try:
+            data = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            raise HostGone from None
+        if not data:
+            raise HostGone
+        self._frames.feed(data)
+        while (body := self._frames.next()) is not None:
+            frame = json.loads(body)
+            if frame["t"] == "run":
+                self._runs.append(frame)
+            else:
+                self._hand_out(frame)
+
+    def _hand_out(self, frame: Mapping[str, Json]) -> None:
+        number = cast("int", frame["id"])
+        future = self._waiting.pop(number, None)
+        if future is None:
+            self._answers[number] = frame
+        elif not future.done():
+            try:
+                future.set_result(_value(frame))
+            except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
+                future.set_exception(error)
+
+    def _ask(self, name: str, arguments: Mapping[str, Json]) -> int:
+        try:
+            data = encode({"t": "call", "name": name, "args": arguments})
+        except FrameError:
+            raise ValueError(f"The arguments of {name} are too large. Pass less at once.") from None
+        except RecursionError:
+            raise ValueError(f"The arguments of {name} are nested too deeply or contain themselves.") from None
+        self._calls += 1
+        number = self._calls
+        self.send(data)
+        return number
+
+    def send(self, data: bytes) -> None:
+        """Send a whole frame.
+
+        Answers are taken in meanwhile: a host that waits for us to read must not wait for ever.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                for _descriptor, event in self._either.poll():
+                    if event & select.POLLIN:
+                        self.receive()
+            except ConnectionError:
+                raise HostGone from None
+
+
+def _value(answer: Mapping[str, Json]) -> Json:
+    error = answer.get("error")
+    if error is None:
+        return answer.get("value")
+    told = cast("Mapping[str, str]", error)
+    raise _ERRORS.get(told["type"], RuntimeError)(told["message"])

@@ -1,0 +1,108 @@
+"""The helpers that code calls and the host answers.
+
+Each sends one host call through the guest; the host decides whether it is granted. A helper whose part of the host
+does not exist yet stands in `_LATER` and says so when it is used; to bring it, write it here and take its name out.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NoReturn, cast
+
+from .guest import GUEST
+from .host_channel import ToolError
+from .run import Json
+
+
+def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
+    """Read a workspace file as text, or as bytes with `encoding=None`.
+
+    `offset` and `limit` count bytes. Raises FileNotFoundError, PermissionError, ValueError.
+    """
+    wire = "base64" if encoding is None else encoding
+    answer = GUEST.call_host("read_file", {"filename": filename, "offset": offset, "limit": limit, "encoding": wire})
+    content = cast("str", cast("Mapping[str, Json]", answer)["content"])
+    return base64.b64decode(content) if encoding is None else content
+
+
+def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> Json:
+    """Write a workspace file and return `{filename, size}`; bytes are written as they are.
+
+    Raises PermissionError, ValueError, OSError when the quota is used up.
+    """
+    if isinstance(content, bytes | bytearray | memoryview):
+        content, encoding = base64.b64encode(content).decode("ascii"), "base64"
+    elif not isinstance(content, str):
+        raise TypeError(
+            f"write_file() takes text or bytes, not {type(content).__name__}. Use json.dumps(…) or str(…) first."
+        )
+    return GUEST.call_host("write_file", {"filename": filename, "content": content, "encoding": encoding})
+
+
+def list_files(subpath: str = ".") -> Json:
+    """List workspace files below a folder, as `[{name, size, modified}]`."""
+    answer = GUEST.call_host("list_files", {"subpath": subpath})
+    return cast("Mapping[str, Json]", answer)["files"]
+
+
+def delete_file(filename: str) -> Json:
+    """Delete a workspace file and return `{filename, deleted}`. Raises FileNotFoundError, PermissionError."""
+    return GUEST.call_host("delete_file", {"filename": filename})
+
+
+_LATER: Mapping[str, str] = MappingProxyType(
+    {
+        "call_tool": "calling upstream tools",
+        "search_tools": "searching upstream tools",
+        "get_tool_definition": "looking up upstream tools",
+        "list_servers": "listing upstream servers",
+        "save_skill": "saving skills",
+        "load_skill": "loading skills",
+        "list_skills": "listing skills",
+        "sanitize_pii": "hiding personal data",
+        "restore_pii": "restoring personal data",
+    }
+)
+_LATER_NAMESPACES: Mapping[str, str] = MappingProxyType({"tools": "calling upstream tools", "skills": "calling skills"})
+
+
+def helpers() -> dict[str, object]:
+    """Give every helper by the name under which code finds it."""
+    return {
+        "read_file": read_file,
+        "write_file": write_file,
+        "list_files": list_files,
+        "delete_file": delete_file,
+        "ToolError": ToolError,
+        **{name: _later(name, what) for name, what in _LATER.items()},
+        **{name: _LaterNamespace(name, what) for name, what in _LATER_NAMESPACES.items()},
+    }
+
+
+def _later(name: str, what: str) -> object:
+    def not_available_yet(*_arguments: object, **_named: object) -> NoReturn:
+        _refuse(f"{name}()", what)
+
+    not_available_yet.__name__ = not_available_yet.__qualname__ = name
+    return not_available_yet
+
+
+class _LaterNamespace:
+    """A name whose every attribute will be callable once its part of the host exists."""
+
+    __slots__ = ("_name", "_what")
+
+    def __init__(self, name: str, what: str) -> None:
+        self._name = name
+        self._what = what
+
+    def __getattr__(self, attribute: str) -> NoReturn:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        _refuse(f"{self._name}.{attribute}", self._what)
+
+
+def _refuse(used: str, what: str) -> NoReturn:
+    raise NotImplementedError(f"{used} is not available yet: this version of sealab cannot do {what}. Do without it.")

@@ -1,0 +1,239 @@
+"""The host's side of one zygote: starts it, asks it for workers, and hears from it how each ended."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from .errors import LevelMissing, WorkerLost
+from .limits import STACK_BYTES
+from .orders import PACKET_BYTES_MAX, PACKETS, Orders
+
+_T = TypeVar("_T")
+
+_START_SECONDS = 30.0
+_CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_STDERR_CHARS = 2000
+
+_BOOT = (
+    "import json,sys;control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
+    "from sealab.sandbox.zygote import main;main(int(control),orders)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
+
+    Everything is None when the zygote died too and nobody can tell.
+    """
+
+    status: int | None = None
+    cpu_ms: float | None = None
+    memory_peak_mb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A worker process as the zygote handed it over: `pidfd` belongs to the receiver, `exit` tells how it ends."""
+
+    pid: int
+    pidfd: int
+    exit: asyncio.Future[Exit]
+
+
+class Launcher:
+    """One zygote and the workers it forked. A dead one stays dead; its owner makes another."""
+
+    def __init__(self, orders: Orders, python: str = sys.executable) -> None:
+        self._orders = orders
+        self._python = python
+        self._number = 0
+        self._forks: dict[int, asyncio.Future[Forked]] = {}
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._hello: asyncio.Future[int] | None = None
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for workers."""
+        return self._control is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process id."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Start the zygote and wait until it is warm.
+
+        Raises `LevelMissing` when workers cannot be confined as required, `WorkerLost` when it does not start.
+        """
+        self._loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+        ours.setblocking(False)
+        self._control = ours
+        self._hello = self._loop.create_future()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
+        with theirs:
+            self._process = _with_deep_stack(
+                lambda: subprocess.Popen(
+                    [
+                        *(self._python, "-I", "-S", "-X", "utf8", "-c", _BOOT),
+                        *(str(theirs.fileno()), json.dumps(_search_path()), self._orders.to_json()),
+                    ],
+                    env={},
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._stderr,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            )
+        self._loop.add_reader(ours.fileno(), self._hear)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
+        except BaseException as error:
+            self.kill()
+            if isinstance(error, TimeoutError):
+                raise WorkerLost(f"The sandbox did not start within {_START_SECONDS:g} seconds.") from None
+            raise
+
+    async def fork(self, channel: socket.socket, output_fd: int) -> Forked:
+        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
+        if self._control is None or self._loop is None:
+            raise WorkerLost("The sandbox's zygote is gone.")
+        self._number += 1
+        number = self._number
+        forked: asyncio.Future[Forked] = self._loop.create_future()
+        self._forks[number] = forked
+        try:
+            # A few dozen bytes into a socket that the zygote empties: this does not block.
+            socket.send_fds(self._control, [b'{"id":%d}' % number], [channel.fileno(), output_fd])
+        except OSError as error:
+            del self._forks[number]
+            self._lost()
+            raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
+        try:
+            return await asyncio.shield(forked)
+        except asyncio.CancelledError:
+            forked.add_done_callback(_end_unwanted)
+            raise
+
+    async def close(self) -> None:
+        """End the zygote and wait until it and its workers are gone."""
+        self.kill()
+        if self._process is not None:
+            await asyncio.to_thread(self._process.wait)
+
+    def kill(self) -> None:
+        """End the zygote now; the kernel ends its workers with it."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+        self._lost()
+
+    def complaint(self) -> str:
+        """Give the last of what the zygote wrote to its standard error."""
+        self._stderr.seek(0)
+        return self._stderr.read().decode("utf-8", "replace")[-_STDERR_CHARS:].strip()
+
+    def _hear(self) -> None:
+        assert self._control is not None
+        while True:
+            try:
+                data, ancillary, _flags, _address = self._control.recvmsg(
+                    PACKET_BYTES_MAX, socket.CMSG_SPACE(4), _CLOSE_ON_EXEC
+                )
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                data, ancillary = b"", []
+            if not data:
+                self._lost()
+                return
+            descriptors = array.array("i")
+            for _level, _type, received in ancillary:
+                descriptors.frombytes(received)
+            self._take(json.loads(data), descriptors)
+
+    def _take(self, message: Mapping[str, object], descriptors: array.array[int]) -> None:
+        assert self._loop is not None
+        assert self._hello is not None
+        number = cast("int", message.get("id", 0))
+        if "hello" in message:
+            self._hello.set_result(number)
+        elif "failed" in message:
+            told = cast("str", message["failed"])
+            self._hello.set_exception(LevelMissing(told) if message["code"] == "level" else WorkerLost(told))
+        elif "pid" in message:
+            self._exits[number] = ended = self._loop.create_future()
+            forked = Forked(cast("int", message["pid"]), descriptors[0], ended)
+            self._forks.pop(number).set_result(forked)
+        elif "refused" in message:
+            self._forks.pop(number).set_exception(WorkerLost(f"A worker cannot be made: {message['refused']}."))
+        else:
+            ended = self._exits.pop(number)
+            ended.set_result(
+                Exit(
+                    cast("int", message["status"]),
+                    cast("float", message["cpu_ms"]),
+                    cast("float", message["memory_peak_mb"]),
+                )
+            )
+
+    def _lost(self) -> None:
+        control, self._control = self._control, None
+        if control is None or self._loop is None:
+            return
+        self._loop.remove_reader(control.fileno())
+        control.close()
+        error = WorkerLost("The sandbox's zygote is gone.")
+        for waiting in (self._hello, *self._forks.values()):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(error)
+                waiting.exception()  # whoever waited may have left; then nobody else will look at it
+        self._forks.clear()
+        for ended in self._exits.values():
+            ended.set_result(Exit())
+        self._exits.clear()
+
+
+def _end_unwanted(forked: asyncio.Future[Forked]) -> None:
+    if not forked.cancelled() and forked.exception() is None:
+        pidfd = forked.result().pidfd
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os.close(pidfd)
+
+
+def _search_path() -> list[str]:
+    return [os.path.abspath(path) for path in sys.path if path]
+
+
+def _with_deep_stack(start: Callable[[], _T]) -> _T:
+    """Start a process whose stack may grow to `STACK_BYTES`.
+
+    The kernel lays out the address space around the soft limit at execve(2), so the zygote cannot raise it itself.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    deep = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+    try:
+        return start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))

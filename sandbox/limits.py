@@ -1,0 +1,132 @@
+"""What a worker may use of the machine, as resource limits of its process (setrlimit(2)).
+
+A spare is made before its job is known: `stand` sets what the operator allows at most, and `lower` goes down to what
+the job asked for; nothing here can raise a hard limit. Memory is RLIMIT_AS, counted above the address space that the
+warm zygote itself has, since it is the one limit that turns every memory bomb into a clean MemoryError.
+"""
+
+from __future__ import annotations
+
+import mmap
+import resource
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .run import Json, Limits
+
+MIB = 1024 * 1024
+
+STACK_BYTES = 256 * MIB
+"""The stack of the zygote and its workers: room for the deepest recursion that the dialect allows."""
+
+REPORT_RESERVE_BYTES = 32 * MIB
+"""What stays between the soft and the hard memory limit, so that a run out of memory can still be reported."""
+
+_UNLIMITED = resource.RLIM_INFINITY
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one process may use, as numbers for the kernel; `memory_bytes` counts above the zygote's own.
+
+    `cpu_seconds` is None in a session, where one process serves many calls and the parent meters each.
+    """
+
+    memory_bytes: int
+    processes: int
+    open_files: int
+    file_bytes: int
+    output_bytes: int
+    cpu_seconds: int | None = None
+
+    @classmethod
+    def of(cls, limits: Limits, *, session: bool, processes: int = 0) -> Allowance:
+        """Say what a job's limits mean for its process.
+
+        `processes` is 0 where code cannot start any. The CPU time is a net below the wall clock, which stops a run
+        earlier.
+        """
+        return cls(
+            memory_bytes=limits.memory_mb * MIB,
+            processes=processes,
+            open_files=limits.open_files_max,
+            file_bytes=limits.file_size_mb * MIB,
+            output_bytes=limits.output_bytes_max,
+            cpu_seconds=None if session else int(limits.timeout_seconds) + 2,
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """Write it for a frame."""
+        return {
+            "memory_bytes": self.memory_bytes,
+            "processes": self.processes,
+            "open_files": self.open_files,
+            "file_bytes": self.file_bytes,
+            "output_bytes": self.output_bytes,
+            "cpu_seconds": self.cpu_seconds,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, int]) -> Allowance:
+        """Read it from a frame of the host."""
+        return cls(**value)
+
+
+def address_space_bytes() -> int | None:
+    """Measure the address space of this process (proc(5), statm), or None where the system does not say."""
+    if sys.platform != "linux":
+        return None
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[0]) * mmap.PAGESIZE
+
+
+def stand(allowance: Allowance, base_bytes: int | None) -> None:
+    """Set the limits of a spare to the most that a job may ask for.
+
+    `base_bytes` is the address space that the process had before any job, or None where it cannot be limited.
+    """
+    _set(resource.RLIMIT_CORE, 0)
+    _set(resource.RLIMIT_NPROC, allowance.processes)
+    _set(resource.RLIMIT_NOFILE, allowance.open_files)
+    _set(resource.RLIMIT_FSIZE, allowance.file_bytes)
+    _set(resource.RLIMIT_STACK, STACK_BYTES)
+    _set_memory(allowance, base_bytes)
+
+
+def lower(allowance: Allowance, base_bytes: int | None, *, session: bool) -> None:
+    """Go down to what a job asked for; in a session only the soft memory limit, as the next call may ask for more."""
+    if session:
+        _set_memory(allowance, base_bytes, keep_hard=True)
+        return
+    _set(resource.RLIMIT_NPROC, allowance.processes)
+    _set(resource.RLIMIT_NOFILE, allowance.open_files)
+    _set(resource.RLIMIT_FSIZE, allowance.file_bytes)
+    _set_memory(allowance, base_bytes)
+    if allowance.cpu_seconds is not None:
+        # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
+        _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
+
+
+def open_reserve() -> None:
+    """Let this process use its last memory, to report that the rest is used up."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool = False) -> None:
+    if base_bytes is None:
+        return
+    old_hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    soft = _at_most(base_bytes + allowance.memory_bytes, old_hard)
+    hard = old_hard if keep_hard else _at_most(soft + REPORT_RESERVE_BYTES, old_hard)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _set(limit: int, value: int) -> None:
+    value = _at_most(value, resource.getrlimit(limit)[1])
+    resource.setrlimit(limit, (value, value))
+
+
+def _at_most(value: int, hard: int) -> int:
+    return value if hard == _UNLIMITED else min(value, hard)

@@ -1,0 +1,317 @@
+"""The host's end of one worker: sends it a job, answers its calls, keeps its clock, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from . import output
+from .clock import CLOCK, Clock
+from .errors import FrameError, HostCallError, WorkerLost
+from .launcher import Exit, Forked, Launcher
+from .limits import Allowance
+from .output import Output
+from .protocol import Call, Done, Frames, Ready, child_frame, encode
+from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
+
+CALLS_AT_ONCE_MAX = 16
+"""Host calls of one worker that are answered at the same time; more wait unread in the channel."""
+
+_READY_SECONDS = 10.0
+_EXIT_SECONDS = 2.0
+_READ_BYTES = 1 << 16
+_DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
+_LOG = logging.getLogger(__name__)
+
+
+class LiveWorker:
+    """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
+
+    def __init__(self, forked: Forked, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+        self._forked = forked
+        self._channel = channel
+        self._output = shared
+        self._isolation = isolation
+        self._frames = Frames()
+        self._sending = asyncio.Lock()
+        self._answering: set[asyncio.Task[None]] = set()
+        self._slot: asyncio.Future[None] | None = None
+        self._calls = 0
+        self._killed = False
+        self._ended = False
+        self.layers: tuple[str, ...] = ()
+
+    @classmethod
+    async def make(cls, launcher: Launcher, isolation: Isolation, output_bytes: int) -> LiveWorker:
+        """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        output_fd = output.create(output_bytes)
+        shared: Output | None = None
+        worker: LiveWorker | None = None
+        try:
+            with theirs:
+                forked = await launcher.fork(theirs, output_fd)
+            shared = Output(output_fd)
+            worker = cls(forked, ours, shared, isolation)
+            async with asyncio.timeout(_READY_SECONDS):
+                frame = await worker._next_frame()
+        except BaseException as error:
+            if shared is None:
+                os.close(output_fd)
+            if worker is None:
+                ours.close()
+            else:
+                worker.end()
+            if isinstance(error, TimeoutError | FrameError | EOFError):
+                raise WorkerLost("A worker ended or stopped before it was confined.") from None
+            raise
+        if not isinstance(frame, Ready):
+            worker.end()
+            raise WorkerLost("A worker spoke before it was confined, and was killed.")
+        worker.layers = frame.layers
+        return worker
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._forked.pid
+
+    @property
+    def gone(self) -> bool:
+        """Whether it can take no more jobs."""
+        return self._killed or self._ended or self._forked.exit.done()
+
+    def on_exit(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called when the process has ended."""
+        self._forked.exit.add_done_callback(lambda _exit: tell())
+
+    def kill(self) -> None:
+        """End the process now; whoever reads its channel finds the end of it."""
+        self._killed = True
+        if not self._ended:
+            _kill(self._forked.pidfd)
+            with suppress(OSError):
+                self._channel.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """End the process and give back everything that belonged to it."""
+        if self._ended:
+            return
+        _kill(self._forked.pidfd)
+        self._ended = True
+        for task in self._answering:
+            task.cancel()
+        os.close(self._forked.pidfd)
+        self._channel.close()
+        self._output.close()
+
+    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+        """Run one job here and report it; the worker lives on only after a report of its own.
+
+        Raises `WorkerLost` if the worker was gone before it had the job: then nothing of the code ran. Cancelling
+        kills the worker.
+        """
+        allowance = Allowance.of(job.limits, session=job.session is not None)
+        frame = encode(
+            {
+                "t": "run",
+                "code": job.code,
+                "vars": job.context_vars,
+                "limits": allowance.to_json(),
+                "session": job.session is not None,
+            }
+        )
+        if self._has_spoken():
+            self.kill()
+            raise WorkerLost("The worker spoke before it was asked, and was killed.")
+        self._output.clear()
+        cpu_before = self._cpu_ms()
+        clock = Clock(job.limits.timeout_seconds, self._give_up)
+        inherited = CLOCK.set(clock)
+        try:
+            await self._send_job(frame)
+            done = await self._converse(host_calls, clock)
+            outcome = Outcome(status=done.status, result=done.result, error=done.error, notes=done.notes)
+            outcome = replace(
+                outcome, cpu_ms=_difference(self._cpu_ms(), cpu_before), memory_peak_mb=self._memory_peak_mb()
+            )
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        except (EOFError, FrameError) as error:
+            self.kill()
+            duration_ms = clock.elapsed_ms
+            outcome = await self._obituary(job, clock, error)
+        else:
+            duration_ms = clock.elapsed_ms
+        finally:
+            clock.stop()
+            CLOCK.reset(inherited)
+            for task in self._answering:
+                task.cancel()
+        return replace(
+            outcome,
+            output=self._output.read(),
+            duration_ms=duration_ms,
+            isolation=self._isolation,
+            layers=self.layers,
+        )
+
+    def _has_spoken(self) -> bool:
+        """Tell whether there is a word, or the end, in a channel where none is due."""
+        if self._frames.pending:
+            return True
+        try:
+            self._channel.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    async def _send_job(self, frame: bytes) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+        except OSError:
+            # The worker acts on whole frames only, so it cannot have begun.
+            raise WorkerLost("The worker ended before it had the job.") from None
+
+    async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
+        while True:
+            frame = await self._next_frame()
+            if clock.expired:
+                raise EOFError
+            match frame:
+                case Done():
+                    return frame
+                case Call():
+                    await self._free_slot(clock)
+                    self._calls += 1
+                    task = asyncio.create_task(self._answer(self._calls, frame, host_calls))
+                    self._answering.add(task)
+                    task.add_done_callback(self._answered)
+                case _:
+                    raise FrameError("A worker was ready twice.")
+
+    async def _next_frame(self) -> Ready | Call | Done:
+        loop = asyncio.get_running_loop()
+        while (body := self._frames.next()) is None:
+            try:
+                data = await loop.sock_recv(self._channel, _READ_BYTES)
+            except OSError:
+                raise EOFError from None
+            if not data:
+                raise EOFError
+            self._frames.feed(data)
+        return child_frame(body)
+
+    async def _free_slot(self, clock: Clock) -> None:
+        """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""
+        while len(self._answering) >= CALLS_AT_ONCE_MAX:
+            self._slot = asyncio.get_running_loop().create_future()
+            await self._slot
+            if clock.expired:
+                raise EOFError
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._open_slot()
+
+    def _open_slot(self) -> None:
+        if self._slot is not None and not self._slot.done():
+            self._slot.set_result(None)
+
+    def _give_up(self) -> None:
+        self.kill()
+        self._open_slot()
+
+    async def _answer(self, number: int, call: Call, host_calls: HostCalls) -> None:
+        answer: dict[str, Json] = {"t": "answer", "id": number}
+        try:
+            answer["value"] = await host_calls(call.name, call.arguments)
+            frame = encode(answer)
+        except HostCallError as error:
+            frame = _error_answer(number, error.type, error.message)
+        except FrameError:
+            frame = _error_answer(
+                number, "ValueError", f"The answer of {call.name} is too large. Ask for less at once."
+            )
+        except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
+            _LOG.exception("A host call failed: %s", call.name)
+            frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        with suppress(OSError):
+            async with self._sending:
+                await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+
+    async def _obituary(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
+        """Say why there is no report: from what the host itself did, and from how the process ended."""
+        try:
+            async with asyncio.timeout(_EXIT_SECONDS):
+                ended = await asyncio.shield(self._forked.exit)
+        except TimeoutError:
+            ended = Exit()
+        status, failure = _cause(job, clock, error, ended)
+        return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms, memory_peak_mb=ended.memory_peak_mb)
+
+    def _cpu_ms(self) -> float | None:
+        if sys.platform != "linux":
+            return None
+        # The CPU clock of another process: clock_getcpuclockid(3), as the kernel's posix-timers.h encodes it.
+        try:
+            return time.clock_gettime(~self._forked.pid << 3 | 2) * 1000
+        except OSError:
+            return None
+
+    def _memory_peak_mb(self) -> float | None:
+        if sys.platform != "linux":
+            return None
+        try:
+            with open(f"/proc/{self._forked.pid}/status", "rb") as file:
+                peak = file.read().partition(b"VmHWM:")[2].split(None, 1)
+        except OSError:
+            return None
+        return int(peak[0]) / 1024 if peak else None
+
+
+def _kill(pidfd: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: Exit) -> tuple[Status, Failure]:
+    limits = job.limits
+    if clock.expired:
+        message = f"The code ran longer than its {limits.timeout_seconds:g} seconds and was stopped."
+        return Status.TIMEOUT, Failure("TimeoutError", message, hint="Do less at once, or ask for more time.")
+    if isinstance(error, FrameError):
+        _LOG.warning("A worker was killed: %s", error)
+        message = "The process that ran the code broke the protocol and was killed."
+        return Status.CRASHED, Failure("ProcessCrashed", message)
+    if ended.status in _DEADLY and ended.memory_peak_mb is not None and ended.memory_peak_mb >= limits.memory_mb * 0.9:
+        message = f"The code used up its {limits.memory_mb} MB of memory and its process was ended."
+        return Status.MEMORY, Failure("MemoryError", message, hint="Hold less at once, or ask for more memory.")
+    if ended.status is None:
+        how = "ended together with the sandbox"
+    elif ended.status < 0:
+        how = f"was ended by {signal.Signals(-ended.status).name}"
+    else:
+        how = f"ended by itself with exit status {ended.status}"
+    message = f"The process that ran the code {how}. How far the code came is not known."
+    return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+def _difference(now: float | None, before: float | None) -> float | None:
+    return None if now is None or before is None else now - before
+
+
+def _error_answer(number: int, error_type: str, message: str) -> bytes:
+    return encode({"t": "answer", "id": number, "error": {"type": error_type, "message": message}})

@@ -1,0 +1,35 @@
+"""What host and zygote have agreed on: how they talk, and what a zygote is told at its start."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from dataclasses import asdict, dataclass
+
+from .confine import Level
+from .limits import Allowance
+from .run import Isolation
+
+PACKET_BYTES_MAX = 1 << 16
+PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+"""Sockets that keep message boundaries; only Linux has the kind that also tells of the other end's death."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined."""
+
+    standing: Allowance
+    isolation: Isolation
+    required: Level
+
+    def to_json(self) -> str:
+        """Write it for the command line."""
+        return json.dumps({"standing": asdict(self.standing), "isolation": self.isolation, "required": self.required})
+
+    @classmethod
+    def from_json(cls, text: str) -> Orders:
+        """Read it from the command line."""
+        value = json.loads(text)
+        return cls(Allowance(**value["standing"]), Isolation(value["isolation"]), Level(value["required"]))

@@ -1,0 +1,92 @@
+"""What the running code prints: a buffer in memory that child and parent share.
+
+Printing costs no system call, and what was printed before a SIGKILL is not lost. The buffer is an 8-byte
+little-endian length and the UTF-8 text. Its size is sealed (memfd_create(2), fcntl(2) F_ADD_SEALS), so that a hostile
+child cannot shrink it under the parent (SIGBUS); the parent believes the length only up to that size.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import sys
+import tempfile
+
+_LENGTH = struct.Struct("<Q")
+HEADER_BYTES = _LENGTH.size
+
+
+class OutputFull(RuntimeError):
+    """The code printed more than it may; what fitted is kept."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(
+            f"The output is longer than {bytes_max} bytes. Print less, or write it to a file with write_file()."
+        )
+
+
+def create(text_bytes_max: int) -> int:
+    """Make an empty buffer for that much text and return its descriptor."""
+    size = HEADER_BYTES + text_bytes_max
+    if sys.platform != "linux":
+        # Without memfd there are no seals either: a deleted file is the nearest thing.
+        with tempfile.TemporaryFile() as file:
+            file.truncate(size)
+            return os.dup(file.fileno())
+    descriptor = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor
+
+
+class Output:
+    """One mapped buffer, on either side. Closes the descriptor it is given, since the mapping outlives it."""
+
+    def __init__(self, descriptor: int) -> None:
+        try:
+            self._memory = mmap.mmap(descriptor, 0)
+        finally:
+            os.close(descriptor)
+        self._text_bytes_max = len(self._memory) - HEADER_BYTES
+        self._bytes_max = self._text_bytes_max
+        self._end = HEADER_BYTES
+
+    @property
+    def size(self) -> int:
+        """How many bytes of address space the mapping takes."""
+        return len(self._memory)
+
+    def clear(self, bytes_max: int | None = None) -> None:
+        """Forget the text; from now on hold at most `bytes_max` bytes of it."""
+        self._bytes_max = self._text_bytes_max if bytes_max is None else min(bytes_max, self._text_bytes_max)
+        self._end = HEADER_BYTES
+        _LENGTH.pack_into(self._memory, 0, 0)
+
+    def write(self, text: str) -> None:
+        """Append text (in the child). Raises `OutputFull` after keeping what fits."""
+        try:
+            data = str.encode(text)
+        except UnicodeEncodeError:
+            data = str.encode(text, "utf-8", "backslashreplace")
+        room = HEADER_BYTES + self._bytes_max - self._end
+        full = len(data) > room
+        if full:
+            data = data[:room]
+        end = self._end + len(data)
+        self._memory[self._end : end] = data
+        self._end = end
+        # The length is written last, so that a kill in between leaves whole text.
+        _LENGTH.pack_into(self._memory, 0, end - HEADER_BYTES)
+        if full:
+            raise OutputFull(self._bytes_max)
+
+    def read(self) -> str:
+        """Give the text so far (in the parent), whatever the child wrote there."""
+        (length,) = _LENGTH.unpack_from(self._memory)
+        return self._memory[HEADER_BYTES : HEADER_BYTES + min(length, self._text_bytes_max)].decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()

@@ -1,0 +1,263 @@
+"""Workers made ahead: each is forked, confined and warm before its job is known, and is used once.
+
+    async with Pool(PoolSettings()) as pool:
+        outcome = await pool.run(Job("1 + 1"), host_calls)
+
+The newest idle worker goes first, since its memory is the warmest. A session keeps its worker; see `sessions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from .confine import Level, default_level
+from .errors import LevelMissing, LimitRefused, WorkerLost
+from .launcher import Launcher
+from .limits import Allowance
+from .live_worker import LiveWorker
+from .orders import Orders
+from .run import HostCalls, Isolation, Job, Limits, Outcome
+from .sessions import Sessions
+
+_BACK_OFF_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
+_TRIES = 3
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """What the operator allows. `maximum` is the most that any one job may ask for."""
+
+    spares: int = 2
+    workers_max: int = 8
+    sessions_max: int = 8
+    session_idle_seconds: float = 600.0
+    maximum: Limits = field(default_factory=lambda: Limits(timeout_seconds=120.0, memory_mb=2000))
+    isolation: Isolation = Isolation.RESTRICTED
+    required_level: Level = field(default_factory=default_level)
+    python: str = sys.executable
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStats:
+    """How the pool is doing. `waiting` jobs have no worker yet; `zygotes` counts those started so far."""
+
+    spares: int
+    running: int
+    waiting: int
+    sessions: int
+    workers: int
+    zygotes: int
+    layers: tuple[str, ...]
+
+
+class Pool:
+    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self._settings = settings
+        self._idle: list[LiveWorker] = []
+        self._takers: deque[asyncio.Future[LiveWorker]] = deque()
+        self._turns = asyncio.Semaphore(settings.workers_max)
+        self._making: set[asyncio.Task[None]] = set()
+        self._launcher: Launcher | None = None
+        self._launching = asyncio.Lock()
+        self._failures = 0
+        self._running = 0
+        self._waiting = 0
+        self._workers = 0
+        self._zygotes = 0
+        self._layers: tuple[str, ...] = ()
+        self._closed = False
+        self._sessions = Sessions(self._take, settings.sessions_max, settings.session_idle_seconds)
+
+    async def __aenter__(self) -> Self:
+        self._refill()
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def ready(self) -> None:
+        """Wait for a spare. Raises `LevelMissing` or `WorkerLost` when none can be made."""
+        if not self._idle:
+            self._put(await self._take())
+
+    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+        """Run one job and report it. Cancelling kills the run.
+
+        Raises `LimitRefused` above the operator's maximum, `SessionRefused`, and `LevelMissing` or `WorkerLost` when
+        no worker can be made: in all these cases nothing of the code ran.
+        """
+        self._check(job)
+        if job.session is not None:
+            return await self._sessions.run(job.session, job, host_calls)
+        self._waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        try:
+            return await self._run_once(job, host_calls)
+        finally:
+            self._running -= 1
+            self._turns.release()
+
+    async def end_session(self, name: str) -> bool:
+        """End a session; tell whether there was one."""
+        return self._sessions.end(name)
+
+    def stats(self) -> PoolStats:
+        """Count what there is now."""
+        return PoolStats(
+            spares=len(self._idle),
+            running=self._running,
+            waiting=self._waiting,
+            sessions=len(self._sessions),
+            workers=self._workers,
+            zygotes=self._zygotes,
+            layers=self._layers,
+        )
+
+    def layers(self) -> tuple[str, ...]:
+        """Name the layers that were active in the newest worker; none before the first is made."""
+        return self._layers
+
+    async def aclose(self) -> None:
+        """End every worker and the zygote, and wait until they are gone."""
+        self._closed = True
+        self._sessions.close()
+        making = list(self._making)
+        for task in making:
+            task.cancel()
+        await asyncio.gather(*making, return_exceptions=True)
+        for taker in self._takers:
+            if not taker.done():
+                taker.set_exception(WorkerLost("The sandbox is closing."))
+        while self._idle:
+            self._idle.pop().end()
+        if self._launcher is not None:
+            await self._launcher.close()
+
+    async def _run_once(self, job: Job, host_calls: HostCalls) -> Outcome:
+        for _try in range(_TRIES - 1):
+            try:
+                return await self._run_in(await self._take(), job, host_calls)
+            except WorkerLost:
+                # The spare had died before it took the job: nothing of the code ran, so another may.
+                _LOG.info("A spare was lost before it took its job; the job goes to another.")
+        return await self._run_in(await self._take(), job, host_calls)
+
+    async def _run_in(self, worker: LiveWorker, job: Job, host_calls: HostCalls) -> Outcome:
+        try:
+            return await worker.run(job, host_calls)
+        finally:
+            worker.end()
+
+    def _check(self, job: Job) -> None:
+        maximum = self._settings.maximum
+        if job.isolation is not self._settings.isolation:
+            raise LimitRefused(f"This pool runs code at the isolation {self._settings.isolation}, not {job.isolation}.")
+        for name in ("timeout_seconds", "memory_mb", "pids_max", "open_files_max", "file_size_mb", "output_bytes_max"):
+            asked, most = getattr(job.limits, name), getattr(maximum, name)
+            if not 0 < asked <= most:
+                raise LimitRefused(f"{name} is {asked}, but must be above 0 and at most {most}. Ask for less.")
+
+    async def _take(self) -> LiveWorker:
+        if self._closed:
+            raise WorkerLost("The sandbox is closed.")
+        while self._idle:
+            worker = self._idle.pop()
+            if not worker.gone:
+                self._refill()
+                return worker
+            worker.end()
+        taker: asyncio.Future[LiveWorker] = asyncio.get_running_loop().create_future()
+        self._takers.append(taker)
+        self._refill()
+        try:
+            return await taker
+        except asyncio.CancelledError:
+            if taker.done() and not taker.cancelled() and taker.exception() is None:
+                self._put(taker.result())
+            raise
+
+    def _put(self, worker: LiveWorker) -> None:
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(worker)
+                return
+        if self._closed:
+            worker.end()
+        else:
+            self._idle.append(worker)
+
+    def _refill(self) -> None:
+        wanted = sum(not taker.done() for taker in self._takers) + self._settings.spares
+        while not self._closed and len(self._idle) + len(self._making) < wanted:
+            task = asyncio.create_task(self._make())
+            self._making.add(task)
+            task.add_done_callback(self._made)
+
+    def _made(self, task: asyncio.Task[None]) -> None:
+        self._making.discard(task)
+        # After a failure the next call tries again: a broken machine is not kept busy with trying.
+        if not task.cancelled() and (self._failures == 0 or any(not taker.done() for taker in self._takers)):
+            self._refill()
+
+    async def _make(self) -> None:
+        await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
+        try:
+            worker = await LiveWorker.make(
+                await self._zygote(), self._settings.isolation, self._settings.maximum.output_bytes_max
+            )
+        except (LevelMissing, WorkerLost) as error:
+            self._failures += 1
+            _LOG.warning("No worker could be made: %s", error)
+            if self._failures >= _TRIES or isinstance(error, LevelMissing):
+                self._refuse_takers(error)
+            return
+        self._failures = 0
+        self._workers += 1
+        self._layers = worker.layers
+        worker.on_exit(lambda: self._bury(worker))
+        self._put(worker)
+
+    def _refuse_takers(self, error: LevelMissing | WorkerLost) -> None:
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_exception(error)
+
+    def _bury(self, worker: LiveWorker) -> None:
+        """Replace a spare that died while it waited."""
+        if worker in self._idle:
+            self._idle.remove(worker)
+            worker.end()
+            self._refill()
+
+    async def _zygote(self) -> Launcher:
+        async with self._launching:
+            if self._launcher is not None and self._launcher.alive:
+                return self._launcher
+            if self._launcher is not None:
+                await self._launcher.close()
+            self._launcher = Launcher(self._orders(), self._settings.python)
+            self._zygotes += 1
+            await self._launcher.start()
+            return self._launcher
+
+    def _orders(self) -> Orders:
+        maximum = self._settings.maximum
+        standing = Allowance.of(maximum, session=True)
+        return Orders(standing, self._settings.isolation, self._settings.required_level)

@@ -1,0 +1,250 @@
+"""Security boundary: the frames between the server and one child, whose every byte is hostile.
+
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON, one object with the key `t`. Downwards go
+`run` and `answer`; upwards come `ready` (once), `call` (numbered by the host in order of arrival, from 1) and `done`
+(one for each `run`). What comes up is bounded before it is decoded: bytes, nesting and the number of values, since a
+short text can decode to much memory. Anything else raises `FrameError`, and the pool kills the child.
+
+Sources: RFC 8259 (JSON; section 4 leaves duplicate names undefined, so they are refused), RFC 3629 (UTF-8).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias, cast
+
+from .errors import FrameError
+from .run import Failure, Json, Status
+
+FRAME_BYTES_MAX = 32 * 1024 * 1024
+DEPTH_MAX = 100
+VALUES_MAX = 1_000_000
+"""JSON values in one frame: an empty object is 3 bytes on the wire and over 64 in memory."""
+NAME_CHARS_MAX = 256
+TEXT_CHARS_MAX = 256 * 1024
+NOTES_MAX = 1000
+
+_LENGTH = struct.Struct(">I")
+HEADER_BYTES = _LENGTH.size
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_OPENING = frozenset(b"[{")
+_REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
+"""What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The child is confined and waits for its job; `layers` are those it could really switch on."""
+
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The code asks the host for something. Who asks is known from the channel, never from the frame."""
+
+    name: str
+    arguments: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The code has ended."""
+
+    status: Status
+    result: Json
+    error: Failure | None
+    notes: Mapping[str, str]
+
+
+ChildFrame: TypeAlias = Ready | Call | Done
+
+
+class Frames:
+    """Cuts a stream of bytes into frame bodies, however the bytes were chunked."""
+
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._buffer = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """How many bytes of an unfinished frame are held."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read.
+
+        Raises `FrameError` as soon as a length above the limit stands at the front.
+        """
+        self._buffer += data
+        self._announced()
+
+    def next(self) -> bytes | None:
+        """Give the body of the next whole frame, or None until more bytes come. Raises `FrameError`."""
+        length = self._announced()
+        if length is None or len(self._buffer) < HEADER_BYTES + length:
+            return None
+        body = bytes(memoryview(self._buffer)[HEADER_BYTES : HEADER_BYTES + length])
+        del self._buffer[: HEADER_BYTES + length]
+        return body
+
+    def _announced(self) -> int | None:
+        if len(self._buffer) < HEADER_BYTES:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        if not 0 < length <= self._bytes_max:
+            raise FrameError(f"A frame announces {length} bytes; 1 to {self._bytes_max} are allowed.")
+        return cast("int", length)
+
+
+def encode(frame: Mapping[str, Json]) -> bytes:
+    """Make a whole frame of an object; lone surrogates travel as escapes. Raises `FrameError` when it is too large."""
+    try:
+        body = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        body = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(body) > FRAME_BYTES_MAX:
+        raise FrameError(f"A frame of {len(body)} bytes is too large; {FRAME_BYTES_MAX} are allowed.")
+    return _LENGTH.pack(len(body)) + body
+
+
+def decode(body: bytes) -> dict[str, Json]:
+    """Read one frame body under all bounds. Raises `FrameError` and nothing else."""
+    _bound(body)
+    try:
+        frame = json.loads(
+            body.decode(),
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"A frame is not the JSON it should be: {error}") from None
+    if not isinstance(frame, dict):
+        raise FrameError("A frame is not a JSON object.")
+    return cast("dict[str, Json]", frame)
+
+
+def child_frame(body: bytes) -> ChildFrame:
+    """Read what a child sent. Raises `FrameError` for anything but the three frames exactly as they should be."""
+    frame = decode(body)
+    match frame.get("t"):
+        case "ready":
+            _keys(frame, {"t", "layers"})
+            layers = frame["layers"]
+            if not isinstance(layers, list) or len(layers) > DEPTH_MAX:
+                raise FrameError("A ready frame lists no layers.")
+            return Ready(tuple(_text(layer, "layer", NAME_CHARS_MAX) for layer in layers))
+        case "call":
+            _keys(frame, {"t", "name", "args"})
+            arguments = frame["args"]
+            if not isinstance(arguments, dict):
+                raise FrameError("A call frame's arguments are not an object.")
+            return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
+        case "done":
+            _keys(frame, {"t", "status", "result", "error", "notes"})
+            # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
+            return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)
+        case _:
+            raise FrameError("A frame is of no kind that a child may send.")
+
+
+def _done(frame: Mapping[str, Json]) -> Done:
+    status = frame["status"]
+    if status not in _REPORTABLE:
+        raise FrameError("A done frame has no status that a child may report.")
+    notes = frame["notes"]
+    if not isinstance(notes, dict) or len(notes) > NOTES_MAX:
+        raise FrameError("A done frame's notes are not a small object.")
+    return Done(
+        status=Status(str(status)),
+        result=frame["result"],
+        error=_failure(frame["error"]),
+        notes={
+            _text(where, "note", TEXT_CHARS_MAX): _text(note, "note", TEXT_CHARS_MAX) for where, note in notes.items()
+        },
+    )
+
+
+def _failure(value: Json) -> Failure | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise FrameError("A done frame's error is not an object.")
+    _keys(value, {"type", "message", "line", "hint", "traceback"})
+    line, hint, traceback = value["line"], value["hint"], value["traceback"]
+    if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
+        raise FrameError("A done frame's error has no line number where one should be.")
+    return Failure(
+        type=_text(value["type"], "error type", NAME_CHARS_MAX),
+        message=_text(value["message"], "error message", TEXT_CHARS_MAX),
+        line=line,
+        hint=None if hint is None else _text(hint, "hint", TEXT_CHARS_MAX),
+        traceback=None if traceback is None else _text(traceback, "traceback", TEXT_CHARS_MAX),
+    )
+
+
+def _keys(frame: Mapping[str, Json], expected: set[str]) -> None:
+    if frame.keys() != expected:
+        raise FrameError(f"A frame does not have exactly the keys {', '.join(sorted(expected))}.")
+
+
+def _text(value: object, what: str, chars_max: int) -> str:
+    if not isinstance(value, str) or len(value) > chars_max:
+        raise FrameError(f"A frame's {what} is not a text of at most {chars_max} characters.")
+    return value
+
+
+def _bound(body: bytes) -> None:
+    """Refuse what would decode to too much. Brackets and commas inside strings only matter once there are many."""
+    if len(body) > FRAME_BYTES_MAX:
+        raise FrameError(f"A frame has {len(body)} bytes; {FRAME_BYTES_MAX} are allowed.")
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets <= DEPTH_MAX and body.count(b",") + brackets < VALUES_MAX:
+        return
+    bare = _STRING.sub(b"", body)
+    if bare.count(b",") + bare.count(b"[") + bare.count(b"{") >= VALUES_MAX:
+        raise FrameError(f"A frame holds more than {VALUES_MAX} values.")
+    depth = 0
+    for bracket in bare.translate(None, _NOT_BRACKETS):
+        depth += 1 if bracket in _OPENING else -1
+        if depth > DEPTH_MAX:
+            raise FrameError(f"A frame is nested deeper than {DEPTH_MAX}.")
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0:
+        raise ValueError("a number is too large")
+    return number
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _mended(value: Json) -> dict[str, Json]:
+    return cast("dict[str, Json]", _without_surrogates(value))
+
+
+def _without_surrogates(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,169 @@
+"""Named sessions: a worker that is kept between calls, so that variables, functions and imports survive.
+
+Sessions never see each other. Two calls at once take turns. What ends a session (a time-out, a crash, a cancelled call,
+idleness) is told in the report it ends with, if there is one, and in the next report of that name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from .errors import SessionRefused, WorkerLost
+from .live_worker import LiveWorker
+from .run import HostCalls, Job, Outcome, Status
+
+_ENDINGS_KEPT = 1000
+_TRIES = 3
+_ENDING: dict[Status, str] = {
+    Status.TIMEOUT: "its code ran out of time",
+    Status.CRASHED: "its process crashed",
+    Status.MEMORY: "its process ran out of memory",
+}
+
+
+@dataclass(slots=True)
+class _Session:
+    name: str
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    worker: LiveWorker | None = None
+    calls: int = 0
+    idle: asyncio.TimerHandle | None = None
+
+
+class Sessions:
+    """The sessions of one pool; `take` gives a fresh worker."""
+
+    def __init__(self, take: Callable[[], Awaitable[LiveWorker]], sessions_max: int, idle_seconds: float) -> None:
+        self._take = take
+        self._sessions_max = sessions_max
+        self._idle_seconds = idle_seconds
+        self._alive: dict[str, _Session] = {}
+        self._endings: OrderedDict[str, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._alive)
+
+    async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
+        """Run a call in its session, which begins with its first call.
+
+        Raises `SessionRefused` when as many sessions as allowed are alive, or when the call's turn did not come
+        within its own time-out.
+        """
+        session = self._enter(name)
+        try:
+            await self._wait_turn(session, job.limits.timeout_seconds)
+            try:
+                return await self._run_in(session, job, host_calls)
+            finally:
+                session.turn.release()
+        finally:
+            self._leave(session)
+
+    def end(self, name: str, why: str = "it was ended on request") -> bool:
+        """End the session of that name; tell whether there was one."""
+        session = self._alive.pop(name, None)
+        if session is None:
+            return False
+        self._lay_down(session, why)
+        return True
+
+    def close(self) -> None:
+        """End them all."""
+        for name in list(self._alive):
+            self.end(name, "the server is closing")
+
+    def _enter(self, name: str) -> _Session:
+        session = self._alive.get(name)
+        if session is None:
+            if len(self._alive) >= self._sessions_max:
+                raise SessionRefused(
+                    f"{len(self._alive)} sessions are alive, as many as are allowed. "
+                    f"Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
+                )
+            session = self._alive[name] = _Session(name)
+        session.calls += 1
+        if session.idle is not None:
+            session.idle.cancel()
+            session.idle = None
+        return session
+
+    def _leave(self, session: _Session) -> None:
+        session.calls -= 1
+        if session.calls:
+            return
+        if self._alive.get(session.name) is not session:
+            # It was ended while this call waited for its turn.
+            self._lay_down(session, "it was ended on request")
+            return
+        if session.worker is None:
+            del self._alive[session.name]
+            return
+        session.idle = asyncio.get_running_loop().call_later(
+            self._idle_seconds, self.end, session.name, f"it was idle for {self._idle_seconds:g} seconds"
+        )
+
+    async def _wait_turn(self, session: _Session, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await session.turn.acquire()
+        except TimeoutError:
+            raise SessionRefused(
+                f"The session {session.name!r} was busy with another call for all of this call's {seconds:g} seconds. "
+                "Wait for that call, or use another session."
+            ) from None
+
+    async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+        worker = session.worker
+        if worker is not None and worker.gone:
+            self._lay_down(session, "its process ended between two calls")
+            worker = None
+        try:
+            outcome = (
+                await self._run_fresh(session, job, host_calls) if worker is None else await worker.run(job, host_calls)
+            )
+        except WorkerLost:
+            if worker is None:
+                raise
+            # It was gone before it had the job: nothing of the code ran, so a new session may.
+            self._lay_down(session, "its process ended between two calls")
+            outcome = await self._run_fresh(session, job, host_calls)
+        except asyncio.CancelledError:
+            self._lay_down(session, "a call in it was cancelled")
+            raise
+        earlier = self._endings.pop(session.name, None)
+        if earlier is not None:
+            told = f"The session {session.name!r} had ended before this call: {earlier}. This call began a new one."
+            outcome = replace(outcome, notes={**outcome.notes, "session": told})
+        if session.worker is None or session.worker.gone:
+            why = _ENDING.get(outcome.status, "its process ended")
+            self._lay_down(session, why)
+            told = f"The session {session.name!r} has ended: {why}. Its variables are gone; the next call begins anew."
+            outcome = replace(outcome, session_ended=told)
+        return outcome
+
+    async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+        for _try in range(_TRIES - 1):
+            session.worker = await self._take()
+            try:
+                return await session.worker.run(job, host_calls)
+            except WorkerLost:
+                session.worker.end()
+                session.worker = None
+        session.worker = await self._take()
+        return await session.worker.run(job, host_calls)
+
+    def _lay_down(self, session: _Session, why: str) -> None:
+        """End a session's process and remember why, for its next report."""
+        worker, session.worker = session.worker, None
+        if session.idle is not None:
+            session.idle.cancel()
+            session.idle = None
+        if worker is None:
+            return
+        worker.end()
+        self._endings[session.name] = why
+        while len(self._endings) > _ENDINGS_KEPT:
+            self._endings.popitem(last=False)

@@ -1,0 +1,234 @@
+"""One worker: a forked child that confines itself, takes one job (or a session's jobs, one by one) and reports.
+
+Everything hostile happens here: compiling the source, running it, rendering its result and its error, all under the
+wall clock of the parent. The worker is forked by the zygote, which prepared what every worker starts with.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import os
+import random
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Final, NoReturn, cast
+
+from . import confine, data_helpers, event_loop, failures, hosted, language, limits, names, namespace, values
+from .errors import FrameError, Refused
+from .guest import GUEST
+from .host_channel import HostChannel, HostGone
+from .limits import Allowance
+from .output import Output
+from .protocol import FRAME_BYTES_MAX, encode
+from .run import Failure, Json, Status
+
+_SETUP_FAILED = 70
+"""Exit status of a worker that could not confine itself (sysexits.h, EX_SOFTWARE)."""
+_WARM_SOURCES = (
+    """
+import json
+class A:
+    x: int = 1
+    def f(self) -> int:
+        self.x += 1
+        return self.x
+[A().f() for _ in range(2)]
+""",
+    """
+import asyncio
+await asyncio.sleep(0)
+{"a": 1.5, "b": (None, True)}
+""",
+    """
+def f(n):
+    return undefined
+f(1)
+""",
+)
+_NOTHING: Final = object()
+_NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the zygote made ready for all its workers; each fork has a copy of its own."""
+
+    plan: confine.Plan
+    standing: Allowance
+    base_bytes: int | None
+    namespace: dict[str, object]
+
+
+def prepare(plan: confine.Plan, standing: Allowance) -> Prepared:
+    """Do all that needs doing only once: the namespace, and a first run of every path that a job takes."""
+    _warm()
+    own = namespace.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
+    return Prepared(plan, standing, limits.address_space_bytes(), own)
+
+
+def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
+    """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+    status = _SETUP_FAILED
+    try:
+        output = Output(output_fd)
+        channel = HostChannel(channel_fd)
+        layers = confine.enter(prepared.plan, keep_fds={channel_fd})
+        base_bytes = None if prepared.base_bytes is None else prepared.base_bytes + output.size
+        limits.stand(prepared.standing, base_bytes)
+        random.seed()
+        worker = _Worker(prepared.namespace, channel, output, base_bytes)
+        channel.send(encode({"t": "ready", "layers": ["language", *layers, "limits"]}))
+        worker.work()
+    except HostGone:
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _warm() -> None:
+    """Run what every job runs once, so that no worker pays for a first time."""
+    own = namespace.new_namespace({})
+    for source in _WARM_SOURCES:
+        try:
+            language.run_program(language.compile_program(source), own)
+            values.render(own.get(language.LAST_VALUE))
+        except Exception as error:  # noqa: BLE001 - one of them fails on purpose
+            failures.describe(error, source)
+
+
+class _Worker:
+    def __init__(
+        self, own_namespace: dict[str, object], channel: HostChannel, output: Output, base_bytes: int | None
+    ) -> None:
+        self._namespace = own_namespace
+        self._channel = channel
+        self._output = output
+        self._base_bytes = base_bytes
+        self._remarks: dict[str, str] = {}
+        GUEST.write = output.write
+        GUEST.call_host = channel.call
+        GUEST.call_host_async = channel.call_async
+        GUEST.namespace = own_namespace
+        event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
+        warnings.showwarning = self._take_warning  # type: ignore[assignment]  # stricter than the stub on purpose
+
+    def work(self) -> NoReturn:
+        while True:
+            frame = self._channel.next_run()
+            allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
+            limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
+            self._output.clear(allowance.output_bytes)
+            self._remarks.clear()
+            report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
+            self._channel.forget_calls()
+            self._channel.send(_encoded(report))
+
+    def _run(self, code: str, variables: Mapping[str, Json]) -> dict[str, Json]:
+        try:
+            given = {_variable(name): value for name, value in variables.items()}
+            program = language.compile_program(code)
+        except Refused as refusal:
+            return _report(Status.REFUSED, error=_refusal(refusal))
+        except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
+            return _failed(error, code)
+        own = self._namespace
+        own.update(given)
+        own.pop(language.LAST_VALUE, None)
+        before = own.get("result", _NOTHING)
+        try:
+            language.run_program(program, own)
+        except HostGone:
+            raise
+        except SystemExit as leaving:
+            if leaving.code is None or (type(leaving.code) is int and leaving.code == 0):
+                return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
+            return _failed(leaving, code)
+        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
+            return _failed(error, code)
+        return self._ended(_result(own, before, code))
+
+    def _ended(self, result: object) -> dict[str, Json]:
+        try:
+            rendered = values.render(result)
+        except MemoryError as error:
+            return _failed(error, "")
+        return _report(Status.OK, result=rendered.json, notes={**rendered.notes, **self._remarks})
+
+    def _take_warning(self, message: Warning | str, category: type[Warning], *_where: object) -> None:
+        """Keep what is said of a coroutine that nobody awaited: the most frequent slip in asynchronous code."""
+        text = str(message)
+        if issubclass(category, RuntimeWarning) and text.endswith("was never awaited"):
+            self._remarks["code"] = f"{text}: nothing of it ran. Write `await` before the call."
+
+
+def _result(own: Mapping[str, object], before: object, code: str) -> object:
+    """Choose what this call shows: `result` if this call set it, else the value of the last expression, else None."""
+    now = own.get("result", _NOTHING)
+    if now is not _NOTHING and (now is not before or _assigns_result(code)):
+        return now
+    return own.get(language.LAST_VALUE)
+
+
+def _assigns_result(code: str) -> bool:
+    """Tell whether the code, having ended well, surely assigned `result`: the same object may have been set again."""
+    return any(
+        isinstance(name, ast.Name) and name.id == "result" and isinstance(name.ctx, ast.Store)
+        for statement in ast.parse(code).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
+        for name in ast.walk(statement)
+    )
+
+
+def _variable(name: str) -> str:
+    """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", names.PREFIX)):
+        raise Refused(
+            f"{name!r} cannot be the name of a context variable.",
+            type="ValueError",
+            instead="Use a plain Python name that does not begin with two underscores.",
+        )
+    return name
+
+
+def _refusal(refusal: Refused) -> Failure:
+    return Failure(type=refusal.type, message=refusal.message, line=refusal.line, hint=refusal.instead)
+
+
+def _failed(error: BaseException, code: str) -> dict[str, Json]:
+    if isinstance(error, MemoryError):
+        limits.open_reserve()
+        return _report(Status.MEMORY, error=failures.describe(error, code))
+    return _report(Status.ERROR, error=failures.describe(error, code))
+
+
+def _report(
+    status: Status, *, result: Json = None, error: Failure | None = None, notes: Mapping[str, str] = _NO_NOTES
+) -> dict[str, Json]:
+    return {
+        "t": "done",
+        "status": status.value,
+        "result": result,
+        "error": None if error is None else asdict(error),
+        "notes": dict(notes),
+    }
+
+
+def _encoded(report: dict[str, Json]) -> bytes:
+    try:
+        return encode(report)
+    except MemoryError as error:
+        return encode(_failed(error, ""))
+    except FrameError:
+        return encode(
+            {
+                **report,
+                "result": None,
+                "notes": {
+                    "result": f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
+                    "Write it to a file with write_file() and read it in slices."
+                },
+            }
+        )
