@@ -34,8 +34,9 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from .disclosure import mro_of, plain_names, repr_of, said_by, type_name
+from .disclosure import mro_of, repr_of, said_by, type_name
 from .names import demangle
+from .places import place
 from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
 
@@ -61,8 +62,6 @@ CYCLE = "<cycle>"
 _DIGITS_SHOWN_MAX = 10_000_000
 _TEXT_CHARS_MAX = 5000
 _KEY_CHARS_MAX = 200
-_STEP_CHARS_MAX = 60
-_PLACE_STEPS_MAX = 20
 _RECURSION_NEEDED = 1000
 _TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
 
@@ -387,16 +386,11 @@ class _Walk:
         self._notes[place] = f"{self._notes[place]}; {text}" if place in self._notes else text
 
     def _place(self, path: Path) -> str:
-        steps: list[str] = []
+        steps: list[str | int] = []
         while path is not None:
             path, step = path
-            if type(step) is str:
-                steps.append(f".{step}" if step.isidentifier() else f"[{plain_names(step, _STEP_CHARS_MAX)!r}]")
-            else:
-                steps.append(f"[{step}]")
-        if len(steps) > _PLACE_STEPS_MAX:
-            steps[_PLACE_STEPS_MAX // 2 : -_PLACE_STEPS_MAX // 2] = ["…"]
-        return self._name + "".join(reversed(steps))
+            steps.append(step)
+        return place(self._name, steps[::-1])
 
 
 def _length(cls: type, value: object) -> int:
