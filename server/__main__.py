@@ -1,0 +1,7 @@
+"""`python -m sealab.server` is `sealab`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,108 @@
+"""What this folder raises, and the one table from every folder's error codes to exit codes.
+
+    ServerError
+    ├── SettingsError     a setting is unknown, has a bad value, or is for something this version cannot do
+    ├── HomeError         the home folder cannot be made or used
+    ├── UsageError        a command was given something that is not there or not readable
+    ├── AddressRefused    HTTP was asked to listen where it must not
+    └── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+
+The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
+was wrong, then what to do. Over MCP that message is the text of a tool error, as it stands; on the command line it
+goes to stderr and the code decides how the process ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import ClassVar
+
+from ..sandbox.errors import SandboxError
+from ..sandbox.run import Status
+from ..workspace.errors import WorkspaceError
+
+
+class ServerError(Exception):
+    """The base of all errors of this folder; `code` is stable, the message is for people."""
+
+    code: ClassVar[str] = "server"
+
+
+class SettingsError(ServerError):
+    """A setting is unknown, has a bad value, or is for something this version cannot do; the message names it."""
+
+    code = "settings"
+
+
+class HomeError(ServerError):
+    """The home folder, or a folder below it, cannot be made or used."""
+
+    code = "home"
+
+
+class UsageError(ServerError):
+    """A command was given something that is not there or cannot be read."""
+
+    code = "usage"
+
+
+class AddressRefused(ServerError):
+    """HTTP was asked to listen on an address that other machines can reach, or that is not an address."""
+
+    code = "address"
+
+
+class RequestRefused(ServerError):
+    """A request asks for more than the operator allows."""
+
+    code = "request"
+
+
+KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError)
+"""Errors whose message is meant for whoever asked. Anything else is a fault of sealab's own."""
+
+
+class Exit(IntEnum):
+    """How a `sealab` process ends."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    LIMIT = 4
+
+
+EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
+    {
+        "settings": Exit.USAGE,
+        "home": Exit.USAGE,
+        "usage": Exit.USAGE,
+        "address": Exit.USAGE,
+        "request": Exit.REFUSED,
+        "refused": Exit.REFUSED,
+        "limit": Exit.REFUSED,
+        "level": Exit.REFUSED,
+        "session": Exit.REFUSED,
+    }
+)
+"""The exit code of each error code; a code that is not listed ends the process with `Exit.FAILED`."""
+
+EXIT_OF_STATUS: Mapping[Status, Exit] = MappingProxyType(
+    {
+        Status.OK: Exit.OK,
+        Status.ERROR: Exit.FAILED,
+        Status.CRASHED: Exit.FAILED,
+        Status.CANCELLED: Exit.FAILED,
+        Status.REFUSED: Exit.REFUSED,
+        Status.TIMEOUT: Exit.LIMIT,
+        Status.MEMORY: Exit.LIMIT,
+    }
+)
+"""The exit code of `sealab run` for each way a run can end."""
+
+
+def exit_of(error: ServerError | SandboxError | WorkspaceError) -> Exit:
+    """Return the exit code for a known error."""
+    return EXIT_OF_CODE.get(error.code, Exit.FAILED)

@@ -1,0 +1,119 @@
+"""The use case: run an agent's code and tell honestly what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import cast
+
+from ..sandbox.run import Job, Json, Limits, Outcome, Status
+from .app import App
+from .broker import Calls
+from .errors import RequestRefused
+from .report import ErrorReport, Report, WrittenFile
+from .run_ids import new_run_id
+from .settings import Settings
+
+PROGRESS_EVERY_SECONDS = 1.0
+
+Progress = Callable[[float, float], Awaitable[None]]
+"""Told `(elapsed_seconds, timeout_seconds)` about once a second while code runs."""
+
+
+_SESSION_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRequest:
+    """One `execute_code` as it was asked for; `None` stands for the operator's default."""
+
+    code: str
+    context_vars: Mapping[str, Json] = field(default_factory=dict)
+    timeout_seconds: float | None = None
+    memory_mb: int | None = None
+    session: str | None = None
+
+
+async def execute(app: App, request: CodeRequest, *, progress: Progress | None = None) -> Report:
+    """Run the code and return its report, whatever came of it.
+
+    Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
+    Cancelling the awaiting task kills the run.
+    """
+    run_id = new_run_id()
+    job = _allowed(request, app.settings)
+    calls = Calls(app.workspace, budget=app.settings.tool_calls_max)
+    try:
+        async with _telling(progress, job.limits.timeout_seconds):
+            outcome = await app.pool.run(job, calls.answer)
+    except asyncio.CancelledError:
+        app.stats.count_cancelled()
+        raise
+    app.stats.count(outcome)
+    app.archive.keep(run_id, code=job.code)
+    return _report(run_id, outcome, calls)
+
+
+def _allowed(request: CodeRequest, settings: Settings) -> Job:
+    """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
+    timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
+    memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
+    for name, asked, most in (
+        ("timeout_seconds", timeout_seconds, settings.max_timeout_seconds),
+        ("memory_mb", memory_mb, settings.max_memory_mb),
+    ):
+        if not 0 < asked <= most:
+            raise RequestRefused(f"{name} is {asked:g}, which is not allowed. Give more than 0 and at most {most:g}.")
+    if request.session is not None and not _SESSION_NAME.fullmatch(request.session):
+        raise RequestRefused(
+            "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
+        )
+    return Job(
+        code=request.code,
+        context_vars=request.context_vars,
+        limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
+        session=request.session,
+    )
+
+
+@asynccontextmanager
+async def _telling(progress: Progress | None, timeout_seconds: float) -> AsyncIterator[None]:
+    """Tell how long the code has been running, about once a second, for as long as the context lasts."""
+    if progress is None:
+        yield
+        return
+    telling = asyncio.create_task(_tell(progress, timeout_seconds))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+async def _tell(progress: Progress, timeout_seconds: float) -> None:
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(PROGRESS_EVERY_SECONDS)
+        await progress(round(time.monotonic() - began, 3), timeout_seconds)
+
+
+def _report(run_id: str, outcome: Outcome, calls: Calls) -> Report:
+    report = Report(
+        run_id=run_id,
+        success=outcome.status is Status.OK,
+        status=outcome.status.value,
+        result=outcome.result,
+        output=outcome.output,
+        error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
+        execution_time_ms=round(outcome.duration_ms, 3),
+        isolation=outcome.isolation.value,
+        layers=list(outcome.layers),
+    )
+    if calls.written:
+        report["files"] = [WrittenFile(name=name, size=size) for name, size in calls.written.items()]
+    if outcome.session_ended is not None:
+        report["session_ended"] = outcome.session_ended
+    return report

@@ -1,0 +1,61 @@
+"""The one folder below which sealab keeps everything it writes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import HomeError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The home folder and what has its place in it. Nothing is made until `prepare`."""
+
+    root: Path
+
+    @property
+    def settings_file(self) -> Path:
+        """The file of settings, which need not exist."""
+        return self.root / "sealab.toml"
+
+    @property
+    def workspace(self) -> Path:
+        """Where the workspace tools and the code's file helpers read and write."""
+        return self.root / "workspace"
+
+    def prepare(self) -> None:
+        """Make the folders, readable by their owner alone. Raises `HomeError` where that cannot be."""
+        for folder in (self.root, self.workspace):
+            _make_private(folder)
+
+
+def find_home(asked: str | None, environment: Mapping[str, str]) -> Home:
+    """Return the home: what the command line asked for, else `SEALAB_HOME`, else the platform's user data folder."""
+    chosen = asked or environment.get("SEALAB_HOME")
+    if chosen:
+        return Home(Path(chosen).expanduser().absolute())
+    from platformdirs import user_data_path  # noqa: PLC0415 - only a start without a home needs it
+
+    return Home(user_data_path("sealab", appauthor=False))
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            if not stat.S_ISDIR(folder.stat().st_mode):
+                raise HomeError(f"{folder} is not a folder. Name another home with --home or SEALAB_HOME.") from None
+    except OSError as error:
+        raise HomeError(
+            f"The folder {folder} cannot be made: {error.strerror}. Name another home with --home or SEALAB_HOME."
+        ) from error
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise HomeError(
+            f"The folder {folder} cannot be written. Change its permissions or name another home with --home."
+        )

@@ -1,0 +1,32 @@
+"""What the server tells a client's model of itself."""
+
+from __future__ import annotations
+
+INSTRUCTIONS = """\
+sealab runs Python for you in a sandbox, in milliseconds. Prefer one execute_code program over many small steps: load \
+data, filter and aggregate it in code, and return only what you need (set `result`, or end with an expression). \
+Code has no network and no disk, only the workspace: write_file, read_file, list_files, delete_file. Each call starts \
+fresh unless session="name" is given. A failed run is an ordinary report: read error.line and error.hint, correct the \
+code and call again.
+
+The code is Python 3.11+: classes, dataclasses, generators, match, async and top-level await. Data modules of the \
+standard library can be imported; what is not allowed is refused before anything runs, with the line, the reason and \
+what to write instead. Nothing is cut silently: `truncated` in the report says what was cut and how to read the rest.
+"""
+
+CAPABILITIES = """\
+Available without import: json re math datetime statistics collections itertools functools random string decimal \
+fractions asyncio
+Importable: the data modules of the standard library ({modules})
+Workspace: read_file(filename, offset=0, limit=None, encoding="utf-8") -> str (encoding=None: bytes), \
+write_file(filename, content), list_files(subpath="."), delete_file(filename)
+Data: summarize_list(data, limit=10) -> {{count, sample}}, filter_by_field(data, field, value), \
+aggregate_stats(data, numeric_fields=None) -> {{count, <field>_sum, _avg, _min, _max}}, \
+format_output(data, max_chars=5000)
+Result: the variable `result` if the code set it, else the value of the last expression; print() is kept beside it
+Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queue, Semaphore
+Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL
+Not available: network, files outside the workspace, processes, threads, native modules
+Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
+{tool_calls_max} calls to the host
+"""

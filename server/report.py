@@ -1,0 +1,73 @@
+"""The run report as callers get it: its keys, and the same in a few lines of text."""
+
+from __future__ import annotations
+
+import json
+from typing import NotRequired
+
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+
+class ErrorReport(TypedDict):
+    """Why a run did not end well; `line` and `traceback` speak of the caller's own code only."""
+
+    type: str
+    message: str
+    line: int | None
+    hint: str | None
+    traceback: str | None
+
+
+class ToolCall(TypedDict):
+    """One upstream tool that the code called."""
+
+    tool: str
+    ok: bool
+    ms: float
+
+
+class WrittenFile(TypedDict):
+    """A file that the run wrote in the workspace; `size` in bytes."""
+
+    name: str
+    size: int
+
+
+class Report(TypedDict):
+    """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be."""
+
+    run_id: str
+    success: bool
+    status: str
+    result: object
+    output: str
+    error: ErrorReport | None
+    execution_time_ms: float
+    tool_calls: NotRequired[list[ToolCall]]
+    truncated: NotRequired[dict[str, object]]
+    isolation: str
+    layers: list[str]
+    files: NotRequired[list[WrittenFile]]
+    session_ended: NotRequired[str]
+
+
+def as_text(report: Report) -> str:
+    """Say the report in lines: how it ended, the result, the error, the output, and what was cut."""
+    lines = [f"{report['status']} in {report['execution_time_ms']:.1f} ms"]
+    if report["result"] is not None or report["success"]:
+        lines.append(f"result: {json.dumps(report['result'], ensure_ascii=False)}")
+    error = report["error"]
+    if error is not None:
+        where = "" if error["line"] is None else f" (line {error['line']})"
+        lines.append(f"{error['type']}{where}: {error['message']}")
+        if error["hint"]:
+            lines.append(f"hint: {error['hint']}")
+    if report["output"]:
+        lines += ["output:", report["output"].rstrip("\n")]
+    for what, note in report.get("truncated", {}).items():
+        lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
+    for file in report.get("files", []):
+        lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    if "session_ended" in report:
+        lines.append(f"session: {report['session_ended']}")
+    return "\n".join(lines)

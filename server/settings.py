@@ -1,0 +1,285 @@
+"""What the operator decides: limits, levels, sizes. Read once at start, then frozen.
+
+The command line wins over the environment (`SEALAB_<NAME>`), which wins over `<home>/sealab.toml`, which wins over the
+defaults below. An unknown key or a bad value stops the start with an error that names the key, and so does a setting
+for something that this version cannot do: a protection that is asked for and not there must not look as if it were.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from ..sandbox.confine.levels import Level, default_level
+from ..sandbox.run import Isolation
+from .errors import SettingsError
+
+PREFIX = "SEALAB_"
+_NOT_SETTINGS = frozenset({"SEALAB_HOME"})
+
+
+class Surface(StrEnum):
+    """Which tools a client sees: all of them, or `execute_code` alone."""
+
+    FULL = "full"
+    CODE = "code"
+
+
+class LogLevel(StrEnum):
+    """From which level on a message goes to stderr."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+class Privacy(StrEnum):
+    """What hides personal data from the model: nothing, the tools when called, or everything sealab sends."""
+
+    OFF = "off"
+    TOOLS = "tools"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, in the units its name says. `None` stands for "as this machine and version allow"."""
+
+    timeout_seconds: float = 30.0
+    max_timeout_seconds: float = 120.0
+    memory_mb: int = 500
+    max_memory_mb: int = 2000
+    pids_max: int = 64
+    cpus: float | None = None
+    allowed_isolation: tuple[Isolation, ...] = (Isolation.RESTRICTED, Isolation.CONTAINER)
+    required_level: Level = field(default_factory=default_level)
+    workspace_quota_mb: int = 1000
+    output_max_chars: int = 20_000
+    tool_calls_max: int = 1000
+    runs_kept: int = 200
+    workers_spare: int = 2
+    workers_max: int = 8
+    sessions_max: int = 8
+    session_idle_seconds: float = 600.0
+    process_python: str | None = None
+    container_runtime: str | None = None
+    container_image: str | None = None
+    privacy: Privacy = Privacy.TOOLS
+    restore_to_model: bool | None = None
+    database_url: str | None = None
+    surface: Surface = Surface.FULL
+    log_level: LogLevel = LogLevel.WARNING
+
+
+_Value = TypeVar("_Value", bound=StrEnum)
+_Parser = Callable[[object], object]
+
+
+def _number(least: float) -> _Parser:
+    def parse(value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, str | int | float) else float("nan")
+        except ValueError:
+            number = float("nan")
+        if isinstance(value, bool) or not least <= number < float("inf"):
+            raise ValueError(f"a number from {least:g} up")
+        return number
+
+    return parse
+
+
+def _whole(least: int) -> _Parser:
+    def parse(value: object) -> int:
+        if isinstance(value, str) and value.strip().isdecimal():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"a whole number from {least} up")
+        return value
+
+    return parse
+
+
+def _one_of(kind: type[_Value], *, fold: Callable[[str], str] = str.lower) -> Callable[[object], _Value]:
+    def parse(value: object) -> _Value:
+        try:
+            return kind(fold(str(value).strip()))
+        except ValueError:
+            raise ValueError(f"one of {', '.join(kind)}") from None
+
+    return parse
+
+
+def _some_of(kind: type[_Value]) -> _Parser:
+    parse_one = _one_of(kind)
+
+    def parse(value: object) -> tuple[_Value, ...]:
+        parts = value if isinstance(value, list) else str(value).split(",")
+        chosen = tuple(dict.fromkeys(parse_one(part) for part in parts))
+        if not chosen:
+            raise ValueError(f"at least one of {', '.join(kind)}")
+        return chosen
+
+    return parse
+
+
+def _yes_or_no(value: object) -> bool:
+    answers = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    try:
+        return answers[str(value).strip().lower()]
+    except KeyError:
+        raise ValueError("true or false") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError("a text that is not empty")
+    return value.strip()
+
+
+_PARSERS: Mapping[str, _Parser] = MappingProxyType(
+    {
+        "timeout_seconds": _number(0.001),
+        "max_timeout_seconds": _number(0.001),
+        "memory_mb": _whole(1),
+        "max_memory_mb": _whole(1),
+        "pids_max": _whole(1),
+        "cpus": _number(0.01),
+        "allowed_isolation": _some_of(Isolation),
+        "required_level": _one_of(Level),
+        "workspace_quota_mb": _whole(0),
+        "output_max_chars": _whole(200),
+        "tool_calls_max": _whole(0),
+        "runs_kept": _whole(1),
+        "workers_spare": _whole(0),
+        "workers_max": _whole(1),
+        "sessions_max": _whole(0),
+        "session_idle_seconds": _number(0.001),
+        "process_python": _text,
+        "container_runtime": _text,
+        "container_image": _text,
+        "privacy": _one_of(Privacy),
+        "restore_to_model": _yes_or_no,
+        "database_url": _text,
+        "surface": _one_of(Surface),
+        "log_level": _one_of(LogLevel, fold=str.upper),
+    }
+)
+
+_NOT_YET: Mapping[str, str] = MappingProxyType(
+    {
+        "cpus": "cannot hold runs to a share of the processors yet",
+        "process_python": "has no `process` isolation yet",
+        "container_runtime": "has no `container` isolation yet",
+        "container_image": "has no `container` isolation yet",
+        "database_url": "keeps nothing in a database yet",
+    }
+)
+
+
+def read_settings(
+    *, file: Path, file_required: bool, environment: Mapping[str, str], command_line: Mapping[str, object]
+) -> Settings:
+    """Read the settings in order of precedence; `command_line` maps field names to values, `None` meaning not given.
+
+    `file_required` says that the file was named by the user, so that its absence is an error.
+    Raises `SettingsError`, which names the key.
+    """
+    chosen: dict[str, object] = {}
+    for source in (
+        _from_file(file, required=file_required),
+        _from_environment(environment),
+        {name: (f"--{name.replace('_', '-')}", value) for name, value in command_line.items() if value is not None},
+    ):
+        for name, (shown, value) in source.items():
+            chosen[name] = _parsed(name, shown, value)
+    settings = Settings(**_lowered_defaults(chosen) | chosen)  # type: ignore[arg-type]  # parsed field by field
+    _check(settings)
+    return settings
+
+
+def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
+    try:
+        content = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if required:
+            raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {file} cannot be read: {error}. Correct it or remove it.") from error
+    try:
+        table = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"The settings file {file} is not valid TOML: {error}. Correct that line.") from error
+    return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, object]]:
+    return {
+        _known(key, key): (key, value)
+        for key, value in environment.items()
+        if key.startswith(PREFIX) and key not in _NOT_SETTINGS
+    }
+
+
+def _known(key: str, shown: str) -> str:
+    name = key.removeprefix(PREFIX)
+    if name not in _NAMES:
+        import difflib  # noqa: PLC0415 - only a misspelt key needs it
+
+        near = difflib.get_close_matches(name.upper(), _NAMES, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(sorted(_NAMES))}."
+        raise SettingsError(f"{shown} is not a setting. {hint}")
+    return _NAMES[name]
+
+
+def _parsed(name: str, shown: str, value: object) -> object:
+    try:
+        parsed = _PARSERS[name](value)
+    except ValueError as error:
+        raise SettingsError(f"{shown} is {value!r}, which cannot be used. Give {error}.") from None
+    if name in _NOT_YET:
+        raise SettingsError(f"{shown} is set, but this version {_NOT_YET[name]}. Remove it.")
+    return parsed
+
+
+def _lowered_defaults(chosen: Mapping[str, object]) -> dict[str, object]:
+    """Return defaults below a maximum that was chosen: who lowers only the maximum has said enough."""
+    defaults = Settings()
+    return {
+        usual: min(getattr(defaults, usual), chosen[most])
+        for usual, most in _USUAL_AND_MOST
+        if most in chosen and usual not in chosen
+    }
+
+
+def _check(settings: Settings) -> None:
+    for usual, most in _USUAL_AND_MOST:
+        if getattr(settings, usual) > getattr(settings, most):
+            raise SettingsError(
+                f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
+                f"{getattr(settings, most):g}. Lower the one or raise the other."
+            )
+    if Isolation.RESTRICTED not in settings.allowed_isolation:
+        raise SettingsError(
+            "ALLOWED_ISOLATION leaves out restricted, but this version has no other isolation yet. Add restricted."
+        )
+    if settings.privacy is Privacy.AUTO:
+        raise SettingsError(
+            "PRIVACY is auto, but this version cannot hide personal data from the model yet, and does not start as if "
+            "it did. Set it to off or tools."
+        )
+
+
+_USUAL_AND_MOST = (
+    ("timeout_seconds", "max_timeout_seconds"),
+    ("memory_mb", "max_memory_mb"),
+    ("workers_spare", "workers_max"),
+)
+_NAMES: Mapping[str, str] = MappingProxyType({each.name.upper(): each.name for each in fields(Settings)})

@@ -1,0 +1,117 @@
+"""What `get_execution_stats` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import anyio.to_thread
+from typing_extensions import TypedDict
+
+from ..sandbox.confine.levels import Finding, Level, Probe
+from ..sandbox.run import Isolation
+from .app import App
+from .stats import Process, Runs, processes_now
+
+
+class LimitsReport(TypedDict):
+    """The operator's limits: what a call gets when it does not ask, and the most it may ask for."""
+
+    timeout_seconds: float
+    max_timeout_seconds: float
+    memory_mb: int
+    max_memory_mb: int
+    pids_max: int
+    output_max_chars: int
+    tool_calls_max: int
+    workers_max: int
+    sessions_max: int
+    session_idle_seconds: float
+    runs_kept: int
+
+
+class IsolationReport(TypedDict):
+    """What keeps code apart from the machine; `layers` are those a worker has really switched on."""
+
+    available: list[str]
+    layers: list[str]
+    level: str
+    required_level: str
+
+
+class PoolReport(TypedDict):
+    """Workers now, and how many workers and zygotes were made since the start."""
+
+    spares: int
+    running: int
+    waiting: int
+    sessions: int
+    workers_made: int
+    zygotes_made: int
+
+
+class WorkspaceReport(TypedDict):
+    """How full the workspace is, in bytes and in files and folders together."""
+
+    used_bytes: int
+    quota_bytes: int
+    entries: int
+
+
+class Statistics(TypedDict):
+    """The limits, the protection, and what has happened since the server started."""
+
+    limits: LimitsReport
+    isolation: IsolationReport
+    runs: Runs
+    pool: PoolReport
+    server: Process
+    workers: Process
+    workspace: WorkspaceReport
+    uptime_seconds: float
+
+
+async def statistics_of(app: App) -> Statistics:
+    """Look at everything now."""
+    settings = app.settings
+    server, workers = await anyio.to_thread.run_sync(processes_now)
+    pool = app.pool.stats()
+    usage = await anyio.to_thread.run_sync(app.workspace.usage)
+    return Statistics(
+        limits=LimitsReport(
+            timeout_seconds=settings.timeout_seconds,
+            max_timeout_seconds=settings.max_timeout_seconds,
+            memory_mb=settings.memory_mb,
+            max_memory_mb=settings.max_memory_mb,
+            pids_max=settings.pids_max,
+            output_max_chars=settings.output_max_chars,
+            tool_calls_max=settings.tool_calls_max,
+            workers_max=settings.workers_max,
+            sessions_max=settings.sessions_max,
+            session_idle_seconds=settings.session_idle_seconds,
+            runs_kept=settings.runs_kept,
+        ),
+        isolation=IsolationReport(
+            available=[Isolation.RESTRICTED.value],
+            layers=list(pool.layers),
+            level=level_of(pool.layers).value,
+            required_level=settings.required_level.value,
+        ),
+        runs=app.stats.summary(),
+        pool=PoolReport(
+            spares=pool.spares,
+            running=pool.running,
+            waiting=pool.waiting,
+            sessions=pool.sessions,
+            workers_made=pool.workers,
+            zygotes_made=pool.zygotes,
+        ),
+        server=server,
+        workers=workers,
+        workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
+        uptime_seconds=round(app.stats.uptime_seconds(), 3),
+    )
+
+
+def level_of(layers: Iterable[str]) -> Level:
+    """Return the level that these active layers amount to."""
+    return Probe(tuple(Finding(layer, available=True, detail="active") for layer in layers)).level

@@ -1,0 +1,133 @@
+"""An MCP tool that takes exactly what its schema says, and whose failures are sentences."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import ValidationError
+
+from ..sandbox.errors import SandboxError
+from ..workspace.errors import WorkspaceError
+from .errors import ServerError
+
+_LOG = logging.getLogger(__name__)
+_NOISE = frozenset({"title", "description"})
+_NAMED = frozenset({"properties", "$defs"})
+_SHOWN_CHARS_MAX = 60
+
+
+class StrictTool(Tool):
+    """A tool whose unknown arguments and wrong types are tool errors that say what to give instead.
+
+    The SDK drops unknown arguments, reads "5" as a number, and puts its own words before every error text.
+    """
+
+    @classmethod
+    def published(
+        cls,
+        function: Callable[..., Awaitable[CallToolResult]],
+        description: str,
+        annotations: ToolAnnotations,
+        *,
+        always_loaded: bool = False,
+    ) -> StrictTool:
+        """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
+
+        The schemas lose what costs a client's context and tells it nothing: titles, repeated descriptions, null
+        defaults. `always_loaded` asks clients that defer tools to show this one from the start.
+        """
+        tool = cls.from_function(
+            function,
+            description=description,
+            annotations=annotations,
+            meta={"anthropic/alwaysLoad": True} if always_loaded else None,
+        )
+        tool.parameters = compact(tool.parameters) | {"additionalProperties": False}
+        if tool.fn_metadata.output_schema is not None:
+            tool.fn_metadata.output_schema = compact(tool.fn_metadata.output_schema)
+        return cast("StrictTool", tool)
+
+    async def run(
+        self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
+    ) -> CallToolResult:
+        """Check the arguments and call the function. Raises `ToolError` with the text that the caller gets."""
+        del convert_result  # the functions make their own results
+        checked = self._checked(arguments)
+        if self.context_kwarg is not None:
+            checked[self.context_kwarg] = context
+        try:
+            result: CallToolResult = await self.fn(**checked)
+        except (ServerError, SandboxError, WorkspaceError) as error:
+            raise ToolError(str(error)) from error
+        except MCPError:
+            raise
+        except Exception as error:
+            raise UnexpectedToolError(
+                f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
+                "then is unknown."
+            ) from error
+        return result
+
+    def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        known: Mapping[str, object] = self.parameters.get("properties", {})
+        for given in arguments:
+            if given not in known:
+                near = difflib.get_close_matches(given, known, n=1)
+                raise ToolError(
+                    f"{self.name} takes no argument {_shown(given)}. "
+                    + (f"Did you mean {near[0]}?" if near else f"It takes {', '.join(known) or 'none'}.")
+                )
+        try:
+            return self.fn_metadata.arg_model.model_validate(dict(arguments), strict=True).model_dump_one_level()
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = str(first["loc"][0])
+            schema = json.dumps(known.get(name, {}))
+            if first["type"] == "missing":
+                raise ToolError(f"{self.name} needs the argument {name}. Give it; its schema is {schema}.") from error
+            raise ToolError(
+                f"The argument {name} of {self.name} cannot be {_shown(first['input'])}. Its schema is {schema}."
+            ) from error
+
+
+def parsed_if_text(value: object) -> object:
+    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def compact(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a JSON Schema without titles, descriptions and null defaults; property names are left alone."""
+    kept: dict[str, object] = {}
+    for key, value in schema.items():
+        if key in _NAMED and isinstance(value, Mapping):
+            kept[key] = {name: _compact_value(each) for name, each in value.items()}
+        elif key not in _NOISE and not (key == "default" and value is None):
+            kept[key] = _compact_value(value)
+    return kept
+
+
+def _compact_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return compact(value)
+    if isinstance(value, list):
+        return [_compact_value(each) for each in value]
+    return value
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
