@@ -1,30 +1,92 @@
-"""Security boundary: from a fork of the zygote to a worker that may read hostile code."""
+"""Security boundary: from a fork of the zygote to a worker that may read hostile code.
+
+The order of the steps is that of what each needs from the one before: ids before mounts, mounts while there are still
+capabilities, the filter last, since it forbids the other steps.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Collection
+from typing import NoReturn
 
-from . import privileges
+from . import landlock, layout, namespaces, privileges, root
 from .plan import Plan
+
+_STDERR = 2
+_SIGNALLED = 128
 
 
 def fork(plan: Plan) -> int:
-    """Fork a worker: its pid in the zygote, 0 in the worker, which must call `enter` before anything else."""
-    del plan
-    return os.fork()
+    """Fork a worker: its pid in the zygote, 0 in the worker, which must call `enter` before anything else.
+
+    Where the plan has namespaces, the worker is in all of them from its first instruction, by one clone(2). Raises
+    OSError. A worker that a signal ends is reported by wait(2) as such, except under `plan.own_init`: then the exit
+    status is 128 + the signal, and the returned pid is that of the first process, whose death ends them all.
+    """
+    return namespaces.fork_into(namespaces.ALL) if plan.namespaced else os.fork()
 
 
 def enter(plan: Plan, *, keep_fds: Collection[int]) -> tuple[str, ...]:
     """Confine this worker as planned, for good, and return the names of the layers now active.
 
-    Only the descriptors in `keep_fds` stay open. Raises OSError, naming the call, when a step fails: the worker must
-    then end without reading its code (fail closed).
+    Only the descriptors in `keep_fds` stay open. Raises OSError, naming the call, when a step fails, after writing the
+    same to standard error: the worker must then end without reading its code (fail closed).
     """
-    if sys.platform == "linux":
-        privileges.die_with_parent(plan.zygote_pidfd)
-        privileges.no_new_privileges()
-        privileges.set_dumpable(False)
-    privileges.close_others(frozenset(keep_fds))
+    kept = frozenset(keep_fds)
+    try:
+        if sys.platform == "linux":
+            _give_up_privileges(plan)
+            _forbid(plan, kept)
+        else:
+            privileges.close_others(kept)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, f"A worker could not be confined: {error}\n".encode())
+        raise
     return plan.layers
+
+
+def _give_up_privileges(plan: Plan) -> None:
+    privileges.die_with_parent(plan.zygote_pidfd)
+    if plan.namespaced:
+        privileges.set_dumpable(True)  # else this process's own /proc files belong to root
+        namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
+        namespaces.set_host_name()
+    if plan.scratch_bytes:
+        root.mount_scratch(layout.SCRATCH, plan.scratch_bytes)
+        os.chdir(layout.SCRATCH)
+    if plan.own_init:
+        worker = os.fork()
+        if worker:
+            _be_first_process(plan, worker)
+        privileges.die_with_parent(None)
+    privileges.drop_capabilities()
+    privileges.no_new_privileges()
+
+
+def _forbid(plan: Plan, keep_fds: frozenset[int]) -> None:
+    if plan.landlock_abi:
+        landlock.restrict(plan.landlock_abi, plan.readable, plan.changeable)
+    privileges.set_dumpable(False)
+    privileges.close_others(keep_fds)
+    if plan.filter is not None:
+        plan.filter.load()
+
+
+def _be_first_process(plan: Plan, worker: int) -> NoReturn:
+    """Be process 1 of the namespace: adopt and bury orphans, and end as the worker ends."""
+    status = 1
+    try:
+        privileges.drop_capabilities()
+        privileges.no_new_privileges()
+        _forbid(plan, frozenset())
+        ended = 0
+        while ended != worker:
+            ended, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        status = code if code >= 0 else _SIGNALLED - code
+    finally:
+        os._exit(status)

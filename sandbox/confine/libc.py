@@ -27,7 +27,7 @@ def failed(call: str) -> OSError:
     return OSError(number, f"{call}: {os.strerror(number)}")
 
 
-def syscall(call: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
+def syscall(call: str, number: int, *arguments: int | bytes | None) -> int:
     """Make the system call `number` (syscall(2)); `call` names it in the error."""
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     answer = int(_LIBC.syscall(ctypes.c_long(number), *words))
@@ -37,7 +37,7 @@ def syscall(call: str, number: int, *arguments: int | bytes | ctypes.Array[ctype
 
 
 def prctl(call: str, option: int, *arguments: int) -> int:
-    """Call prctl(2), with zeros for unused arguments, as several options demand."""
+    """Make the call prctl(2), with zeros for unused arguments, as several options demand."""
     words = [ctypes.c_ulong(word) for word in (*arguments, 0, 0, 0, 0)[:4]]
     answer = int(_LIBC.prctl(ctypes.c_int(option), *words))
     if answer < 0:
@@ -57,3 +57,21 @@ def close_range(first: int, last: int) -> None:
             return
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     os.closerange(first, min(last + 1, highest if highest != resource.RLIM_INFINITY else 1 << 20))
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones, as unshare(2) does."""
+    if _LIBC.unshare(ctypes.c_int(flags)) < 0:
+        raise failed("unshare")
+
+
+def mount_private(path: str) -> None:
+    """Let no mount beneath `path` be seen by, or come from, other namespaces (mount(2), MS_REC | MS_PRIVATE)."""
+    if _LIBC.mount(None, os.fsencode(path), None, ctypes.c_ulong(0x4000 | 1 << 18), None) < 0:
+        raise failed("mount")
+
+
+def umount(path: str, flags: int) -> None:
+    """Take a mount away, as umount2(2) does."""
+    if _LIBC.umount2(os.fsencode(path), ctypes.c_int(flags)) < 0:
+        raise failed("umount2")

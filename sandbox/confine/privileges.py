@@ -5,11 +5,13 @@ Descriptors, privileges, the root user, the right to be traced or dumped, and a 
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
+import struct
 
-from . import libc
+from . import libc, numbers
 
 NOBODY = 65534
 """The user and group that hold nothing, by the kernel's own default (user_namespaces(7), overflowuid)."""
@@ -17,7 +19,12 @@ NOBODY = 65534
 # Options of prctl(2).
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+_LINUX_CAPABILITY_VERSION_3 = 0x20080522  # capget(2)
 
 
 def leave_root() -> None:
@@ -53,6 +60,24 @@ def set_dumpable(dumpable: bool) -> None:
 def no_new_privileges() -> None:
     """From now on no execve(2) grants anything; seccomp(2) and Landlock ask for this first."""
     libc.prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability in every set: ambient, bounding, and then the rest (capabilities(7)).
+
+    The bounding set can be emptied only with CAP_SETPCAP, which the first process of a user namespace has; without it
+    no_new_privs has the same effect, as no execve(2) can gain anything.
+    """
+    libc.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    for capability in range(64):
+        try:
+            libc.prctl("PR_CAPBSET_DROP", _PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EPERM):
+                break  # past the last capability of this kernel, or without CAP_SETPCAP
+            raise
+    header = struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0)
+    libc.syscall("capset", numbers.number("capset"), header, bytes(24))
 
 
 def close_others(keep_fds: frozenset[int]) -> None:

@@ -1,12 +1,151 @@
-"""Finds out which layers this machine offers, by trying each in a process of its own."""
+"""Finds out which layers this machine offers, by setting each up in a throw-away process."""
 
 from __future__ import annotations
 
+import errno
 import os
+import select
+import signal
+import sys
+from collections.abc import Callable
 
+from ..run import Isolation
+from . import landlock, layout, namespaces, numbers, plan, policy, privileges, seccomp
 from .levels import Finding, Probe
+
+_TRY_SECONDS = 10
+_NO_LINUX = "only Linux has it"
+_ON_LINUX = "Run the server on Linux, or in a Linux container, for kernel isolation."
+_USER_NAMESPACES = (
+    "Allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0; in Docker a seccomp profile that lets clone and unshare pass)."
+)
 
 
 def probe() -> Probe:
-    """Try every layer once. Call it from a process with one thread; it never raises and leaves nothing behind."""
-    return Probe(findings=(Finding("process", True, "fresh process, no privileges"),), is_root=os.geteuid() == 0)
+    """Try every layer once, each in a process of its own.
+
+    Call it from a process with one thread. It never raises, and leaves nothing behind.
+    """
+    if sys.platform != "linux":
+        missing = (Finding(name, False, _NO_LINUX, _ON_LINUX) for name in ("seccomp", "landlock", "namespaces"))
+        return Probe(findings=(Finding("process", True, "a fresh process for every run"), *missing))
+    abi, landlock_finding = _landlock()
+    return Probe(
+        findings=(_process(), _seccomp(), landlock_finding, _namespaces()),
+        landlock_abi=abi if landlock_finding.available else 0,
+        is_root=os.geteuid() == 0,
+    )
+
+
+def _process() -> Finding:
+    def give_up() -> None:
+        privileges.leave_root()
+        privileges.drop_capabilities()
+        privileges.no_new_privileges()
+        privileges.die_with_parent(None)
+        privileges.set_dumpable(False)
+
+    failure = _attempt(give_up)
+    if failure is None:
+        return Finding("process", True, "a fresh process for every run, without privileges")
+    return Finding("process", False, failure, "Run the server as an ordinary user, or as root with CAP_SETUID.")
+
+
+def _seccomp() -> Finding:
+    if not numbers.ARCHITECTURE.numbers:
+        return Finding("seccomp", False, f"no table for {os.uname().machine}", "Use x86-64 or arm64.")
+
+    def filtered() -> None:
+        privileges.no_new_privileges()
+        seccomp.build(policy.RESTRICTED).load()
+
+    failure = _attempt(filtered)
+    if failure is None:
+        return Finding("seccomp", True, "an allow list of system calls can be loaded")
+    return Finding(
+        "seccomp", False, failure, "Use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows it."
+    )
+
+
+def _landlock() -> tuple[int, Finding]:
+    try:
+        abi = landlock.abi()
+    except OSError as error:
+        reason = "switched off at boot" if error.errno == errno.EOPNOTSUPP else str(error)
+        remedy = "Use Linux 5.13 or newer with landlock among the security modules (boot option lsm=)."
+        return 0, Finding("landlock", False, reason, remedy)
+
+    def restricted() -> None:
+        privileges.no_new_privileges()
+        landlock.restrict(abi, ("/usr",), ())
+
+    failure = _attempt(restricted)
+    if failure is not None:
+        return 0, Finding(
+            "landlock", False, failure, "Let the container's seccomp profile allow landlock_restrict_self."
+        )
+    return abi, Finding("landlock", True, f"ABI {abi}")
+
+
+def _namespaces() -> Finding:
+    def live_in_them() -> None:
+        proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        plan.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
+        privileges.leave_root()
+        privileges.drop_capabilities()
+        uid, gid = os.geteuid(), os.getegid()
+
+        def be_first() -> None:
+            privileges.set_dumpable(True)
+            namespaces.map_ids(proc_fd, uid, gid)
+            namespaces.set_host_name()
+
+        failure = _attempt(be_first, lambda: namespaces.fork_into(namespaces.ALL))
+        if failure is not None:
+            raise OSError(failure)
+
+    failure = _attempt(live_in_them)
+    if failure is None:
+        return Finding("namespaces", True, "user, mount, pid, net, ipc, uts, with a root of its own")
+    return Finding("namespaces", False, failure, _USER_NAMESPACES)
+
+
+def _attempt(action: Callable[[], None], fork: Callable[[], int] = os.fork) -> str | None:
+    """Do it in a child process: None when it succeeded, else what went wrong. Never raises OSError."""
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        try:
+            pid = fork()
+        except OSError as error:
+            return str(error)
+        if pid == 0:
+            _report(action, writing)
+        os.close(writing)
+        writing = -1
+        return _outcome(pid, reading)
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+
+
+def _report(action: Callable[[], None], writing: int) -> None:
+    try:
+        action()
+        os.write(writing, b"+")
+    except BaseException as error:  # noqa: BLE001 - this process ends here, whatever it was
+        os.write(writing, f"-{error}".encode())
+    finally:
+        os._exit(0)
+
+
+def _outcome(pid: int, reading: int) -> str | None:
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    told = os.read(reading, 4096).decode() if poll.poll(_TRY_SECONDS * 1000) else "-it did not answer"
+    os.kill(pid, signal.SIGKILL)
+    _pid, status = os.waitpid(pid, 0)
+    if told.startswith("+"):
+        return None
+    return told[1:] or f"the process that tried it ended with {os.waitstatus_to_exitcode(status)}"

@@ -1,0 +1,73 @@
+"""Security boundary: new namespaces for a process, and who it is in them (namespaces(7), user_namespaces(7))."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+from . import libc, numbers
+from .privileges import NOBODY
+
+# Flags of clone(2).
+NEW_MOUNT = 0x00020000
+NEW_UTS = 0x04000000
+NEW_IPC = 0x08000000
+NEW_USER = 0x10000000
+NEW_PID = 0x20000000
+NEW_NET = 0x40000000
+ALL = NEW_USER | NEW_MOUNT | NEW_PID | NEW_NET | NEW_IPC | NEW_UTS
+
+HOST_NAME = b"sandbox"
+
+if sys.platform == "linux":
+    _LIBC_UNDER_GIL = ctypes.PyDLL(None, use_errno=True)
+    _LIBC_UNDER_GIL.syscall.restype = ctypes.c_long
+
+
+def fork_into(flags: int) -> int:
+    """Fork like os.fork(), with the child in new namespaces by the same clone(2). Raises OSError.
+
+    One thread only. Unlike fork(3) this leaves the C library's idea of the thread's number alone, which matters only
+    to code that sends signals to threads; a worker with threads is forked once more by its namespace's first process.
+    """
+    python = ctypes.pythonapi
+    words = [ctypes.c_long(word) for word in (numbers.number("clone"), flags | signal.SIGCHLD, 0, 0, 0, 0)]
+    python.PyOS_BeforeFork()
+    pid = int(_LIBC_UNDER_GIL.syscall(*words))
+    if pid == 0:
+        python.PyOS_AfterFork_Child()
+        return 0
+    error = libc.failed("clone")
+    python.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise error
+    return pid
+
+
+def unshare(flags: int) -> None:
+    """Move this process into new namespaces (unshare(2)). Raises OSError."""
+    libc.unshare(flags)
+
+
+def map_ids(proc_fd: int, outer_uid: int, outer_gid: int) -> None:
+    """Be `NOBODY` in the new user namespace this process is in: the only user and group there are in it.
+
+    `proc_fd` is the host's /proc, opened before. The process must be dumpable to own its files there (proc(5)).
+    """
+    for file, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{NOBODY} {outer_uid} 1"),
+        ("gid_map", f"{NOBODY} {outer_gid} 1"),
+    ):
+        fd = os.open(f"self/{file}", os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc_fd)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+def set_host_name() -> None:
+    """Hide the machine's name behind one that says nothing, in this UTS namespace (sethostname(2))."""
+    libc.syscall("sethostname", numbers.number("sethostname"), HOST_NAME, len(HOST_NAME))

@@ -1,0 +1,171 @@
+"""Security boundary: the root directory in which a zygote and all its workers live.
+
+The zygote moves into it once (pivot_root(2)) and every worker inherits it in a mount namespace of its own, so there
+is no way back: the host's file system is not in their namespace at all, not even hidden beneath a mount. The root is a
+small read-only tmpfs. It holds the directories named in a `Layout`, at the same paths as outside, read-only, without
+devices and set-user-id; there is no /proc.
+
+Mounts are made with the file descriptor based calls of Linux 5.12 (open_tree(2), move_mount(2), mount_setattr(2)),
+which is older than Landlock: what lies beneath a directory that only root may enter can be mounted before root is
+left.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import libc, numbers
+
+# The same numbers on every architecture.
+_OPEN_TREE = 428
+_MOVE_MOUNT = 429
+_FSOPEN = 430
+_FSCONFIG = 431
+_FSMOUNT = 432
+_MOUNT_SETATTR = 442
+
+# open_tree(2), move_mount(2), mount_setattr(2), fsopen(2).
+_AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
+_AT_RECURSIVE = 0x8000
+_OPEN_TREE_CLONE = 1
+_OPEN_TREE_CLOEXEC = os.O_CLOEXEC
+_MOVE_MOUNT_F_EMPTY_PATH = 4
+_FSOPEN_CLOEXEC = 1
+_FSCONFIG_SET_STRING = 1
+_FSCONFIG_CMD_CREATE = 6
+_FSMOUNT_CLOEXEC = 1
+_RDONLY = 0x01
+_NOSUID = 0x02
+_NODEV = 0x04
+_NOEXEC = 0x08
+_IDMAP = 0x00100000
+_MS_PRIVATE = 1 << 18
+_MNT_DETACH = 2
+
+_MOUNT_POINT = "/proc"
+"""Where the new root stands while it is built: any directory that surely exists."""
+
+_ROOT_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the root holds.
+
+    `readable` are directories and files outside, each at the same path inside; `code` are those among them from which
+    shared libraries may be mapped. `devices` are device files that work. `placed` are directories at another path
+    inside. `masked` are directories inside that look empty. `links` are symbolic links: path to target. `empty` are
+    directories to mount on later.
+    """
+
+    readable: Sequence[str] = ()
+    code: frozenset[str] = frozenset()
+    devices: Sequence[str] = ()
+    placed: Mapping[str, str] = field(default_factory=dict)
+    masked: Sequence[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    empty: Sequence[str] = ()
+
+
+def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> None:
+    """Build the root and move this process into it, for good. Raises OSError.
+
+    The process must be in a mount namespace of its own, with CAP_SYS_ADMIN over it. `owner_map_fd`, a user namespace,
+    translates the owners of the `placed` directories (mount_setattr(2), ID-mapped mounts).
+    """
+    plain = [path for path in layout.readable if path not in layout.code]
+    trees: list[tuple[str, int]] = []
+    for paths, flags in (
+        (plain, _RDONLY | _NOSUID | _NODEV | _NOEXEC),
+        (sorted(layout.code), _RDONLY | _NOSUID | _NODEV),
+        (layout.devices, _NOSUID | _NOEXEC),
+    ):
+        trees += [(path, _detached_copy(path, flags)) for path in sorted(paths)]
+    for inside, outside in layout.placed.items():
+        trees.append((inside, _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC, owner_map_fd)))
+
+    libc.mount_private("/")
+    root = _tmpfs(_ROOT_BYTES, "755", 0)
+    _attach(root, _MOUNT_POINT)
+    os.fchdir(root)
+    for path, tree in sorted(trees):
+        _make_place(path, tree)
+        _attach(tree, _inside(path))
+        os.close(tree)
+    for path in layout.masked:
+        mask = _tmpfs(4096, "555", _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+        _attach(mask, _inside(path))
+        os.close(mask)
+    for path in layout.empty:
+        os.makedirs(_inside(path), exist_ok=True)
+    for path, target in layout.links.items():
+        if not os.path.lexists(_inside(path)):
+            os.symlink(target, _inside(path))
+    _set_attributes(root, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    libc.syscall("pivot_root", numbers.number("pivot_root"), b".", b".")
+    libc.umount(".", _MNT_DETACH)
+    os.chdir("/")
+    os.close(root)
+
+
+def mount_scratch(path: str, size_bytes: int) -> None:
+    """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root. Nothing in it executes."""
+    scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC)
+    _attach(scratch, path)
+    os.close(scratch)
+
+
+def _detached_copy(path: str, flags: int, owner_map_fd: int | None = None) -> int:
+    """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet."""
+    tree = libc.syscall(
+        f"open_tree {path}",
+        _OPEN_TREE,
+        _AT_FDCWD,
+        os.fsencode(path),
+        _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE,
+    )
+    _set_attributes(tree, flags, recursive=True)
+    if owner_map_fd is not None:
+        _set_attributes(tree, _IDMAP, owner_map_fd=owner_map_fd)
+    return tree
+
+
+def _set_attributes(tree: int, flags: int, *, recursive: bool = False, owner_map_fd: int = 0) -> None:
+    # struct mount_attr: u64 attr_set, attr_clr, propagation, userns_fd.
+    attributes = struct.pack("=QQQQ", flags, 0, _MS_PRIVATE if recursive else 0, owner_map_fd)
+    at = _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
+    libc.syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", at, attributes, len(attributes))
+
+
+def _tmpfs(size_bytes: int, mode: str, flags: int) -> int:
+    context = libc.syscall("fsopen", _FSOPEN, b"tmpfs", _FSOPEN_CLOEXEC)
+    try:
+        for key, value in (("size", str(size_bytes)), ("nr_inodes", str(max(size_bytes // 1024, 4))), ("mode", mode)):
+            libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_SET_STRING, key.encode(), value.encode(), 0)
+        libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        return libc.syscall("fsmount", _FSMOUNT, context, _FSMOUNT_CLOEXEC, flags)
+    finally:
+        os.close(context)
+
+
+def _attach(tree: int, path: str) -> None:
+    libc.syscall(f"move_mount {path}", _MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(path), _MOVE_MOUNT_F_EMPTY_PATH)
+
+
+def _make_place(path: str, tree: int) -> None:
+    """Make what a tree is mounted on: a directory, or an empty file where the tree is a file."""
+    inside = _inside(path)
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        os.makedirs(inside, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(inside), exist_ok=True)
+        os.close(os.open(inside, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+
+
+def _inside(path: str) -> str:
+    return path.lstrip("/") or "."
