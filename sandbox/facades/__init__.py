@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 
 from .facade import Facade, make, names, title
 from .hints import instead_of
@@ -64,7 +64,10 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
     real: object = None
     for name in PUBLIC[module]:
         if stand_in is not None and name in replaced:
-            yield name, getattr(stand_in, name)
+            value = getattr(stand_in, name)
+            if isinstance(value, type | FunctionType) and value.__module__ == stand_in.__name__:
+                value.__module__ = module  # what a repr or an error shows is what the code imported
+            yield name, value
             continue
         real = real or importlib.import_module(module)
         if hasattr(real, name):

@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-STAND_INS: Mapping[str, str] = MappingProxyType({})
+_STAND_INS = """\
+abc collections contextlib copy enum functools operator string types typing
+"""
+STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.replace('.', '_')}_" for name in _STAND_INS.split()})
 """Module name → the module of this package that replaces some or all of its names."""
 
 _TABLE = """\
 __future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
     print_function unicode_literals with_statement
+abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
+    update_abstractmethods
 array: ArrayType array typecodes
 base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode
     b85decode b85encode decode decodebytes encode encodebytes standard_b64decode standard_b64encode urlsafe_b64decode
@@ -27,11 +32,15 @@ bisect: bisect bisect_left bisect_right insort insort_left insort_right
 bz2: BZ2Compressor BZ2Decompressor compress decompress
 cmath: acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan nanj phase
     pi polar rect sin sinh sqrt tan tanh tau
+collections: ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple
 collections.abc: AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer ByteString Callable Collection Container
     Coroutine Generator Hashable ItemsView Iterable Iterator KeysView Mapping MappingView MutableMapping
     MutableSequence MutableSet Reversible Sequence Set Sized ValuesView
 colorsys: hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb
+contextlib: AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack ContextDecorator
+    ExitStack aclosing asynccontextmanager closing contextmanager nullcontext redirect_stderr redirect_stdout suppress
 contextvars: Context ContextVar Token copy_context
+copy: Error copy deepcopy replace
 csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL
     QUOTE_STRINGS Sniffer excel excel_tab field_size_limit get_dialect list_dialects reader register_dialect
     unix_dialect unregister_dialect writer
@@ -43,6 +52,8 @@ decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException 
     getcontext localcontext setcontext
 difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher context_diff diff_bytes
     get_close_matches ndiff restore unified_diff
+enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
+    STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
     EDEADLK EDOM EEXIST EFAULT EFBIG EHOSTUNREACH EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR ELOOP EMFILE EMLINK
     EMSGSIZE ENAMETOOLONG ENETUNREACH ENFILE ENODATA ENODEV ENOENT ENOEXEC ENOMEM ENOSPC ENOSYS ENOTCONN ENOTDIR
@@ -50,6 +61,8 @@ errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECON
     ETXTBSY EWOULDBLOCK EXDEV errorcode
 fnmatch: filter fnmatch fnmatchcase translate
 fractions: Fraction
+functools: WRAPPER_ASSIGNMENTS WRAPPER_UPDATES cache cached_property cmp_to_key lru_cache partial partialmethod reduce
+    singledispatch singledispatchmethod total_ordering update_wrapper wraps
 gc: collect disable enable get_count get_threshold isenabled
 graphlib: CycleError TopologicalSorter
 gzip: BadGzipFile compress decompress
@@ -80,9 +93,10 @@ math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh de
     log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
     trunc ulp
 numbers: Complex Integral Number Rational Real
-operator: abs add and_ call concat contains countOf delitem eq floordiv ge getitem gt iadd iand iconcat ifloordiv
-    ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv ixor le
-    length_hint lshift lt matmul mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth xor
+operator: abs add and_ attrgetter call concat contains countOf delitem eq floordiv ge getitem gt iadd iand iconcat
+    ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv
+    ixor le length_hint lshift lt matmul methodcaller mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth
+    xor
 queue: Empty Full LifoQueue PriorityQueue Queue SimpleQueue
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
@@ -95,9 +109,24 @@ shlex: join quote split
 statistics: NormalDist StatisticsError correlation covariance fmean geometric_mean harmonic_mean kde kde_random
     linear_regression mean median median_grouped median_high median_low mode multimode pstdev pvariance quantiles
     stdev variance
+string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable
+    punctuation whitespace
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 textwrap: TextWrapper dedent fill indent shorten wrap
 tomllib: TOMLDecodeError loads
+types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
+    FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
+    NotImplementedType SimpleNamespace TracebackType UnionType get_original_bases resolve_bases
+typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator Awaitable
+    BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine Counter
+    DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
+    Literal LiteralString Mapping MappingView Match MutableMapping MutableSequence MutableSet NamedTuple Never NewType
+    NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec ParamSpecArgs ParamSpecKwargs Pattern Protocol
+    ReadOnly Required Reversible Self Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat
+    SupportsIndex SupportsInt SupportsRound TYPE_CHECKING Text TextIO Tuple Type TypeAlias TypeAliasType TypeGuard
+    TypeIs TypeVar TypeVarTuple TypedDict Union Unpack ValuesView assert_never assert_type cast dataclass_transform
+    final get_args get_origin get_protocol_members get_type_hints is_protocol is_typeddict no_type_check overload
+    override reveal_type runtime_checkable
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version
 urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes parse_qs

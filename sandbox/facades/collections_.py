@@ -1,0 +1,43 @@
+"""`collections` with a checked `namedtuple`, and a `UserString` whose templates reach no hidden attribute."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping
+
+__all__ = ["UserString", "namedtuple"]
+
+
+def namedtuple(
+    typename: str,
+    field_names: str | Iterable[str],
+    *,
+    rename: bool = False,
+    defaults: Iterable[object] | None = None,
+    module: object = None,  # noqa: ARG001 - there is only one module that a class can belong to
+) -> type[tuple[object, ...]]:
+    """Return a tuple class with named fields. Raises ValueError for a field name that is not a plain identifier."""
+    names = field_names.replace(",", " ").split() if isinstance(field_names, str) else list(field_names)
+    if type(typename) is not str or not all(type(name) is str for name in names):
+        raise ValueError("type names and field names must be strings")
+    return collections.namedtuple(  # noqa: PYI024 - made from data, by design
+        typename, names, rename=bool(rename), defaults=defaults, module="__main__"
+    )
+
+
+class UserString(collections.UserString):
+    """A string to subclass; its `format` goes through the guards."""
+
+    def format(self, /, *args: object, **kwargs: object) -> str:
+        """Format as `str.format` does."""
+        return _format(self.data, args, kwargs)
+
+    def format_map(self, mapping: Mapping[str, object]) -> str:
+        """Format as `str.format_map` does."""
+        return _format(self.data, (), mapping)
+
+
+def _format(template: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
+    from ..formatting import format_string  # noqa: PLC0415 - formatting imports the guards, which import the facades
+
+    return format_string(str(template), args, kwargs)

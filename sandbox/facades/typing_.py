@@ -1,0 +1,82 @@
+"""`typing` whose string annotations are evaluated under the dialect or not at all."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any, cast
+
+from ..guest import GUEST
+from ..names import demangle
+
+__all__ = ["get_type_hints", "reveal_type"]
+
+_Names = dict[str, Any] | None
+
+
+def get_type_hints(
+    obj: object, globalns: _Names = None, localns: _Names = None, include_extras: bool = False
+) -> dict[str, object]:
+    """Return the annotations of a class or function, with strings evaluated as the code itself would be."""
+    hints: dict[str, object] = {}
+    for owner in _owners(obj):
+        for name, hint in owner.items():
+            evaluated = _evaluated(hint, globalns, localns)
+            hints[demangle(name)] = evaluated if include_extras else _plain(evaluated)
+    return hints
+
+
+def reveal_type(obj: object, /) -> object:
+    """Write the type of `obj` to the output and return `obj`."""
+    GUEST.write(f"Runtime type is {type(obj).__name__!r}\n")
+    return obj
+
+
+def _owners(obj: object) -> list[Mapping[str, object]]:
+    if isinstance(obj, type):
+        return [inspect.get_annotations(base) for base in reversed(obj.__mro__)]
+    while hasattr(obj, "__wrapped__"):
+        obj = obj.__wrapped__
+    annotations = getattr(obj, "__annotations__", None)
+    if annotations is None:
+        if callable(obj):
+            return []
+        raise TypeError(f"{obj!r} is not a class or callable.")
+    return [annotations]
+
+
+def _evaluated(hint: object, globalns: _Names, localns: _Names) -> object:
+    if hint is None:
+        return types.NoneType
+    if isinstance(hint, typing.ForwardRef):
+        hint = hint.__forward_arg__
+    if isinstance(hint, str):
+        from ..language import guarded_eval  # noqa: PLC0415 - the language imports the facades
+
+        return _evaluated(guarded_eval(hint, globalns, localns), globalns, localns)
+    args = getattr(hint, "__args__", None)
+    if not isinstance(args, tuple) or isinstance(hint, type) or typing.get_origin(hint) is typing.Literal:
+        return hint
+    evaluated = tuple(
+        _evaluated(arg, globalns, localns)
+        if isinstance(arg, str | typing.ForwardRef) or hasattr(arg, "__args__")
+        else arg
+        for arg in args
+    )
+    if evaluated == args:
+        return hint
+    if isinstance(hint, types.UnionType):
+        return reduce(or_, evaluated)
+    if isinstance(hint, types.GenericAlias):
+        return types.GenericAlias(cast("type", hint.__origin__), evaluated)
+    copy_with: Callable[[tuple[object, ...]], object] | None = getattr(hint, "copy_with", None)
+    return copy_with(evaluated) if copy_with is not None else hint
+
+
+def _plain(hint: object) -> object:
+    strip: Callable[[object], object] = typing._strip_annotations  # type: ignore[attr-defined]  # what get_type_hints itself uses
+    return strip(hint)
