@@ -2,7 +2,9 @@
 
 The archive is on the path of every execution, so nothing here waits for the disk: a run's folder is made under another
 name and renamed when it is whole, so a crash of the server leaves all of a run or nothing; after a power loss the last
-seconds may be missing. It has a budget of its own (`kept` runs, `bytes_max` bytes) beside the workspace's quota.
+seconds may be missing. Making and removing folders costs a file system far more than renaming and overwriting, so once
+`kept` runs are there the oldest's folder becomes the newest's. It has a budget of its own (`kept` runs, `bytes_max`
+bytes) beside the workspace's quota.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from collections import deque
 from typing import Literal, TypeAlias
 
 from .errors import NameRefused, NotAFile, NotFound, Unavailable
-from .paths import RUNS, Folder, Name, refuse, shown
+from .names import RUNS, Name, shown
+from .paths import Folder, refusing, write_all
 from .store import Workspace
 
 What: TypeAlias = Literal["code.py", "output.txt", "result.json"]
@@ -31,9 +34,15 @@ _LOOK_AGAIN = 32
 
 
 class RunArchive:
-    """The last `kept` runs of a workspace, the oldest dropped first; the newest is always there."""
+    """The last `kept` runs of a workspace (one at least), the oldest dropped first; the newest is always there.
+
+    Safe to call from any thread. Of several processes on one workspace each notices the others' runs now and then, so
+    there may be a few more than `kept` for a while.
+    """
 
     def __init__(self, workspace: Workspace, kept: int = 200, *, bytes_max: int = BYTES_MAX) -> None:
+        if kept < 1:
+            raise ValueError(f"kept is {kept}. Keep one run at least.")
         self.kept = kept
         self.bytes_max = bytes_max
         self._root = workspace.root
@@ -54,17 +63,12 @@ class RunArchive:
             if self._until_look == 0:
                 self._look(folder)
             self._until_look -= 1
-            try:
-                _put(folder, run_id, files)
-            except OSError as error:
-                refuse(error, Name((RUNS, run_id)))
             size = sum(map(len, files.values()))
+            with refusing(Name((RUNS, run_id))):
+                oldest = self._make_room(folder, size)
+                _put(folder, run_id, files, oldest)
             self._runs.append((run_id, size))
             self._bytes += size
-            while len(self._runs) > 1 and (len(self._runs) > self.kept or self._bytes > self.bytes_max):
-                oldest, size = self._runs.popleft()
-                self._bytes -= size
-                _drop(folder, oldest)
 
     @staticmethod
     def path_of(run_id: str, what: What) -> str:
@@ -76,9 +80,23 @@ class RunArchive:
         try:
             return self._root.open_folder((RUNS,))
         except NotFound:
-            with self._root.open_folder(()) as top, contextlib.suppress(FileExistsError):
+            with (
+                refusing(Name((RUNS,))),
+                self._root.open_folder(()) as top,
+                contextlib.suppress(FileExistsError),
+            ):
                 top.make(RUNS)
             return self._root.open_folder((RUNS,))
+
+    def _make_room(self, folder: Folder, size: int) -> str | None:
+        """Drop what would be too much, but for the last of it: its folder can be used again."""
+        again: str | None = None
+        while self._runs and (len(self._runs) >= self.kept or self._bytes + size > self.bytes_max):
+            if again is not None:
+                _drop(folder, again)
+            again, freed = self._runs.popleft()
+            self._bytes -= freed
+        return again
 
     def _look(self, folder: Folder) -> None:
         """Learn which runs are there, in the order in which they were kept, and drop what a crash left half made."""
@@ -86,8 +104,8 @@ class RunArchive:
         sizes: dict[str, int] = {}
         for found in self._root.walk((RUNS,)):
             run_id = found.parts[1]
-            if len(found.parts) == 2 and found.is_folder:  # noqa: PLR2004 - .runs/<run_id>
-                ages[run_id] = found.modified_ns
+            if len(found.parts) > 2 or found.is_folder:  # noqa: PLR2004 - .runs/<run_id>
+                ages[run_id] = max(ages.get(run_id, 0), found.modified_ns)
             sizes[run_id] = sizes.get(run_id, 0) + found.size
         for run_id in [run_id for run_id in ages if run_id.startswith(_NEW)]:
             if time.time() - ages.pop(run_id) / 1e9 > _NEW_SECONDS:
@@ -103,17 +121,26 @@ def _judge_run_id(run_id: str) -> None:
         raise NameRefused(f"{shown(str(run_id))} is no run id. Use the run_id of a report.")
 
 
-def _put(folder: Folder, run_id: str, files: dict[str, bytes]) -> None:
+def _put(folder: Folder, run_id: str, files: dict[str, bytes], again: str | None) -> None:
+    """Make a run's folder, out of the folder `again` where there is one. Raises `OSError`, leaving nothing."""
+    if folder.status(run_id) is not None:
+        raise NameRefused(f"The run {shown(run_id)} is kept already. Give each run an id of its own.")
     new = _NEW + run_id
-    folder.make(new)
+    try:
+        folder.rename(again, new) if again is not None else folder.make(new)
+    except FileNotFoundError:  # another process dropped it first
+        folder.make(new)
     try:
         with folder.enter(new) as inside:
+            if again is not None:
+                for leaf in inside.names():
+                    if leaf not in files:
+                        inside.unlink(leaf)
             for leaf, data in files.items():
-                handle = inside.create(leaf)
+                handle = inside.recreate(leaf)
                 try:
-                    rest = memoryview(data)
-                    while rest:
-                        rest = rest[os.write(handle, rest) :]
+                    write_all(handle, data)
+                    os.ftruncate(handle, len(data))
                 finally:
                     os.close(handle)
         folder.rename(new, run_id)

@@ -1,12 +1,10 @@
-"""SECURITY BOUNDARY: the only place where a caller's text becomes a path. Nothing else here opens anything by name.
+"""SECURITY BOUNDARY: the only place where a name becomes an open file or folder. Nothing else here opens anything.
 
-A name is judged twice, and each judgement has to hold alone:
-
-1. By its letters (`Name.parse`): relative, `/` between the folders, no `.` or `..`, bounded. No file system is asked.
-2. By the kernel (`Root`): the root is opened once and pinned as a descriptor; every later look-up starts at it and may
-   neither leave it nor follow a link, by `openat2(2)` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-   RESOLVE_NO_MAGICLINKS`. Where that call is missing (before Linux 5.6, other systems, seccomp profiles that answer
-   ENOSYS or EPERM), each component is opened on its own with `O_NOFOLLOW | O_DIRECTORY`.
+A name was judged by its letters before (`names`); here the kernel judges it, and that has to hold alone. The root is
+opened once and pinned as a descriptor. Every later look-up starts at it and may neither leave it nor follow a link:
+`openat2(2)` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS`. Where that call is missing (before
+Linux 5.6, other systems, seccomp profiles that answer ENOSYS or EPERM), each component is opened on its own with
+`O_NOFOLLOW | O_DIRECTORY`. A mount point below the root is the operator's wish and belongs to the workspace.
 
 Then the opened handle is judged, never the name again: a regular file with one link (a second hard link may be a file
 from outside), opened with `O_NONBLOCK` so that a FIFO cannot hold the server up. So there is nothing between check and
@@ -20,25 +18,14 @@ import ctypes
 import errno
 import os
 import platform
-import re
 import stat
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
 from .errors import NameRefused, NotAFile, NotFound, Unavailable
-
-PATH_BYTES_MAX = 1024
-COMPONENT_BYTES_MAX = 255
-DEPTH_MAX = 32
-
-RUNS = ".runs"
-"""The folder that sealab keeps for itself."""
-
-PART_PREFIX = ".sealab-part-"
-"""Names of files that are being written; no caller can spell them and no list shows them."""
+from .names import DEPTH_MAX, RUNS, Name, shown
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -46,122 +33,6 @@ FOLDER_MODE = 0o700
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _REOPEN_MAX = 100
-
-_DRIVE = re.compile(r"[A-Za-z]:")
-_REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
-
-
-def shown(text: str) -> str:
-    """Quote a caller's text for a message: bounded, and free of anything that is not printable."""
-    if len(text) > 80:  # noqa: PLR2004 - a line's worth
-        text = f"{text[:50]}…{text[-25:]}"
-    return repr(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """The name of a file or folder, judged by its letters alone. The root is the name without parts."""
-
-    parts: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "/".join(self.parts) or "."
-
-    @classmethod
-    def parse(cls, text: object) -> Name:
-        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter."""
-        checked = _whole(text)
-        parts = tuple(checked.split("/"))
-        if len(parts) > DEPTH_MAX:
-            raise NameRefused(
-                f"The name {shown(checked)} has {len(parts)} components. Use at most {DEPTH_MAX}, the file included."
-            )
-        for part in parts:
-            _judge_component(part, checked)
-        return cls(parts)
-
-    @classmethod
-    def parse_folder(cls, text: object) -> Name:
-        """Judge the name of a folder: `.` and the empty text are the workspace itself, a `/` at the end is allowed."""
-        if type(text) is str:
-            if text in {"", ".", "./"}:
-                return cls(())
-            return cls.parse(text.removesuffix("/") or text)
-        return cls.parse(text)
-
-    @property
-    def leaf(self) -> str:
-        """The last component."""
-        return self.parts[-1]
-
-    @property
-    def folder(self) -> tuple[str, ...]:
-        """The components before the last one."""
-        return self.parts[:-1]
-
-    @property
-    def reserved(self) -> bool:
-        """Whether sealab keeps this for itself: below `.runs`, however a file system may fold that spelling."""
-        return bool(self.parts) and _folded(self.parts[0]) == RUNS
-
-
-def _whole(text: object) -> str:
-    """Judge a name before it is split. Only an exact `str` will do: a subclass could lie about itself."""
-    if type(text) is not str:
-        raise NameRefused(f"A file name has to be a plain string, not {type(text).__name__}. Pass it as text.")
-    if not text:
-        raise NameRefused("The file name is empty. Give a name such as 'data/table.csv'.")
-    if len(text) > PATH_BYTES_MAX:
-        raise NameRefused(f"The file name has {len(text)} characters. Use at most {PATH_BYTES_MAX} bytes.")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise NameRefused(f"The name {shown(text)} has a lone surrogate. Use text that UTF-8 can hold.") from None
-    if size > PATH_BYTES_MAX:
-        raise NameRefused(f"The file name has {size} bytes in UTF-8. Use at most {PATH_BYTES_MAX}.")
-    if "\\" in text:
-        raise NameRefused(f"The name {shown(text)} has a backslash. Write '/' between folders.")
-    if text.startswith("/") or _DRIVE.match(text):
-        raise NameRefused(
-            f"{shown(text)} is an absolute path. Give a name inside the workspace, such as 'data/table.csv'."
-        )
-    return text
-
-
-def _judge_component(part: str, whole: str) -> None:
-    if part in {"", ".", ".."}:
-        what = f"the component {part!r}" if part else "an empty component"
-        raise NameRefused(
-            f"The name {shown(whole)} has {what}. Write the plain name inside the workspace, such as 'data/table.csv'."
-        )
-    if not part.isprintable() and any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in part):
-        raise NameRefused(f"The name {shown(whole)} has a control character. Use printable characters.")
-    if len(part) * 4 > COMPONENT_BYTES_MAX and len(part.encode()) > COMPONENT_BYTES_MAX:
-        raise NameRefused(
-            f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
-        )
-    if _folded(part).startswith(PART_PREFIX):
-        raise NameRefused(f"Names that begin with {PART_PREFIX!r} belong to sealab. Choose another name.")
-
-
-def _folded(part: str) -> str:
-    """Fold a component as the most forgiving file systems do: case, compatibility forms, ignorable characters."""
-    if part.isascii():
-        return part.lower()
-    visible = "".join(letter for letter in part if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFKC", visible).casefold()
-
-
-def speakable(parts: Sequence[str]) -> bool:
-    """Whether a caller could name this; what other programs put here need not be."""
-    try:
-        Name.parse("/".join(parts))
-    except NameRefused:
-        return False
-    return True
-
-
-# The kernel's half.
 
 _Open = Callable[[int, Sequence[str], int], int]
 
@@ -202,11 +73,11 @@ def _open_by_steps(root: int, parts: Sequence[str], flags: int) -> int:
     folder = root
     try:
         for part in parts[:-1]:
-            deeper = os.open(part, _FOLDER_FLAGS, dir_fd=folder)
+            deeper = os.open(_one(part), _FOLDER_FLAGS, dir_fd=folder)
             if folder != root:
                 os.close(folder)
             folder = deeper
-        return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW, dir_fd=folder)
+        return os.open(_one(parts[-1]) if parts else ".", flags | os.O_NOFOLLOW, dir_fd=folder)
     finally:
         if folder != root:
             os.close(folder)
@@ -269,6 +140,25 @@ class Folder:
         """Create a file that was not there and return its descriptor for writing. Raises `OSError`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         return os.open(_one(leaf), flags, FILE_MODE, dir_fd=self._handle)
+
+    def recreate(self, leaf: str) -> int:
+        """Open a plain file for writing from its start, its content still there, or create it.
+
+        Anything else of this name (a link, a file with a second name) is removed, never written through. Raises
+        `OSError`.
+        """
+        try:
+            handle = os.open(_one(leaf), os.O_WRONLY | _FILE_FLAGS, dir_fd=self._handle)
+        except FileNotFoundError:
+            return self.create(leaf)
+        except OSError:
+            self.unlink(leaf)
+            return self.create(leaf)
+        if _is_plain(os.fstat(handle)):
+            return handle
+        os.close(handle)
+        self.unlink(leaf)
+        return self.create(leaf)
 
     def rename(self, leaf: str, to: str) -> None:
         """Give an entry another name in this folder, replacing what has it. Raises `OSError`."""
@@ -378,9 +268,8 @@ def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
                 continue
             here = (*parts, entry.name)
             is_folder = stat.S_ISDIR(status.st_mode)
-            is_plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-            yield Found(here, size, status.st_mtime_ns, is_folder, is_plain)
+            yield Found(here, size, status.st_mtime_ns, is_folder, _is_plain(status))
             if is_folder and len(here) < DEPTH_MAX:
                 try:
                     deeper = folder.enter(entry.name)
@@ -388,6 +277,10 @@ def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
                     continue
                 with deeper:
                     yield from _walk(deeper, here)
+
+
+def _is_plain(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def judge(status: os.stat_result, name: Name) -> None:
@@ -403,6 +296,15 @@ def judge(status: os.stat_result, name: Name) -> None:
             f"{shown(str(name))} is a hard link that something outside may share. "
             "Replace it by a copy, or choose another name."
         )
+
+
+@contextlib.contextmanager
+def refusing(name: Name) -> Iterator[None]:
+    """Turn every `OSError` of the body into an error of this folder."""
+    try:
+        yield
+    except OSError as error:
+        refuse(error, name)
 
 
 def refuse(error: OSError, name: Name) -> NoReturn:
@@ -428,3 +330,10 @@ def refuse(error: OSError, name: Name) -> NoReturn:
             raise Unavailable(
                 f"The operating system refused {quoted} ({reason}). Check the permissions of the workspace folder."
             ) from None
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of `data` to a descriptor. Raises `OSError`."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]

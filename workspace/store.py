@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Self, TypeAlias
 
-from .errors import ContentRefused, NotAFile, NotFound, Reserved
-from .paths import PART_PREFIX, RUNS, Folder, Found, Name, Root, judge, refuse, shown, speakable
+from .errors import ContentRefused, NotAFile, NotFound, Reserved, Unavailable
+from .names import PART_PREFIX, RUNS, Name, shown, speakable
+from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
@@ -133,31 +134,32 @@ class Workspace:
         """
         name = _changeable(filename)
         data = content if isinstance(content, bytes) else _encoded(content, encoding)
-        with self._ledger.locked():
+        with self._ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
-            with contextlib.ExitStack() as stack:
-                stack.enter_context(folder)
-                current = None if missing else folder.status(name.leaf)
-                if current is not None:
-                    judge(current, name)
-                before = current.st_size if current is not None else 0
-                size = len(data) + (before if append else 0)
-                more_entries = len(missing) + (current is None)
-                with self._ledger.change(more_bytes=size - before, more_entries=more_entries):
-                    try:
-                        if append and current is not None:
-                            self._append(name, data)
-                        else:
-                            _put(_deeper(folder, missing, stack), name.leaf, data, sync=current is not None)
-                    except OSError as error:
-                        self._prune(name.folder)
-                        refuse(error, name)
+            stack.enter_context(folder)
+            current = None if missing else folder.status(name.leaf)
+            if current is not None:
+                judge(current, name)
+            before = current.st_size if current is not None else 0
+            size = len(data) + (before if append else 0)
+            more_entries = len(missing) + (current is None)
+            with self._ledger.change(more_bytes=size - before, more_entries=more_entries):
+                try:
+                    if append and current is not None:
+                        self._append(name, data)
+                    else:
+                        _put(_deeper(folder, missing, stack), name.leaf, data, sync=current is not None)
+                except FileNotFoundError:
+                    raise Unavailable("A folder was removed while it was written to. Try again.") from None
+                except OSError:
+                    self._prune(name.folder)
+                    raise
         return Written(filename, size)
 
     def _append(self, name: Name, data: bytes) -> None:
         handle, status = self.root.open_file(name, os.O_WRONLY | os.O_APPEND)
         try:
-            _write_all(handle, data)
+            write_all(handle, data)
         except BaseException:
             os.ftruncate(handle, status.st_size)
             raise
@@ -176,15 +178,24 @@ class Workspace:
         _judge_slice(offset, limit, encoding)
         handle, status = self.root.open_file(name)
         try:
-            if encoding == "base64":
-                content, truncated = _read_base64(handle, status.st_size, offset, limit)
-            else:
-                content, truncated = _read_text(handle, status.st_size, offset, limit, name)
-        except OSError as error:
-            refuse(error, name)
+            with refusing(name):
+                if encoding == "base64":
+                    content, truncated = _read_base64(handle, status.st_size, offset, limit)
+                else:
+                    self._judge_text_offset(offset, status.st_size, name)
+                    content, truncated = _read_text(handle, status.st_size, offset, limit, name)
+                if name.reserved and os.fstat(handle).st_mtime_ns != status.st_mtime_ns:
+                    raise NotFound(f"{shown(filename)} was dropped while it was read. Only the last runs are kept.")
         finally:
             os.close(handle)
         return Contents(filename, content, status.st_size, truncated)
+
+    def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
+        """Refuse to look for a character further on than any file written here can have it."""
+        if self._ledger.quota_bytes < offset < size:
+            raise ContentRefused(
+                f"{shown(str(name))} is too large to count its characters. Read it with encoding='base64', in bytes."
+            )
 
     def list(self, subpath: str = ".", *, limit: int | None = None) -> Listing:
         """List the files below a folder and its folders, at most `limit` of them (None: all), sorted by name.
@@ -215,20 +226,15 @@ class Workspace:
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
         name = _changeable(filename)
-        with self._ledger.locked():
+        with self._ledger.locked(), refusing(name):
             with self.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
                 if current is None:
                     raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
                 judge(current, name)
                 with self._ledger.change(more_bytes=-current.st_size, more_entries=-1):
-                    try:
-                        folder.unlink(name.leaf)
-                    except OSError as error:
-                        refuse(error, name)
-            gone = self._prune(name.folder)
-            with self._ledger.change(more_bytes=0, more_entries=-gone):
-                pass
+                    folder.unlink(name.leaf)
+            self._ledger.give_back(entries=self._prune(name.folder))
         return Deleted(filename, deleted=True)
 
     def usage(self) -> Usage:
@@ -260,6 +266,9 @@ def _changeable(filename: str) -> Name:
 
 
 def _encoded(content: str, encoding: Encoding) -> bytes:
+    _judge_encoding(encoding)
+    if not isinstance(content, str):
+        raise ContentRefused(f"The content has to be text or bytes, not {type(content).__name__}. Convert it first.")
     if encoding == "base64":
         try:
             data = base64.b64decode(content, validate=True)
@@ -294,7 +303,7 @@ def _put(folder: Folder, leaf: str, data: bytes, *, sync: bool) -> None:
     handle = folder.create(part)
     try:
         try:
-            _write_all(handle, data)
+            write_all(handle, data)
             if sync:
                 _sync(handle)
         finally:
@@ -306,15 +315,13 @@ def _put(folder: Folder, leaf: str, data: bytes, *, sync: bool) -> None:
         raise
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+def _judge_encoding(encoding: str) -> None:
+    if encoding not in {"utf-8", "base64"}:
+        raise ContentRefused(f"The encoding {shown(str(encoding))} is unknown. Use 'utf-8' or 'base64'.")
 
 
 def _judge_slice(offset: int, limit: int | None, encoding: str) -> None:
-    if encoding not in {"utf-8", "base64"}:
-        raise ContentRefused(f"The encoding {shown(str(encoding))} is unknown. Use 'utf-8' or 'base64'.")
+    _judge_encoding(encoding)
     for key, number in (("offset", offset), ("limit", limit)):
         if number is not None and (type(number) is not int or number < 0):
             raise ContentRefused(f"{key} has to be a whole number from 0 up. Leave it out to read from the start.")
@@ -338,7 +345,7 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
     decoder = codecs.getincrementaldecoder("utf-8")()
     skip, wanted = offset, limit
     pieces: list[str] = []
-    position = taken = 0
+    position = skipped_bytes = 0
     while True:
         chunk = os.pread(handle, _CHUNK_BYTES, position)
         position += len(chunk)
@@ -352,21 +359,22 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
             skipped = min(skip, len(text))
             skip -= skipped
             text = text[skipped:]
+            skipped_bytes = position
         if wanted is not None and len(text) > wanted:
             pieces.append(text[:wanted])
             return "".join(pieces), True
         pieces.append(text)
-        taken += len(text.encode())
         if wanted is not None:
             wanted -= len(text)
         if not chunk:
             return "".join(pieces), False
-        if taken >= READ_BYTES_MAX:
+        if position - skipped_bytes >= READ_BYTES_MAX:
             return "".join(pieces), position < size
 
 
 def _listable(entry: Found) -> bool:
-    return entry.is_plain and speakable(entry.parts)
+    own = entry.parts[0] == RUNS and entry.parts[1].startswith(".")
+    return entry.is_plain and not own and speakable(entry.parts)
 
 
 def _iso(modified_ns: int) -> str:

@@ -1,0 +1,222 @@
+"""The archive of runs: whole, bounded, the oldest dropped first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sealab.workspace.archive import RunArchive
+from sealab.workspace.errors import NameRefused, NotFound, QuotaFull
+from sealab.workspace.store import Workspace
+
+
+def _runs(folder: Path) -> set[str]:
+    return {name for name in os.listdir(folder / ".runs") if not name.startswith(".")}
+
+
+def test_a_run_is_kept_whole_and_read_by_its_names(workspace: Workspace) -> None:
+    archive = RunArchive(workspace)
+    archive.keep("r1", code="print(1)\n", output="é" * 10, result_json=json.dumps([1]))
+    read = {
+        what: workspace.read(archive.path_of("r1", what)).content for what in ("code.py", "output.txt", "result.json")
+    }
+    assert read == {"code.py": "print(1)\n", "output.txt": "é" * 10, "result.json": "[1]"}
+
+
+def test_only_what_was_given_is_kept(workspace: Workspace) -> None:
+    archive = RunArchive(workspace)
+    archive.keep("r1", code="1")
+    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py"]
+    with pytest.raises(NotFound):
+        workspace.read(archive.path_of("r1", "output.txt"))
+
+
+def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace, kept=3)
+    for number in range(10):
+        archive.keep(f"r{number}", code=str(number) * (10 - number), output="long" if number % 2 else None)
+        assert _runs(folder) == {f"r{at}" for at in range(max(0, number - 2), number + 1)}
+        assert workspace.read(archive.path_of(f"r{number}", "code.py")).content == str(number) * (10 - number)
+    assert [file.name for file in workspace.list(".runs").files] == [
+        ".runs/r7/code.py",
+        ".runs/r7/output.txt",
+        ".runs/r8/code.py",
+        ".runs/r9/code.py",
+        ".runs/r9/output.txt",
+    ]
+
+
+def test_a_reopened_archive_goes_on_where_it_was(workspace: Workspace, folder: Path) -> None:
+    first = RunArchive(workspace, kept=3)
+    for number in range(5):
+        first.keep(f"z{9 - number}", code="x")
+        time.sleep(0.01)  # a file system's clock ticks every few milliseconds
+    second = RunArchive(workspace, kept=3)
+    second.keep("new", code="x")
+    assert _runs(folder) == {"z6", "z5", "new"}
+
+
+def test_runs_of_another_process_are_noticed_in_time(workspace: Workspace, folder: Path) -> None:
+    one, two = RunArchive(workspace, kept=5), RunArchive(workspace, kept=5)
+    for number in range(100):
+        one.keep(f"a{number}", code="x")
+        two.keep(f"b{number}", code="x")
+        assert len(_runs(folder)) <= 10
+    assert {"a99", "b99"} <= _runs(folder)
+
+
+def test_the_bytes_are_bounded_and_the_newest_stays_whatever_its_size(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace, bytes_max=1000)
+    for number in range(4):
+        archive.keep(f"r{number}", code="x" * 400)
+    assert _runs(folder) == {"r2", "r3"}
+    archive.keep("large", code="x", output="y" * 5000)
+    assert _runs(folder) == {"large"}
+    assert workspace.read(".runs/large/output.txt").size == 5000
+    archive.keep("next", code="x")
+    assert _runs(folder) == {"next"}
+
+
+def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folder: Path) -> None:
+    with Workspace(folder, quota_bytes=10, files_max=1) as workspace:
+        workspace.write("f", "x" * 10)
+        RunArchive(workspace).keep("r1", code="y" * 1000)
+        assert workspace.read(".runs/r1/code.py").size == 1000
+        assert workspace.usage().used_bytes == 10
+        with pytest.raises(QuotaFull):
+            workspace.write("g", "z")
+
+
+@pytest.mark.parametrize("run_id", ["", ".", "..", "../x", "a/b", "a\n", "a" * 65, "A" * 5000, ".new-x", "é"])
+def test_what_is_no_run_id_is_refused_and_makes_nothing(workspace: Workspace, folder: Path, run_id: str) -> None:
+    archive = RunArchive(workspace)
+    with pytest.raises(NameRefused, match="no run id"):
+        archive.keep(run_id, code="x")
+    with pytest.raises(NameRefused, match="no run id"):
+        archive.path_of(run_id, "code.py")
+    assert os.listdir(folder / ".runs") == [".ledger"]
+
+
+def test_a_run_is_kept_once(workspace: Workspace) -> None:
+    archive = RunArchive(workspace, kept=1)
+    archive.keep("r1", code="first")
+    with pytest.raises(NameRefused, match="kept already"):
+        archive.keep("r1", code="second")
+
+
+def test_source_that_utf8_cannot_hold_is_kept_in_escapes(workspace: Workspace) -> None:
+    RunArchive(workspace).keep("r1", code="'\udc80'")
+    assert workspace.read(".runs/r1/code.py").content == "'\\udc80'"
+
+
+def test_no_run_at_all_cannot_be_kept(workspace: Workspace) -> None:
+    with pytest.raises(ValueError, match="one run at least"):
+        RunArchive(workspace, kept=0)
+
+
+def test_the_archive_is_made_anew_when_somebody_removed_it(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace, kept=2)
+    for number in range(3):
+        archive.keep(f"r{number}", code="x")
+    os.rename(folder / ".runs", folder / "moved")
+    archive.keep("r3", code="x")
+    assert _runs(folder) == {"r3"}
+
+
+def test_what_a_crash_left_half_made_is_dropped_when_it_is_old(workspace: Workspace, folder: Path) -> None:
+    for name, age in ((".new-old", 1000), (".new-now", 0)):
+        (folder / ".runs" / name).mkdir()
+        (folder / ".runs" / name / "code.py").write_text("x")
+        for path in (folder / ".runs" / name / "code.py", folder / ".runs" / name):
+            os.utime(path, (time.time() - age, time.time() - age))
+    RunArchive(workspace).keep("r1", code="x")
+    assert sorted(os.listdir(folder / ".runs")) == [".ledger", ".new-now", "r1"]
+    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py"]
+
+
+def test_a_folder_used_again_never_writes_through_a_link(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("sings")
+    archive = RunArchive(workspace, kept=1)
+    archive.keep("r1", code="x", output="y")
+    os.unlink(folder / ".runs" / "r1" / "code.py")
+    os.unlink(folder / ".runs" / "r1" / "output.txt")
+    (folder / ".runs" / "r1" / "code.py").symlink_to(canary)
+    os.link(canary, folder / ".runs" / "r1" / "output.txt")
+    archive.keep("r2", code="mine", output="mine")
+    assert canary.read_text() == "sings"
+    assert workspace.read(".runs/r2/code.py").content == workspace.read(".runs/r2/output.txt").content == "mine"
+
+
+def test_a_report_that_is_dropped_while_it_is_read_is_said_to_be_gone(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = RunArchive(workspace, kept=1)
+    archive.keep("r1", code="old " * 10)
+    time.sleep(0.02)  # past one tick of the file system's clock
+    really = os.pread
+
+    def read_late(handle: int, size: int, offset: int) -> bytes:
+        monkeypatch.setattr(os, "pread", really)
+        archive.keep("r2", code="new " * 10)
+        return really(handle, size, offset)
+
+    monkeypatch.setattr(os, "pread", read_late)
+    with pytest.raises(NotFound, match="dropped while it was read"):
+        workspace.read(".runs/r1/code.py")
+
+
+def test_threads_keep_at_once(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace, kept=20)
+    threads = [
+        threading.Thread(target=lambda mark=mark: [archive.keep(f"{mark}{n}", code=mark) for n in range(50)])
+        for mark in "abcd"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(_runs(folder)) == 20
+    for run_id in _runs(folder):
+        assert workspace.read(archive.path_of(run_id, "code.py")).content == run_id[0]
+
+
+_KEEPER = """
+import sys
+from sealab.workspace.archive import RunArchive
+from sealab.workspace.store import Workspace
+archive = RunArchive(Workspace(sys.argv[1], quota_bytes=1000), kept=5)
+print("ready", flush=True)
+number = 0
+while True:
+    number += 1
+    archive.keep(f"{sys.argv[2]}-{number}", code=f"code {number};" * 50, output=f"output {number};" * 500)
+"""
+
+
+def test_a_server_killed_while_keeping_leaves_every_run_whole(folder: Path) -> None:
+    for attempt in range(5):
+        keeper = subprocess.Popen(
+            [sys.executable, "-c", _KEEPER, str(folder), str(attempt)], stdout=subprocess.PIPE, text=True
+        )
+        assert keeper.stdout is not None
+        keeper.stdout.readline()
+        while f"{attempt}-9" not in str(_runs(folder)) and keeper.poll() is None:
+            pass
+        keeper.kill()
+        keeper.wait()
+        keeper.stdout.close()
+        with Workspace(folder, quota_bytes=1000) as workspace:
+            runs = _runs(folder)
+            assert runs
+            for run_id in runs:
+                number = run_id.split("-")[1]
+                assert workspace.read(RunArchive.path_of(run_id, "code.py")).content == f"code {number};" * 50
+                assert workspace.read(RunArchive.path_of(run_id, "output.txt")).content == f"output {number};" * 500

@@ -1,0 +1,137 @@
+"""SECURITY BOUNDARY, the first half: a caller's text is judged by its letters alone. Nothing here asks a file system.
+
+What passes is relative, has `/` between its components, no `.` or `..`, no control characters, and is bounded in every
+direction. It is kept letter for letter. `paths` does not rely on any of this, and this not on `paths`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import NameRefused
+
+PATH_BYTES_MAX = 1024
+COMPONENT_BYTES_MAX = 255
+DEPTH_MAX = 32
+
+RUNS = ".runs"
+"""The folder that sealab keeps for itself."""
+
+PART_PREFIX = ".sealab-part-"
+"""Names of files that are being written; no caller can spell them and no list shows them."""
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
+
+
+def shown(text: str) -> str:
+    """Quote a caller's text for a message: bounded, and free of anything that is not printable."""
+    if len(text) > 80:  # noqa: PLR2004 - a line's worth
+        text = f"{text[:50]}…{text[-25:]}"
+    return repr(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a file or folder, judged by its letters alone. The root is the name without parts."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "/".join(self.parts) or "."
+
+    @classmethod
+    def parse(cls, text: object) -> Name:
+        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter."""
+        checked = _whole(text)
+        parts = tuple(checked.split("/"))
+        if len(parts) > DEPTH_MAX:
+            raise NameRefused(
+                f"The name {shown(checked)} has {len(parts)} components. Use at most {DEPTH_MAX}, the file included."
+            )
+        for part in parts:
+            _judge_component(part, checked)
+        return cls(parts)
+
+    @classmethod
+    def parse_folder(cls, text: object) -> Name:
+        """Judge the name of a folder: `.` and the empty text are the workspace itself, a `/` at the end is allowed."""
+        if type(text) is str:
+            if text in {"", ".", "./"}:
+                return cls(())
+            return cls.parse(text.removesuffix("/") or text)
+        return cls.parse(text)
+
+    @property
+    def leaf(self) -> str:
+        """The last component."""
+        return self.parts[-1]
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """The components before the last one."""
+        return self.parts[:-1]
+
+    @property
+    def reserved(self) -> bool:
+        """Whether sealab keeps this for itself: below `.runs`, however a file system may fold that spelling."""
+        return bool(self.parts) and _folded(self.parts[0]) == RUNS
+
+
+def _whole(text: object) -> str:
+    """Judge a name before it is split. Only an exact `str` will do: a subclass could lie about itself."""
+    if type(text) is not str:
+        raise NameRefused(f"A file name has to be a plain string, not {type(text).__name__}. Pass it as text.")
+    if not text:
+        raise NameRefused("The file name is empty. Give a name such as 'data/table.csv'.")
+    if len(text) > PATH_BYTES_MAX:
+        raise NameRefused(f"The file name has {len(text)} characters. Use at most {PATH_BYTES_MAX} bytes.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise NameRefused(f"The name {shown(text)} has a lone surrogate. Use text that UTF-8 can hold.") from None
+    if size > PATH_BYTES_MAX:
+        raise NameRefused(f"The file name has {size} bytes in UTF-8. Use at most {PATH_BYTES_MAX}.")
+    if "\\" in text:
+        raise NameRefused(f"The name {shown(text)} has a backslash. Write '/' between folders.")
+    if text.startswith("/") or _DRIVE.match(text):
+        raise NameRefused(
+            f"{shown(text)} is an absolute path. Give a name inside the workspace, such as 'data/table.csv'."
+        )
+    return text
+
+
+def _judge_component(part: str, whole: str) -> None:
+    if part in {"", ".", ".."}:
+        what = f"the component {part!r}" if part else "an empty component"
+        raise NameRefused(
+            f"The name {shown(whole)} has {what}. Write the plain name inside the workspace, such as 'data/table.csv'."
+        )
+    if not part.isprintable() and any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in part):
+        raise NameRefused(f"The name {shown(whole)} has a control character. Use printable characters.")
+    if len(part) * 4 > COMPONENT_BYTES_MAX and len(part.encode()) > COMPONENT_BYTES_MAX:
+        raise NameRefused(
+            f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
+        )
+    if _folded(part).startswith(PART_PREFIX):
+        raise NameRefused(f"Names that begin with {PART_PREFIX!r} belong to sealab. Choose another name.")
+
+
+def _folded(part: str) -> str:
+    """Fold a component as the most forgiving file systems do: case, compatibility forms, ignorable characters."""
+    if part.isascii():
+        return part.lower()
+    visible = "".join(letter for letter in part if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold()
+
+
+def speakable(parts: Sequence[str]) -> bool:
+    """Whether a caller could name this; what other programs put here need not be."""
+    try:
+        Name.parse("/".join(parts))
+    except NameRefused:
+        return False
+    return True
