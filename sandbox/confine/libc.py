@@ -16,6 +16,7 @@ if sys.platform == "linux":
     _LIBC = ctypes.CDLL(None, use_errno=True)
     _LIBC.syscall.restype = ctypes.c_long
     _LIBC.prctl.restype = ctypes.c_int
+    _LIBC.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 LAST_FD = 0xFFFFFFFF
 _CLOSE_RANGE = 436  # the same number on every architecture since Linux 5.9
@@ -38,8 +39,7 @@ def syscall(call: str, number: int, *arguments: int | bytes | None) -> int:
 
 def prctl(call: str, option: int, *arguments: int) -> int:
     """Make the call prctl(2), with zeros for unused arguments, as several options demand."""
-    words = [ctypes.c_ulong(word) for word in (*arguments, 0, 0, 0, 0)[:4]]
-    answer = int(_LIBC.prctl(ctypes.c_int(option), *words))
+    answer = int(_LIBC.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]))
     if answer < 0:
         raise failed(f"prctl({call})")
     return answer

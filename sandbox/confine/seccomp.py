@@ -12,8 +12,9 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from . import libc, numbers
 
@@ -117,113 +118,113 @@ class Filter:
         for offset in self.own_pid_offsets:
             struct.pack_into("=I", code, offset, os.getpid())
         buffer = (ctypes.c_char * len(code)).from_buffer(code)
-        program = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
+        program = struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(buffer))
         libc.syscall("seccomp", numbers.number("seccomp"), _SECCOMP_SET_MODE_FILTER, 0, program)
 
 
 def build(policy: Policy, architecture: numbers.Architecture | None = None) -> Filter:
-    """Assemble the policy for the architecture, by default this machine's."""
+    """Assemble the policy for the architecture, by default this machine's.
+
+    The answer is found by halving the numbers, so that no call waits for a long list of comparisons, nor the kernel,
+    which tries the program with every number when it is loaded.
+    """
     architecture = architecture or numbers.ARCHITECTURE
-    program = _Program()
-    program.load(_OFFSET_ARCH)
-    program.unless_equal_return(architecture.audit_arch, KILL)
-    program.load(_OFFSET_NUMBER)
+    answers = _answers(policy, architecture.numbers)
+    highest = max(answers, default=0)
+    runs: list[tuple[int, _Code]] = []  # the first number of each run of equal answers
+    for number in range(highest + 2):
+        answer = answers.get(number, _answer(refuse(errno.ENOSYS)))
+        if not runs or runs[-1][1] != answer:
+            runs.append((number, answer))
+    program = [
+        _Instruction(_LOAD, operand=_OFFSET_ARCH),
+        _Instruction(_JUMP_EQUAL, if_true=1, operand=architecture.audit_arch),
+        *_answer(KILL),
+        _Instruction(_LOAD, operand=_OFFSET_NUMBER),
+    ]
     if architecture.has_x32:
-        program.if_at_least_return(_X32_SYSCALL_BIT, KILL)
-
-    table = architecture.numbers
-    plain = [table[name] for name, rule in policy.allowed.items() if not rule.when and name in table]
-    program.match(plain, ALLOW)
-    for name, rule in policy.allowed.items():
-        if rule.when and name in table:
-            program.match_rule(table[name], rule)
-    for action in sorted(set(policy.refused.values())):
-        program.match((table[name] for name, its in policy.refused.items() if its == action and name in table), action)
-    program.match((table[name] for name in sorted(policy.deadly) if name in table), KILL)
-    program.answer(refuse(errno.ENOSYS))
-    return Filter(program.assemble(), program.own_pid_offsets())
+        program += [_Instruction(_JUMP_AT_LEAST, if_false=1, operand=_X32_SYSCALL_BIT), *_answer(KILL)]
+    program += _halved(runs)
+    own_pids = tuple(_BYTES * index + _OPERAND_AT for index, its in enumerate(program) if its.takes_own_pid)
+    return Filter(b"".join(its.encoded() for its in program), own_pids)
 
 
-class _Program:
-    """Instructions in the order they run; a jump names the label it goes to until `assemble` counts the distance."""
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    """One `struct sock_filter`: the jumps count the instructions to leave out."""
 
-    def __init__(self) -> None:
-        self._instructions: list[tuple[int, str | int, str | int, int]] = []
-        self._labels: dict[str, int] = {}
-        self._own_pids: list[int] = []
+    operation: int
+    if_true: int = 0
+    if_false: int = 0
+    operand: int = 0
+    takes_own_pid: bool = False
 
-    def load(self, offset: int) -> None:
-        self._instructions.append((_LOAD, 0, 0, offset))
+    def encoded(self) -> bytes:
+        return struct.pack("=HBBI", self.operation, self.if_true, self.if_false, self.operand)
 
-    def answer(self, action: int) -> None:
-        self._instructions.append((_RETURN, 0, 0, action))
 
-    def unless_equal_return(self, value: int, action: int) -> None:
-        self._instructions.append((_JUMP_EQUAL, 1, 0, value))
-        self.answer(action)
+_BYTES = 8
+_OPERAND_AT = 4
+_Code: TypeAlias = tuple[_Instruction, ...]
+"""Instructions that can stand anywhere, since jumps are relative, and that return or fall out at their end."""
 
-    def if_at_least_return(self, value: int, action: int) -> None:
-        self._instructions.append((_JUMP_AT_LEAST, 0, 1, value))
-        self.answer(action)
 
-    def match(self, values: Iterable[int], action: int) -> None:
-        """Answer with `action` when the loaded word is one of `values`; a jump reaches 255 instructions, no more."""
-        pending = list(values)
-        while pending:
-            chunk, pending = pending[: _LONGEST_JUMP - 5], pending[_LONGEST_JUMP - 5 :]
-            for index, value in enumerate(chunk):
-                self._instructions.append((_JUMP_EQUAL, len(chunk) - index, 0, value))
-            self._instructions.append((_JUMP, 0, 0, 1))
-            self.answer(action)
+def _answers(policy: Policy, table: Mapping[str, int]) -> dict[int, _Code]:
+    answers = {table[name]: _answer(KILL) for name in policy.deadly if name in table}
+    answers |= {table[name]: _answer(action) for name, action in policy.refused.items() if name in table}
+    return answers | {table[name]: _judged(rule) for name, rule in policy.allowed.items() if name in table}
 
-    def match_rule(self, number: int, rule: Rule) -> None:
-        """Answer the call `number` by its rule; the loaded word is the number before and after."""
-        after = self._new_label()
-        self._instructions.append((_JUMP_EQUAL, 0, after, number))
-        for alternative in rule.when:
-            failed = self._new_label()
-            for condition in alternative:
-                self._test(condition, failed)
-            self.answer(ALLOW)
-            self._place(failed)
-        self.answer(rule.otherwise)
-        self._place(after)
 
-    def _test(self, condition: Condition, failed: str) -> None:
-        low = _OFFSET_ARGUMENTS + 8 * condition.argument
-        self.load(low)
-        match condition:
-            case OneOf(values=values):
-                for index, value in enumerate(values[:-1]):
-                    self._instructions.append((_JUMP_EQUAL, len(values) - 1 - index, 0, value))
-                self._instructions.append((_JUMP_EQUAL, 0, failed, values[-1]))
-            case NoBits(mask=mask):
-                self._instructions.append((_JUMP_BITS, failed, 0, mask))
-            case Null():
-                self._instructions.append((_JUMP_EQUAL, 0, failed, 0))
-                self.load(low + 4)
-                self._instructions.append((_JUMP_EQUAL, 0, failed, 0))
-            case Own():
-                self._own_pids.append(len(self._instructions))
-                self._instructions.append((_JUMP_EQUAL, 0, failed, 0))
+def _answer(action: int) -> _Code:
+    return (_Instruction(_RETURN, operand=action),)
 
-    def _new_label(self) -> str:
-        label = f"L{len(self._labels)}"
-        self._labels[label] = -1
-        return label
 
-    def _place(self, label: str) -> None:
-        self._labels[label] = len(self._instructions)
+def _judged(rule: Rule) -> _Code:
+    """Try each alternative; what fails one goes on to the next, and in the end to the refusal."""
+    if not rule.when:
+        return _answer(ALLOW)
+    return (*(its for alternative in rule.when for its in _alternative(alternative)), *_answer(rule.otherwise))
 
-    def own_pid_offsets(self) -> tuple[int, ...]:
-        return tuple(8 * index + 4 for index in self._own_pids)
 
-    def assemble(self) -> bytes:
-        """Give the array of `struct sock_filter`: u16 code, u8 jump if true, u8 jump if false, u32 operand."""
-        return b"".join(
-            struct.pack("=HBBI", operation, self._distance(at, if_true), self._distance(at, if_false), operand)
-            for at, (operation, if_true, if_false, operand) in enumerate(self._instructions)
-        )
+def _alternative(conditions: tuple[Condition, ...]) -> _Code:
+    code = _answer(ALLOW)
+    for condition in reversed(conditions):
+        code = (*_tested(condition, len(code)), *code)
+    return code
 
-    def _distance(self, at: int, target: str | int) -> int:
-        return target if isinstance(target, int) else self._labels[target] - at - 1
+
+def _tested(condition: Condition, rest: int) -> _Code:
+    """Fall out at the end when the condition holds, else leave out the `rest` instructions after it as well."""
+    low = _OFFSET_ARGUMENTS + 8 * condition.argument
+    load = _Instruction(_LOAD, operand=low)
+    match condition:
+        case OneOf(values=values):
+            more = tuple(
+                _Instruction(_JUMP_EQUAL, if_true=len(values) - 1 - index, operand=value)
+                for index, value in enumerate(values[:-1])
+            )
+            return (load, *more, _Instruction(_JUMP_EQUAL, if_false=rest, operand=values[-1]))
+        case NoBits(mask=mask):
+            return (load, _Instruction(_JUMP_BITS, if_true=rest, operand=mask))
+        case Null():
+            return (
+                load,
+                _Instruction(_JUMP_EQUAL, if_false=rest + 2),
+                _Instruction(_LOAD, operand=low + 4),
+                _Instruction(_JUMP_EQUAL, if_false=rest),
+            )
+        case Own():
+            return (load, _Instruction(_JUMP_EQUAL, if_false=rest, takes_own_pid=True))
+
+
+def _halved(runs: Sequence[tuple[int, _Code]]) -> _Code:
+    """Go to the code of the run that the loaded number lies in."""
+    if len(runs) == 1:
+        return runs[0][1]
+    middle = len(runs) // 2
+    below, above = _halved(runs[:middle]), _halved(runs[middle:])
+    first = runs[middle][0]
+    if len(below) <= _LONGEST_JUMP:
+        return (_Instruction(_JUMP_AT_LEAST, if_true=len(below), operand=first), *below, *above)
+    far = _Instruction(_JUMP, operand=len(below))
+    return (_Instruction(_JUMP_AT_LEAST, if_false=1, operand=first), far, *below, *above)
