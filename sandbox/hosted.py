@@ -15,16 +15,28 @@ from .guest import GUEST
 from .host_channel import ToolError
 from .run import Json
 
+_SLICE = 3 * 1024 * 1024
+"""Characters or bytes in one answer: far below what a frame holds, and whole groups of base64."""
+
 
 def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
-    """Read a workspace file as text, or as bytes with `encoding=None`.
+    """Read a workspace file as text, or as bytes with `encoding=None`; "base64" gives base64 text.
 
-    `offset` and `limit` count bytes. Raises FileNotFoundError, PermissionError, ValueError.
+    `offset` and `limit` count characters of a text, else bytes; None is all that follows, however much it is. Raises
+    FileNotFoundError, PermissionError, ValueError.
     """
     wire = "base64" if encoding is None else encoding
-    answer = GUEST.call_host("read_file", {"filename": filename, "offset": offset, "limit": limit, "encoding": wire})
-    content = cast("str", cast("Mapping[str, Json]", answer)["content"])
-    return base64.b64decode(content) if encoding is None else content
+    slices: list[str] = []
+    while True:
+        wanted = _SLICE if limit is None else min(limit, _SLICE)
+        arguments: dict[str, Json] = {"filename": filename, "offset": offset, "limit": wanted, "encoding": wire}
+        answer = cast("Mapping[str, Json]", GUEST.call_host("read_file", arguments))
+        slices.append(cast("str", answer["content"]))
+        offset += wanted
+        limit = None if limit is None else limit - wanted
+        if not answer["truncated"] or limit == 0:
+            content = "".join(slices)
+            return base64.b64decode(content) if encoding is None else content
 
 
 def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import asyncio
 import json
+import logging
 import os
 import resource
 import signal
@@ -25,7 +26,8 @@ _T = TypeVar("_T")
 
 _START_SECONDS = 30.0
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-_STDERR_CHARS = 2000
+_STDERR_CHARS = 20_000
+_LOG = logging.getLogger(__name__)
 
 _BOOT = (
     "import json,sys;control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
@@ -108,10 +110,12 @@ class Launcher:
         self._loop.add_reader(ours.fileno(), self._hear)
         try:
             await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
-        except BaseException as error:
+        except (TimeoutError, WorkerLost) as error:
             self.kill()
-            if isinstance(error, TimeoutError):
-                raise WorkerLost(f"The sandbox did not start within {_START_SECONDS:g} seconds.") from None
+            reason = f"no answer in {_START_SECONDS:g} s" if isinstance(error, TimeoutError) else self._last_words()
+            raise WorkerLost(f"The sandbox did not start: {reason}.") from None
+        except BaseException:
+            self.kill()
             raise
 
     async def fork(self, channel: socket.socket, output_fd: int) -> Forked:
@@ -147,10 +151,11 @@ class Launcher:
             self._process.send_signal(signal.SIGKILL)
         self._lost()
 
-    def complaint(self) -> str:
-        """Give the last of what the zygote wrote to its standard error."""
+    def _last_words(self) -> str:
         self._stderr.seek(0)
-        return self._stderr.read().decode("utf-8", "replace")[-_STDERR_CHARS:].strip()
+        written = self._stderr.read().decode("utf-8", "replace")
+        _LOG.debug("The zygote wrote: %s", written[-_STDERR_CHARS:])
+        return written.strip().rpartition("\n")[2] or "the zygote ended without a word"
 
     def _hear(self) -> None:
         assert self._control is not None

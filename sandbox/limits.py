@@ -73,12 +73,18 @@ class Allowance:
         return cls(**value)
 
 
-def address_space_bytes() -> int | None:
-    """Measure the address space of this process (proc(5), statm), or None where the system does not say."""
-    if sys.platform != "linux":
-        return None
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[0]) * mmap.PAGESIZE
+class AddressSpace:
+    """Measures the address space of this process (proc(5), statm), also after it has lost sight of /proc."""
+
+    def __init__(self) -> None:
+        self._file = open("/proc/self/statm", "rb", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115
+
+    def bytes(self) -> int | None:
+        """Give its size now, or None where the system does not say."""
+        if self._file is None:
+            return None
+        self._file.seek(0)
+        return int(self._file.read().split()[0]) * mmap.PAGESIZE
 
 
 def stand(allowance: Allowance, base_bytes: int | None) -> None:

@@ -148,7 +148,6 @@ def child_frame(body: bytes) -> ChildFrame:
                 raise FrameError("A call frame's arguments are not an object.")
             return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
         case "done":
-            _keys(frame, {"t", "status", "result", "error", "notes"})
             # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
             return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)
         case _:
@@ -156,14 +155,15 @@ def child_frame(body: bytes) -> ChildFrame:
 
 
 def _done(frame: Mapping[str, Json]) -> Done:
+    _keys(frame, {"t", "status", "result", "error", "notes"})
     status = frame["status"]
-    if status not in _REPORTABLE:
+    if not isinstance(status, str) or status not in _REPORTABLE:
         raise FrameError("A done frame has no status that a child may report.")
     notes = frame["notes"]
     if not isinstance(notes, dict) or len(notes) > NOTES_MAX:
         raise FrameError("A done frame's notes are not a small object.")
     return Done(
-        status=Status(str(status)),
+        status=Status(status),
         result=frame["result"],
         error=_failure(frame["error"]),
         notes={

@@ -10,9 +10,10 @@ import ast
 import keyword
 import os
 import random
+import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
 
@@ -48,6 +49,7 @@ def f(n):
 f(1)
 """,
 )
+_exit_code_of = SystemExit.__dict__["code"].__get__
 _NOTHING: Final = object()
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -62,11 +64,20 @@ class Prepared:
     namespace: dict[str, object]
 
 
-def prepare(plan: confine.Plan, standing: Allowance) -> Prepared:
-    """Do all that needs doing only once: the namespace, and a first run of every path that a job takes."""
-    _warm()
-    own = namespace.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
-    return Prepared(plan, standing, limits.address_space_bytes(), own)
+def starting_namespace() -> dict[str, object]:
+    """Make what every worker's code starts with."""
+    return namespace.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
+
+
+def warm() -> None:
+    """Run what every job runs, so that no worker pays for a first time."""
+    own = starting_namespace()
+    for source in _WARM_SOURCES:
+        try:
+            language.run_program(language.compile_program(source), own)
+            values.render(own.get(language.LAST_VALUE))
+        except Exception as error:  # noqa: BLE001 - one of them fails on purpose
+            failures.describe(error, source)
 
 
 def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
@@ -88,17 +99,6 @@ def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
         os._exit(status)
 
 
-def _warm() -> None:
-    """Run what every job runs once, so that no worker pays for a first time."""
-    own = namespace.new_namespace({})
-    for source in _WARM_SOURCES:
-        try:
-            language.run_program(language.compile_program(source), own)
-            values.render(own.get(language.LAST_VALUE))
-        except Exception as error:  # noqa: BLE001 - one of them fails on purpose
-            failures.describe(error, source)
-
-
 class _Worker:
     def __init__(
         self, own_namespace: dict[str, object], channel: HostChannel, output: Output, base_bytes: int | None
@@ -108,6 +108,8 @@ class _Worker:
         self._output = output
         self._base_bytes = base_bytes
         self._remarks: dict[str, str] = {}
+        self._memory_mb = 0
+        self._calls: dict[str, str] = {}
         GUEST.write = output.write
         GUEST.call_host = channel.call
         GUEST.call_host_async = channel.call_async
@@ -122,40 +124,77 @@ class _Worker:
             limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
             self._output.clear(allowance.output_bytes)
             self._remarks.clear()
-            report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
+            self._memory_mb = allowance.memory_bytes // limits.MIB
+            try:
+                report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
+                data = self._encoded(report)
+            except MemoryError:
+                limits.open_reserve()
+                data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
             self._channel.forget_calls()
-            self._channel.send(_encoded(report))
+            self._channel.send(data)
+            # Frames of functions that live on in a session lead back to the call that made them.
+            self._calls[self._filename] = cast("str", frame["code"])
+
+    @property
+    def _filename(self) -> str:
+        """The name that tracebacks show for the running source."""
+        return failures.SOURCE_NAME if not self._calls else f"<call {len(self._calls) + 1}>"
 
     def _run(self, code: str, variables: Mapping[str, Json]) -> dict[str, Json]:
+        filename = self._filename
+        recursion_limit = sys.getrecursionlimit()
         try:
             given = {_variable(name): value for name, value in variables.items()}
-            program = language.compile_program(code)
+            program = language.compile_program(code, filename=filename)
         except Refused as refusal:
-            return _report(Status.REFUSED, error=_refusal(refusal))
+            return _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
-            return _failed(error, code)
+            return self._failed(error, code, filename)
         own = self._namespace
         own.update(given)
         own.pop(language.LAST_VALUE, None)
         before = own.get("result", _NOTHING)
         try:
             language.run_program(program, own)
+            return self._ended(_result(own, before, code))
         except HostGone:
             raise
-        except SystemExit as leaving:
-            if leaving.code is None or (type(leaving.code) is int and leaving.code == 0):
-                return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
-            return _failed(leaving, code)
         except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
-            return _failed(error, code)
-        return self._ended(_result(own, before, code))
+            # The code may have set it so low that nothing of what follows could run.
+            sys.setrecursionlimit(recursion_limit)
+            return self._failed(error, code, filename)
 
     def _ended(self, result: object) -> dict[str, Json]:
-        try:
-            rendered = values.render(result)
-        except MemoryError as error:
-            return _failed(error, "")
+        rendered = values.render(result)
         return _report(Status.OK, result=rendered.json, notes={**rendered.notes, **self._remarks})
+
+    def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
+        if isinstance(error, SystemExit) and _is_success(error):
+            return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
+        if isinstance(error, MemoryError):
+            limits.open_reserve()
+        failure = failures.describe(error, code, filename, earlier=self._calls)
+        if not isinstance(error, MemoryError):
+            return _report(Status.ERROR, error=failure, notes=self._remarks)
+        failure = replace(
+            failure,
+            message=f"The code used up its {self._memory_mb} MB of memory.",
+            hint="Hold less at once, or ask for more with memory_mb.",
+        )
+        return _report(Status.MEMORY, error=failure, notes=self._remarks)
+
+    def _encoded(self, report: dict[str, Json]) -> bytes:
+        try:
+            return encode(report)
+        except MemoryError as error:
+            return encode(self._failed(error, "", self._filename))
+        except FrameError:
+            told = (
+                f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
+                "Write it to a file with write_file() and read it in slices."
+            )
+            return encode({**report, "result": None, "notes": {"result": told}})
 
     def _take_warning(self, message: Warning | str, category: type[Warning], *_where: object) -> None:
         """Keep what is said of a coroutine that nobody awaited: the most frequent slip in asynchronous code."""
@@ -193,15 +232,9 @@ def _variable(name: str) -> str:
     return name
 
 
-def _refusal(refusal: Refused) -> Failure:
-    return Failure(type=refusal.type, message=refusal.message, line=refusal.line, hint=refusal.instead)
-
-
-def _failed(error: BaseException, code: str) -> dict[str, Json]:
-    if isinstance(error, MemoryError):
-        limits.open_reserve()
-        return _report(Status.MEMORY, error=failures.describe(error, code))
-    return _report(Status.ERROR, error=failures.describe(error, code))
+def _is_success(leaving: SystemExit) -> bool:
+    code = _exit_code_of(leaving)
+    return code is None or (type(code) is int and code == 0)
 
 
 def _report(
@@ -214,21 +247,3 @@ def _report(
         "error": None if error is None else asdict(error),
         "notes": dict(notes),
     }
-
-
-def _encoded(report: dict[str, Json]) -> bytes:
-    try:
-        return encode(report)
-    except MemoryError as error:
-        return encode(_failed(error, ""))
-    except FrameError:
-        return encode(
-            {
-                **report,
-                "result": None,
-                "notes": {
-                    "result": f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
-                    "Write it to a file with write_file() and read it in slices."
-                },
-            }
-        )

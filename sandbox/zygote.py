@@ -22,6 +22,7 @@ from typing import NoReturn, cast
 
 from . import confine, worker
 from .errors import SandboxError
+from .limits import AddressSpace
 from .orders import PACKET_BYTES_MAX, Orders
 
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
@@ -45,9 +46,11 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         probe = confine.probe()
-        plan = confine.prepare(probe, isolation=orders.isolation, required=orders.required)
-        self._prepared = worker.prepare(plan, orders.standing)
-        self._plan = plan
+        worker.warm()
+        address_space = AddressSpace()
+        own = worker.starting_namespace()
+        self._plan = confine.prepare(probe, isolation=orders.isolation, required=orders.required)
+        self._prepared = worker.Prepared(self._plan, orders.standing, address_space.bytes(), own)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
         gc.freeze()
