@@ -71,9 +71,14 @@ def describe(
     if line is None and _is(error, SyntaxError):
         line = _line_of_syntax(error)
     kind, message = kind_of(error), message_of(error)
-    hint = hints.hint_for(error, message, hints.Scene(source, line, steps[-1].frame if steps else None))
-    lines = _Writer(sources).story(error)
-    return Failure(type=kind, message=message, line=line, hint=hint, traceback=lines)
+    refusal = _refusal(error)
+    if refusal is not None:
+        hint = hints.hint_for_refusal(refusal)
+    else:
+        last = steps[-1] if steps else None
+        where = hints.Scene(sources[last.filename], last.line, last.frame) if last else hints.Scene(source, line, None)
+        hint = hints.hint_for(error, message, where)
+    return Failure(type=kind, message=message, line=line, hint=hint, traceback=_Writer(sources).story(error))
 
 
 def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME) -> Failure:
@@ -88,7 +93,7 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
         type=refusal.type,
         message=message,
         line=refusal.line,
-        hint=refusal.instead or hints.hint_for_refusal(refusal),
+        hint=hints.hint_for_refusal(refusal),
         traceback=shown,
     )
 

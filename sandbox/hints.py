@@ -1,20 +1,46 @@
 """A second sentence for the errors that agents meet most: what to write instead.
 
-Security boundary: computed in the child from hostile objects, so names and keys are read raw from classes, dicts and
-frames, bounded, and no guest code is called.
+Security boundary: computed in the child from hostile objects, so names, keys and lengths are read raw from classes,
+dicts and frames, bounded, and no guest code is called. What a rule says stands beside what it recognises.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
+from typing import Final
 
+from . import facades
+from .containers import Missed, missed_by
+from .disclosure import bounded, mro_of, plain_names
 from .errors import Refused
+from .names import demangle
+from .vocabulary import names_in_scope, nearest, public_names, string_keys
+
+HINT_CHARS_MAX = 400
+
+_KEYS_SHOWN = 8
+_KEY_CHARS_MAX = 40
+_SURE = 0.8
+_LIKELY = 0.6
+
+_name_of_name_error = NameError.__dict__["name"].__get__
+_name_of_attribute_error = AttributeError.__dict__["name"].__get__
+_object_of_attribute_error = AttributeError.__dict__["obj"].__get__
+_name_of_import_error = ImportError.__dict__["name"].__get__
+_args_of = BaseException.__dict__["args"].__get__
+
+_AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
+_NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."
+_TOP_LEVEL_AWAIT = "`await` works at the top level: write `await main()` instead of starting an event loop."
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where an error happened: the code's source, its line there, and the innermost own frame."""
+    """Where an error happened: the source that it happened in, its line there, and the innermost own frame."""
 
     source: str
     line: int | None
@@ -23,13 +49,310 @@ class Scene:
 
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
-    if "'coroutine'" in message:
-        return "Write `await` before the call: without it there is only a coroutine that has not run."
-    return None
+    try:
+        hint = _by_message(message) or _by_type(error, message, scene)
+    except Exception:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
+        return None
+    return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:
-    """Return what to do where a refusal itself does not say."""
-    if refusal.module is None:
+    """Return what to do about a refusal: what it says itself, else what there is instead of its module."""
+    instead = refusal.instead
+    if instead is None and refusal.module is not None:
+        instead = facades.instead_of(refusal.module) or (
+            'do without the module, or ask for isolation="container", where the operator allows it'
+        )
+    return None if instead is None else sentence(instead)
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence; a first word that is code keeps its spelling."""
+    first = clause.split(" ", 1)[0]
+    if first.isalpha() and first.islower():
+        clause = clause[0].upper() + clause[1:]
+    return clause if clause.endswith((".", "!", "?")) else f"{clause}."
+
+
+# What the message alone says enough about.
+
+_MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (
+            r"object (?!coroutine)\S+ can't be used in 'await' expression",
+            "The call is not asynchronous: leave out `await`.",
+        ),
+        (r"'async for' requires an object with __aiter__", "The value is not asynchronous: write a plain `for`."),
+        (r"'async_generator' object is not iterable", "Write `async for`, which an async generator needs."),
+        (
+            r"'async with' received|'async with' requires|asynchronous context manager protocol$",
+            "Write a plain `with`.",
+        ),
+        (
+            r"does not support the context manager protocol \(missed __exit__ method\) but it supports",
+            "Write `async with`.",
+        ),
+        (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", _AWAIT),
+        (r"cannot be called from a running event loop|event loop is already running", _TOP_LEVEL_AWAIT),
+        (r"cannot reuse already awaited coroutine", "Call the function again for each `await`."),
+        (r"^the JSON object must be str, bytes or bytearray, not ", "The value is already parsed: use it as it is."),
+        (
+            r"is not JSON serializable$",
+            "Set `result` to the value itself, which needs no JSON, or write json.dumps(…, default=str).",
+        ),
+        (r"^string indices must be integers", "The value is text: if it is JSON, parse it first with json.loads(…)."),
+        (
+            r"^list indices must be integers or slices, not str",
+            "The value is a list: take one of its items first, as in [0], or loop over it.",
+        ),
+        (r"'NoneType' object ", _NONE),
+        (
+            r"^can only concatenate str|^unsupported operand type\(s\) for \+: '(?:int|float)' and 'str'",
+            "Convert one side with str(…), int(…) or float(…), or write an f-string.",
+        ),
+        (
+            r"^'(?:str|int|float|list|dict|set|tuple)' object is not callable",
+            "A variable has the name of a function: rename the variable.",
+        ),
+        (
+            r"^unhashable type: '(?:list|set|dict)'",
+            "Keys and members of sets cannot change: use tuple(…) or frozenset(…).",
+        ),
+        (r"changed size during iteration$", "Loop over a copy: `for … in list(…)`."),
+        (r"^Exceeds the limit \(\d+ digits\)", "Keep it an int: `result` may be an int of any size."),
+        (
+            r"^Expecting value: line 1 column 1 ",
+            "The text is empty or is no JSON: print(repr(text[:200])) shows what it is.",
+        ),
+        (
+            r"^Expecting property name enclosed in double quotes",
+            "If it is a Python literal and no JSON, write ast.literal_eval(text).",
+        ),
+    )
+)
+
+
+def _by_message(message: str) -> str | None:
+    return next((hint for pattern, hint in _MESSAGES if pattern.search(message)), None)
+
+
+# What needs a look at the exception or at where it happened.
+
+
+def _by_type(error: BaseException, message: str, scene: Scene) -> str | None:
+    for base in mro_of(type(error)):
+        rule = _RULES.get(id(base))
+        if rule is not None:
+            return rule(error, message, scene)
+    return None
+
+
+_INSTEAD_OF_NAMES: Final = {
+    "open": "Files are reached by read_file(name) and write_file(name, content).",
+    "input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
+    "raw_input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
+    "true": "In Python it is True.",
+    "false": "In Python it is False.",
+    "null": "In Python it is None.",
+    "undefined": "In Python it is None.",
+    "NaN": 'In Python it is float("nan").',
+    "nan": 'Write float("nan") or math.nan.',
+    "exit": "Let the code end, or raise SystemExit.",
+    "quit": "Let the code end, or raise SystemExit.",
+    "unicode": "In Python 3 it is str.",
+    "xrange": "In Python 3 it is range.",
+    "reload": "Modules cannot be reloaded here.",
+    "display": "Print the value, or make it the last line.",
+}
+_ALIASES: Final = {
+    "np": "numpy",
+    "pd": "pandas",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    "tf": "tensorflow",
+    "dt": "datetime",
+    "ET": "xml.etree.ElementTree",
+}
+_MODULES_FIRST: Final = tuple(
+    [
+        "collections",
+        "math",
+        "datetime",
+        "json",
+        "re",
+        "itertools",
+        "functools",
+        "statistics",
+        "random",
+        "dataclasses",
+        "typing",
+        "enum",
+        "decimal",
+        "fractions",
+        "string",
+        "time",
+        "copy",
+        "pprint",
+        "textwrap",
+        "asyncio",
+        "operator",
+        "heapq",
+        "bisect",
+        "uuid",
+        "pathlib",
+    ]
+)
+
+
+def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | None:
+    name = _name_of_name_error(error)
+    if type(name) is not str:
         return None
-    return 'Ask for isolation="container", where the operator allows it, or do without the module.'
+    name = demangle(name)
+    if name in _INSTEAD_OF_NAMES:
+        return _INSTEAD_OF_NAMES[name]
+    known = names_in_scope(scene.frame)
+    close = nearest(name, known, _SURE)
+    if close is None:
+        exports = facades.exports()
+        module = _ALIASES.get(name, name)
+        if module in exports:
+            return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
+        instead = facades.instead_of(module) if name in _ALIASES else None
+        if instead is not None:
+            return f"It stands for {module} as a rule, which is not here: {instead}."
+        home = next((first for first in _MODULES_FIRST if name in exports.get(first, ())), None)
+        if home is not None:
+            return f"Write `from {home} import {name}` first."
+        close = nearest(name, known, _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    name = _name_of_name_error(error)
+    own = f"{demangle(name)!r}" if type(name) is str else "The name"
+    return (
+        f"{own} is assigned in this function, so it is the function's own: give it a value first, or declare it "
+        "`global` or `nonlocal`."
+    )
+
+
+def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    name, owner = _name_of_attribute_error(error), _object_of_attribute_error(error)
+    if type(name) is not str or owner is None:
+        return None
+    name = demangle(name)
+    if dict in mro_of(type(owner)):
+        keys = string_keys(owner)
+        if name in keys:
+            return f"It is a dict: write [{name!r}]."
+        close = nearest(name, keys, _SURE)
+        if close is not None:
+            return f"It is a dict: did you mean [{close!r}]?"
+    close = nearest(name, public_names(owner), _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | None:
+    missed = _missed(scene, dict)
+    if missed is None:
+        return None
+    arguments = _args_of(error)
+    wanted = arguments[0] if len(arguments) == 1 else None
+    keys = string_keys(missed.container)
+    if type(wanted) is str:
+        close = nearest(wanted, keys, _LIKELY)
+        if close is not None:
+            return f"Did you mean {bounded(close, _KEY_CHARS_MAX)!r}?"
+        as_number = wanted.isdigit() and any(type(key) is int for key in missed.sample())
+        if as_number:
+            return "The keys are integers: convert with int(…)."
+    if type(wanted) is int and str(wanted) in keys:
+        return "The keys are strings: convert with str(…)."
+    if missed.length == 0:
+        return "The dict is empty."
+    if not keys:
+        return None
+    shown = ", ".join(repr(bounded(key, _KEY_CHARS_MAX)) for key in keys[:_KEYS_SHOWN])
+    more = missed.length - min(len(keys), _KEYS_SHOWN)
+    return f"The keys are {shown}{f' and {more} more' if more else ''}. Write .get(key) where a key may be missing."
+
+
+def _of_index_error(_error: BaseException, _message: str, scene: Scene) -> str | None:
+    missed = _missed(scene, list, tuple, str)
+    if missed is None:
+        return None
+    kind = missed.kind.__name__
+    if missed.length == 0:
+        return f"The {kind} is empty: test it first."
+    items = "character" if missed.kind is str else "item"
+    return f"The {kind} has {missed.length} {items}{'s' * (missed.length > 1)}: its last index is {missed.length - 1}."
+
+
+def _missed(scene: Scene, *kinds: type) -> Missed | None:
+    if scene.frame is None or scene.line is None:
+        return None
+    return missed_by(scene.source, scene.line, scene.frame, kinds)
+
+
+def _of_import_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    module = _name_of_import_error(error)
+    if type(module) is not str:
+        return None
+    instead = facades.instead_of(module)
+    if instead is not None:
+        return sentence(instead)
+    close = nearest(module, facades.exports(), _SURE)
+    if close is not None:
+        return f"Did you mean {close!r}?"
+    return 'Do without it, or ask for isolation="container", where the operator allows it.'
+
+
+def _of_recursion_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    return "Look for the case that ends the recursion; where it is truly deep, write a loop with a list as its stack."
+
+
+def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    return "Work in smaller pieces, with generators for instance, or ask for more with memory_mb."
+
+
+def _of_file_not_found(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    return "list_files() shows what is in the workspace."
+
+
+def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str | None:
+    lines = scene.source.split("\n")
+    if any(line.lstrip().startswith("```") for line in lines):
+        return "Leave out the Markdown fences (```): only the code itself is run."
+    own = lines[scene.line - 1].strip() if scene.line is not None and scene.line <= len(lines) else ""
+    if own.startswith(("!", "%")):
+        return "Shell and notebook commands do not exist here: write Python."
+    if "'return' outside function" in message:
+        return "At the top level the value of the last line is the result; or set `result`."
+    if "unexpected indent" in message:
+        return "Begin the lines outside functions and blocks in the first column."
+    if "invalid character" in message or "invalid non-printable character" in message:
+        return "Write plain ASCII quotes, dashes and spaces in code."
+    if sys.version_info < (3, 12) and message.startswith("f-string:"):
+        return "Before Python 3.12 an f-string cannot hold its own quotes or a backslash within its braces."
+    return None
+
+
+_Rule = Callable[[BaseException, str, Scene], str | None]
+
+_BY_CLASS: dict[type[BaseException], _Rule] = {
+    UnboundLocalError: _of_unbound_local,
+    NameError: _of_name_error,
+    AttributeError: _of_attribute_error,
+    KeyError: _of_key_error,
+    IndexError: _of_index_error,
+    ImportError: _of_import_error,
+    RecursionError: _of_recursion_error,
+    MemoryError: _of_memory_error,
+    FileNotFoundError: _of_file_not_found,
+    SyntaxError: _of_syntax_error,
+}
+
+# By identity, since a metaclass may say what it likes of equality.
+_RULES: dict[int, _Rule] = {id(cls): rule for cls, rule in _BY_CLASS.items()}

@@ -81,8 +81,8 @@ def fit(
 ) -> Fitted:
     """Limit the result's compact JSON text and the output to `max_chars` characters each.
 
-    `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. The same
-    arguments always give the same answer. Takes time in proportion to the sizes of both.
+    `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own.
+    The same arguments always give the same answer. Takes time in proportion to the sizes of both.
     """
     cuts: dict[str, Cut] = {}
     whole_result = whole_output = None
