@@ -1,0 +1,283 @@
+"""Security boundary: what a class may be made from, and what guest code gets for `type`.
+
+A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements
+go through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type
+of an object and nothing else.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from abc import ABCMeta
+from collections.abc import Callable, Mapping
+from enum import EnumMeta
+from functools import cache
+from typing import Final, NoReturn, cast
+
+from .names import DEFINABLE, Verdict, demangle, judge, mangle
+from .ownership import is_guest_callable, is_guest_class, mark_class
+from .views import DictionaryView
+
+_build_class = builtins.__build_class__
+_own_dict = type.__dict__["__dict__"].__get__
+_mro = type.__dict__["__mro__"].__get__
+_set_on_class = type.__setattr__
+_IMPLICIT: Final = frozenset(
+    "__classcell__ __classdictcell__ __classdict__ __orig_bases__ __type_params__ __static_attributes__ "
+    "__firstlineno__ __annotate__ __annotate_func__ __annotations_cache__ __conditional_annotations__".split()
+)
+
+
+class _Named(type):
+    """The class of stand-ins for types: they test instances as the real type does, and cannot be called."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _REAL[cls])
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(_REAL.get(subclass, subclass), _REAL[cls])
+
+    def __call__(cls, *_arguments: object, **_keywords: object) -> object:
+        raise TypeError(f"cannot create {cls.__name__!r} instances here")
+
+    def __repr__(cls) -> str:
+        return f"<class {cls.__name__!r}>"
+
+
+class _TypeOfObject(_Named):
+    """The class of the stand-in for `type`."""
+
+    def __call__(cls, *arguments: object, **keywords: object) -> type:
+        """Return the type of the one argument."""
+        if len(arguments) != 1 or keywords:
+            raise TypeError("type() takes one argument here; write a class statement to make a class")
+        return shown_type(builtins.type(arguments[0]))
+
+
+def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
+    made = kind(real.__name__, (), {"__module__": "builtins", "__slots__": (), "__doc__": real.__doc__})
+    _REAL[made] = real
+    return made
+
+
+def _of_type(cls: type, item: object) -> types.GenericAlias:
+    return types.GenericAlias(cls, item)  # type: ignore[arg-type]  # any item, as `type[…]` itself takes
+
+
+_REAL: dict[type, type] = {}
+type_of = _stand_in(type, _TypeOfObject)
+_set_on_class(type_of, "__class_getitem__", classmethod(_of_type))
+abstract_metaclass = _stand_in(ABCMeta)
+enum_metaclass = _stand_in(EnumMeta)
+
+OPAQUE: Final[Mapping[type, type]] = {
+    **{
+        real: _stand_in(real)
+        for real in (
+            types.FunctionType,
+            types.BuiltinFunctionType,
+            types.ModuleType,
+            types.CodeType,
+            types.FrameType,
+            types.TracebackType,
+            types.GeneratorType,
+            types.CoroutineType,
+            types.AsyncGeneratorType,
+            types.CellType,
+            types.MethodWrapperType,
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        )
+    },
+    type: type_of,
+    ABCMeta: abstract_metaclass,
+    EnumMeta: enum_metaclass,
+    DictionaryView: dict,
+}
+"""Types whose constructors lead into the interpreter, each with what guest code gets in its place.
+
+`type_of` is the builtin `type`; `abc.ABCMeta` and `enum.EnumMeta` are to be `abstract_metaclass` and `enum_metaclass`;
+the names of the `types` module are to be the values of this mapping.
+"""
+
+
+@cache
+def _shown_host_type(cls: type) -> type:
+    if cls in OPAQUE:
+        return OPAQUE[cls]
+    if issubclass(cls, type):
+        return type_of
+    if issubclass(cls, _facade_type()):
+        return OPAQUE[types.ModuleType]
+    if cls.__module__.startswith("sealab.") and ".facades." not in cls.__module__:
+        return object
+    return cls
+
+
+def shown_type(cls: type) -> type:
+    """Return what guest code may hold of the class `cls`: itself, or its stand-in."""
+    return cls if is_guest_class(cls) else _shown_host_type(cls)
+
+
+@cache
+def _facade_type() -> type:
+    # Imported late: the facades' own stand-ins are made from this module.
+    from .facades.facade import Facade  # noqa: PLC0415
+
+    return Facade
+
+
+def build_class(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
+    """Do what `builtins.__build_class__` does for a class statement, under the rules of this module.
+
+    Raises `TypeError` for a base, a metaclass or a name in the body that is not allowed.
+    """
+    if not is_guest_callable(function):
+        raise TypeError("a class is made by a class statement")
+    maker = _Maker(keywords.pop("metaclass", None))
+    return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
+
+
+class _Maker:
+    """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
+
+    __slots__ = ("_asked", "_metaclass")
+
+    def __init__(self, asked: object) -> None:
+        self._asked = asked
+        self._metaclass: type = type
+
+    def __prepare__(self, name: str, bases: tuple[type, ...], **keywords: object) -> object:
+        for base in bases:
+            _check_base(base)
+        self._metaclass = _metaclass(self._asked, bases)
+        return self._metaclass.__prepare__(name, bases, **keywords)  # type: ignore[arg-type]  # as CPython calls it
+
+    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], **keywords: object) -> object:
+        own_annotations = not any(issubclass(self._metaclass, kind) for kind in _typed_dictionary_types())
+        _respell(body, name, own_annotations)
+        made = self._metaclass(name, bases, body, **keywords)
+        if isinstance(made, type):
+            mark_class(made)
+            limit_match_args(made)
+        return made
+
+
+@cache
+def _typed_dictionary_types() -> tuple[type, ...]:
+    from typing import TypedDict  # noqa: PLC0415
+
+    return (type(TypedDict("Probe", {})),)  # type: ignore[operator]  # a function by its stub only
+
+
+def _check_base(base: object) -> None:
+    if not isinstance(base, type):
+        return
+    if base in _REAL or issubclass(base, type):
+        shown = shown_type(base).__name__
+        raise TypeError(
+            f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
+        )
+
+
+def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
+    if asked is None:
+        winner = type(bases[0]) if bases else type
+    elif asked in {type_of, abstract_metaclass, enum_metaclass}:
+        winner = _REAL[cast("type", asked)]
+    else:
+        raise TypeError("this metaclass is not allowed here; use a class decorator or __init_subclass__")
+    for base in bases:
+        if issubclass(winner, type(base)):
+            continue
+        if not issubclass(type(base), winner):
+            raise TypeError("metaclass conflict: the bases of the class have metaclasses that do not fit together")
+        winner = type(base)
+    return winner
+
+
+def _respell(body: dict[str, object], class_name: str, own_annotations: bool) -> None:
+    """Give the private names that a class body bound the spelling that attribute access has inside."""
+    _rename(body, class_name)
+    annotations = body.get("__annotations__")
+    if own_annotations and type(annotations) is dict:
+        _rename(annotations, class_name)
+    if "__slots__" in body:
+        dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
+    if "__match_args__" in body:
+        dict.__setitem__(body, "__match_args__", _spelled_match_args(body["__match_args__"]))
+
+
+def _rename(entries: dict[str, object], class_name: str) -> None:
+    renamed = {key: _spelled(key, class_name) for key in entries if type(key) is str and key.startswith("_")}
+    if all(key == new for key, new in renamed.items()):
+        return
+    values = list(dict.items(entries))
+    dict.clear(entries)
+    for key, value in values:
+        dict.__setitem__(entries, renamed.get(key, key), value)
+    members = getattr(entries, "_member_names", None)  # of the dictionary that an enum's body fills
+    if type(members) is dict:
+        _rename(members, class_name)
+
+
+def _spelled(key: str, class_name: str) -> str:
+    if key not in DEFINABLE and key not in _IMPLICIT and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
+        raise TypeError(f"{key!r} cannot be defined in a class here")
+    return mangle(key, class_name)
+
+
+def _spelled_slots(slots: object, class_name: str) -> object:
+    if isinstance(slots, str):
+        slots = (slots,)
+    if isinstance(slots, dict):
+        return {_slot(name, class_name): text for name, text in slots.items()}
+    return [_slot(name, class_name) for name in slots] if type(slots) is list else _slot_tuple(slots, class_name)
+
+
+def _slot_tuple(slots: object, class_name: str) -> tuple[object, ...]:
+    return tuple(_slot(name, class_name) for name in tuple(slots))  # type: ignore[arg-type,var-annotated]  # raises as Python does
+
+
+def _slot(name: object, class_name: str) -> object:
+    if type(name) is not str or name in {"__dict__", "__weakref__"}:
+        return name
+    return _spelled(demangle(name), class_name)
+
+
+def _spelled_match_args(names: object) -> tuple[str, ...]:
+    if type(names) is not tuple or not all(type(name) is str for name in names):
+        raise TypeError("__match_args__ must be a tuple of strings")
+    for name in names:
+        if not _may_match(name):
+            raise TypeError(f"__match_args__ cannot name {name!r}; match it by an `if` guard")
+    return tuple(mangle(name) for name in names)
+
+
+def _may_match(name: str) -> bool:
+    plain = demangle(name)
+    return judge(plain) in {Verdict.PLAIN, Verdict.PRIVATE} and not plain.startswith("__")
+
+
+def limit_match_args(cls: type) -> None:
+    """Take positional class patterns from `cls` where they would read an attribute that needs a guard.
+
+    A pattern reads what `__match_args__` names from any subject that `cls` admits, and `ABC.register` admits any.
+    """
+    for base in _mro(cls):
+        names = _own_dict(base).get("__match_args__")
+        if names is not None:
+            if type(names) is not tuple or not all(type(name) is str and _may_match(name) for name in names):
+                _set_on_class(cls, "__match_args__", ())
+            return
+
+
+def refuse_class_making(*_arguments: object, **_keywords: object) -> NoReturn:
+    """Answer a call that would make a class from data."""
+    raise TypeError("classes are made by class statements here")
+
+

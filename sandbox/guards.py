@@ -1,0 +1,332 @@
+"""Security boundary: attribute access where the name is made at run time, or where what comes back must be judged.
+
+A guard judges the value returned and not the object asked, since what is asked can lie: `super().format` has a
+receiver that is no `str`, and a class may answer `isinstance` as it likes. Nothing here reads a name that guest code
+could have replaced: what the guards need of Python they hold themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import types
+from collections import UserString
+from collections.abc import Callable
+from typing import Final
+
+from . import names
+from .classes import shown_type
+from .names import Verdict
+from .ownership import is_guest_callable, is_guest_class
+from .views import DictionaryView, attributes_view, shown_attributes, shown_names
+
+MISSING: Final = object()
+
+_own_dict = type.__dict__["__dict__"].__get__
+_own_mro = type.__dict__["__mro__"].__get__
+_subclasses = type.__subclasses__
+_instance_attribute = object.__getattribute__
+_NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+_HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack".split())
+_BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
+_OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
+
+
+class SecurityError(AttributeError):
+    """The dialect does not give what the code asked for. `hasattr` and a default see it as a missing attribute."""
+
+
+SecurityError.__module__ = "builtins"
+
+
+def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> object:
+    """Return what `obj.name` means in source, or `default` where there is no such attribute.
+
+    Raises `TypeError` unless `name` is exactly a `str`, `SecurityError` for a refused name or value.
+    """
+    if type(name) is not str:
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    try:
+        return _read(obj, names.demangle(name))
+    except AttributeError:
+        if default is MISSING:
+            raise
+        return default
+
+
+def guarded_hasattr(obj: object, name: str, /) -> bool:
+    """Tell whether `guarded_getattr` would return a value."""
+    return guarded_getattr(obj, name, MISSING_VALUE) is not MISSING_VALUE
+
+
+MISSING_VALUE: Final = object()
+
+
+def guarded_setattr(obj: object, name: str, value: object, /) -> None:
+    """Do what `obj.name = value` means in source. Raises as `guarded_getattr` does."""
+    if type(name) is not str:
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    name = names.demangle(name)
+    if name == "__class__":
+        _change_class(obj, value)
+    elif name == "__dict__":
+        _change_dict(obj, value)
+    else:
+        _check_store(obj, name)
+        builtins.setattr(obj, names.mangle(name), value)
+
+
+def guarded_delattr(obj: object, name: str, /) -> None:
+    """Do what `del obj.name` means in source. Raises as `guarded_getattr` does."""
+    if type(name) is not str:
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    name = names.demangle(name)
+    _check_store(obj, name)
+    builtins.delattr(obj, names.mangle(name))
+
+
+def guarded_vars(obj: object, /) -> object:
+    """Return a view of `obj.__dict__` under plain names; a read-only one for a class. Raises `TypeError`."""
+    try:
+        return _dictionary(obj)
+    except SecurityError as error:
+        raise TypeError(str(error)) from None
+    except AttributeError:
+        raise TypeError("vars() argument must have __dict__ attribute") from None
+
+
+def guarded_dir(obj: object, /) -> list[str]:
+    """Return the attribute names that source may spell, sorted."""
+    return shown_names(name for name in builtins.dir(obj) if type(name) is str)
+
+
+class Slot:
+    """An attribute that is a target of assignment and needs a guard: `Slot(obj, name).value = x` sets it guarded."""
+
+    __slots__ = ("_name", "_obj")
+
+    def __init__(self, obj: object, name: str) -> None:
+        self._obj = obj
+        self._name = name
+
+    @property
+    def value(self) -> object:
+        """The attribute itself."""
+        return guarded_getattr(self._obj, self._name)
+
+    @value.setter
+    def value(self, value: object) -> None:
+        guarded_setattr(self._obj, self._name, value)
+
+    @value.deleter
+    def value(self) -> None:
+        guarded_delattr(self._obj, self._name)
+
+
+def _read(obj: object, name: str) -> object:
+    verdict = names.judge(name)
+    if verdict is Verdict.GUARDED:
+        reader = _READERS.get(name)
+        return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
+    if verdict is Verdict.REFUSED:
+        raise _refusal(name)
+    return builtins.getattr(obj, names.mangle(name))
+
+
+def _refusal(name: str) -> SecurityError:
+    reason, instead = names.why_refused(name)
+    return SecurityError(f"{reason}; {instead}" if instead else reason)
+
+
+def _judged(value: object, name: str) -> object:
+    """Return `value`, or what guest code gets in its place, or raise `SecurityError`."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
+    if isinstance(value, type):
+        return shown_type(value)
+    if issubclass(kind, _NEVER) or issubclass(kind, asyncio.AbstractEventLoop):
+        raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
+    if kind.__module__.startswith("sealab.") and kind is not DictionaryView and ".facades." not in kind.__module__:
+        raise SecurityError(f"the attribute {name!r} of this object is not for code here")
+    return value
+
+
+def _class(obj: object, _name: str) -> object:
+    return shown_type(type(obj))
+
+
+def _dictionary(obj: object, _name: str = "__dict__") -> object:
+    if isinstance(obj, type):
+        if not is_guest_class(obj):
+            raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
+        return types.MappingProxyType(shown_attributes(_own_dict(obj)))
+    if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
+        raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
+    return attributes_view(_real_dictionary(obj))
+
+
+def _real_dictionary(obj: object) -> dict[str, object]:
+    found = _instance_attribute(obj, "__dict__")
+    if type(found) is not dict:
+        raise AttributeError(f"{type(obj).__name__!r} object has no attribute '__dict__'", name="__dict__")
+    return found
+
+
+def _lineage(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    if isinstance(obj, type) and not (is_guest_class(obj) or obj.__module__ == "builtins"):
+        raise SecurityError(f"the attribute {name!r} of {obj.__name__!r} cannot be read here; use isinstance()")
+    return _judged(value, name)
+
+
+def _mro_method(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    if not isinstance(obj, type) or is_guest_callable(value) or not callable(value):
+        return _judged(value, name)
+    return lambda: list(_lineage(obj, "__mro__"))  # type: ignore[call-overload]  # a tuple of classes
+
+
+def _subclasses_method(obj: object, name: str) -> object:
+    if not (isinstance(obj, type) and is_guest_class(obj)):
+        raise SecurityError(f"{name}() works on classes that the code made itself")
+    return lambda: [cls for cls in _subclasses(obj) if is_guest_class(cls)]
+
+
+def _guest_made(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    if is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value)):
+        return value
+    raise SecurityError(f"the attribute {name!r} of this object is not for code here")
+
+
+def _bound_to(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    if isinstance(value, type) or is_guest_class(type(value)) or type(value).__module__ == "builtins":
+        return _judged(value, name)
+    raise SecurityError(f"the attribute {name!r} of this object is not for code here")
+
+
+def _host_method(value: object, name: str) -> object:
+    if callable(value) and not (is_guest_callable(value) or is_guest_class(type(value))):
+        raise SecurityError(f"the method {name!r} of this object leads into the interpreter")
+    return _judged(value, name)
+
+
+def _formatter(value: object, name: str) -> object:
+    """Give the guarded stand-in for every spelling of `str.format` and `str.format_map`, bound or not."""
+    kind = type(value)
+    if kind is types.BuiltinFunctionType and isinstance(value.__self__, str):
+        return _bound_format(value.__self__, value.__name__)
+    if kind is types.MethodDescriptorType and issubclass(value.__objclass__, str):
+        return _unbound_format(value.__name__)
+    if kind is types.FunctionType and value in _USER_STRING_METHODS:
+        return lambda text, *args, **kwargs: _bound_format(_text(text), name)(*args, **kwargs)
+    if kind is types.MethodType and value.__func__ in _USER_STRING_METHODS:
+        return _bound_format(_text(value.__self__), name)
+    return _judged(value, name)
+
+
+def _bound_format(template: str, name: str) -> Callable[..., str]:
+    from .formatting import format_string, format_string_map  # noqa: PLC0415 - they read attributes through this module
+
+    if name == "format":
+        return lambda *args, **kwargs: format_string(template, args, kwargs)
+    return lambda mapping: format_string_map(template, mapping)
+
+
+def _unbound_format(name: str) -> Callable[..., str]:
+    def unbound(template: str, /, *args: object, **kwargs: object) -> str:
+        if not isinstance(template, str):
+            raise TypeError(f"descriptor {name!r} for 'str' objects doesn't apply to a {type(template).__name__!r} object")
+        return _bound_format(template, name)(*args, **kwargs)
+
+    return unbound
+
+
+_USER_STRING_METHODS: Final = (_own_dict(UserString)["format"], _own_dict(UserString)["format_map"])
+
+
+def _text(user_string: object) -> str:
+    text = _instance_attribute(user_string, "data")
+    if not isinstance(text, str):
+        raise TypeError("the data of a UserString must be a string")
+    return text
+
+
+def _named_access(obj: object, name: str) -> object:
+    """Give `__getattribute__`, `__setattr__` and their kind a form that judges the name they are called with."""
+    value = builtins.getattr(obj, name)
+
+    def checked(*arguments: object) -> object:
+        *target, attribute, stored = arguments if name == "__setattr__" else (*arguments, None)
+        if type(attribute) is not str:
+            raise TypeError(f"attribute name must be string, not {type(attribute).__name__!r}")
+        attribute = names.demangle(attribute)
+        owner = target[0] if target else _receiver(value, obj)
+        given = (stored,) if name == "__setattr__" else ()
+        if is_guest_callable(value):
+            return value(*target, attribute, *given)
+        if not is_guest_class(type(owner)) and not (isinstance(owner, type) and is_guest_class(owner)):
+            raise SecurityError(f"{name} works on objects of classes that the code made itself; use getattr() or setattr()")
+        if name in {"__setattr__", "__delattr__"}:
+            _check_store(owner, attribute)
+        elif names.judge(attribute) is Verdict.REFUSED:
+            raise _refusal(attribute)
+        elif attribute in _READERS:
+            return _read(owner, attribute)
+        elif names.judge(attribute) is Verdict.GUARDED:
+            return _JUDGES.get(attribute, _judged)(value(*target, attribute), attribute)
+        return value(*target, names.mangle(attribute), *given)
+
+    return checked
+
+
+def _receiver(method: object, obj: object) -> object:
+    return builtins.getattr(method, "__self__", obj)
+
+
+_READERS: Final[dict[str, Callable[[object, str], object]]] = {
+    "__class__": _class,
+    "__dict__": _dictionary,
+    "__subclasses__": _subclasses_method,
+    "__self__": _bound_to,
+    "mro": _mro_method,
+    **dict.fromkeys(_OF_CLASSES, _lineage),
+    **dict.fromkeys(_BOUND_ELSEWHERE, _guest_made),
+    **dict.fromkeys(names.ATTRIBUTE_METHODS, _named_access),
+}
+_JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
+    "format": _formatter,
+    "format_map": _formatter,
+    **dict.fromkeys(_HOST_METHODS, _host_method),
+}
+
+
+def _check_store(obj: object, name: str) -> None:
+    verdict = names.judge(name)
+    if verdict is Verdict.PRIVATE or not name.startswith("_") or name in names.SETTABLE:
+        if name in names.INSPECTION:
+            raise _refusal(name)
+        return
+    own = obj if isinstance(obj, type) else type(obj)
+    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own):
+        return
+    raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
+
+
+def _change_class(obj: object, value: object) -> None:
+    if not (isinstance(value, type) and is_guest_class(value) and is_guest_class(type(obj))):
+        raise SecurityError("an object's class can only be changed from one class of the code's own to another")
+    object.__setattr__(obj, "__class__", value)
+
+
+def _change_dict(obj: object, value: object) -> None:
+    """Let objects share one dictionary (the Borg pattern), where no class of the host reads from it."""
+    pure = all(is_guest_class(cls) or cls is object for cls in _own_mro(type(obj)))
+    if not pure:
+        raise SecurityError("'__dict__' of this object cannot be replaced; set its attributes one by one")
+    shared = value._target if type(value) is DictionaryView else value
+    if type(shared) is not dict:
+        raise TypeError(f"__dict__ must be set to a dictionary, not a {type(value).__name__!r}")
+    object.__setattr__(obj, "__dict__", shared)

@@ -1,0 +1,204 @@
+"""Security boundary: from a guest's source text to code that runs at CPython's own speed and stays inside.
+
+`compile_program` parses, judges (`policy`) and compiles; `run_program` executes. `guarded_exec`, `guarded_eval` and
+`guarded_compile` are what guest code gets for the builtins of those names: the same dialect, in its own namespace.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import CO_COROUTINE
+from types import CodeType, FrameType
+from typing import Final, Literal, cast
+
+from . import event_loop
+from .errors import Refused
+from .guest import GUEST
+from .ownership import BUILTINS_MARK, is_guest_frame, is_guest_namespace
+from .policy import LAST_VALUE, Policy
+from .views import namespace_view, real_target, shown_variables
+
+__all__ = [
+    "LAST_VALUE",
+    "Program",
+    "compile_program",
+    "guarded_compile",
+    "guarded_eval",
+    "guarded_exec",
+    "guarded_globals",
+    "guarded_locals",
+    "run_program",
+]
+
+_Mode = Literal["exec", "eval"]
+_TRANSFORMER_DEPTH: Final = 50_000
+"""Frames a transformation may nest: about five for each level of the tree, which the parser itself keeps below 10,000."""
+
+_run_code = builtins.exec
+_evaluate_code = builtins.eval
+_builtins_of = {}.get
+_MISSING: Final = object()
+_SOURCE_CHARS_MAX: Final = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source that was judged and compiled. `is_async` tells that it awaits at the top level."""
+
+    code: CodeType
+    is_async: bool
+
+
+def compile_program(source: str, *, filename: str = "<code>") -> Program:
+    """Compile guest source. Raises `Refused` for what the dialect does not allow, `SyntaxError` for what is no Python."""
+    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return Program(code, bool(code.co_flags & CO_COROUTINE))
+
+
+def run_program(program: Program, namespace: dict[str, object]) -> object:
+    """Run a program in `namespace` and return what it is to show: `result` if this run set it, else `LAST_VALUE`.
+
+    `result` of an earlier run stays readable, but does not count. Whatever the code raises comes through.
+    """
+    layer = cast("dict[str, object]", namespace["__builtins__"])
+    before = namespace.pop("result", _MISSING)
+    namespace.pop(LAST_VALUE, None)
+    if before is not _MISSING:
+        layer["result"] = before  # still found by a reader, while a value in the namespace itself must be new
+    try:
+        if program.is_async:
+            event_loop.run(_evaluate_code(program.code, namespace))
+        else:
+            _run_code(program.code, namespace)
+        return namespace.get("result", namespace.get(LAST_VALUE))
+    finally:
+        if before is not _MISSING:
+            layer.pop("result", None)
+            namespace.setdefault("result", before)
+
+
+def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them
+    """Run source under the dialect. Without dictionaries it runs where it is called, as `exec` does."""
+    _run(source, "exec", globals, locals, sys._getframe(1))
+
+
+def guarded_eval(source: object, globals: object = None, locals: object = None, /) -> object:  # noqa: A002
+    """Return the value of an expression under the dialect, as `eval` does."""
+    return _run(source, "eval", globals, locals, sys._getframe(1))
+
+
+def guarded_compile(source: object, filename: object = "<string>", mode: str = "exec", *_flags: object, **_options: object) -> object:
+    """Compile source for `guarded_exec` or `guarded_eval`. What comes back is opaque."""
+    if mode not in {"exec", "eval", "single"}:
+        raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
+    return _Compiled(_compile(source, str(filename), "eval" if mode == "eval" else "exec"))
+
+
+def guarded_globals() -> dict[str, object]:
+    """Return a view of the module's variables, as `globals` does."""
+    return namespace_view(_globals_of(sys._getframe(1)))
+
+
+def guarded_locals() -> dict[str, object]:
+    """Return the caller's variables, as `locals` does."""
+    return _locals_of(sys._getframe(1))
+
+
+class _Compiled:
+    """What `compile` gives to guest code: it can only be run."""
+
+    __slots__ = ("_code",)
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+
+    def __repr__(self) -> str:
+        return "<code object>"
+
+
+def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
+    code = source._code if type(source) is _Compiled else _compile(_text(source, mode), "<string>", mode)
+    variables = _globals_of(caller) if given_globals is None else _as_namespace(given_globals)
+    if given_locals is not None:
+        inner = real_target(given_locals) or given_locals
+        return _evaluate_code(code, variables, cast("Mapping[str, object]", inner))
+    if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
+        return _evaluate_code(code, variables, _locals_of(caller))
+    return _evaluate_code(code, variables)
+
+
+def _text(source: object, mode: _Mode) -> str:
+    if type(source) is bytes:
+        source = source.decode()
+    if not isinstance(source, str):
+        raise TypeError(f"{mode}() arg 1 must be a string, bytes or code object")
+    text = str.__str__(source)
+    return text.lstrip(" \t") if mode == "eval" else text
+
+
+def _globals_of(frame: FrameType) -> dict[str, object]:
+    return frame.f_globals if is_guest_frame(frame) else GUEST.namespace
+
+
+def _locals_of(frame: FrameType) -> dict[str, object]:
+    if not is_guest_frame(frame) or frame.f_locals is frame.f_globals:
+        return namespace_view(_globals_of(frame))
+    return shown_variables(frame.f_locals)
+
+
+def _as_namespace(given: object) -> dict[str, object]:
+    """Make a dictionary that guest code gives a namespace under guarded builtins of its own."""
+    namespace = real_target(given)
+    if namespace is None:
+        if type(given) is not dict:
+            raise TypeError(f"globals must be a dict, not {type(given).__name__}")
+        namespace = given
+    if not is_guest_namespace(namespace):
+        layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
+        asked = namespace.get("__builtins__", _MISSING)
+        if asked is not _MISSING:  # the idiom that takes the builtins away: keep only what the machinery needs
+            layer = {name: value for name, value in layer.items() if not name.isascii() or name.startswith("__")}
+            layer |= asked if type(asked) is dict else {}
+        namespace["__builtins__"] = dict(layer)
+    return namespace
+
+
+def _fresh_builtins() -> dict[str, object]:
+    from .namespace import guarded_builtins  # noqa: PLC0415 - the table of builtins holds this module's functions
+
+    return guarded_builtins()
+
+
+def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> CodeType:
+    if type(source) is not str:
+        raise TypeError("source must be a string")
+    if len(source) > _SOURCE_CHARS_MAX:
+        raise Refused(f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file")
+    with _depth(_TRANSFORMER_DEPTH), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+            judged = Policy().visit(tree)
+            return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
+        except (RecursionError, MemoryError):
+            raise Refused("the code is nested too deeply to compile", instead="split long expressions", type="SyntaxError") from None
+        except UnicodeEncodeError:
+            raise SyntaxError("the source holds a character that is not valid Unicode") from None
+        except ValueError as error:
+            raise SyntaxError(str(error)) from None
+
+
+@contextmanager
+def _depth(frames: int) -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, frames))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,168 @@
+"""Security boundary: which names the dialect lets stand in source, and how private ones are spelled inside.
+
+Every attribute name has one verdict, the same at compile time and for a name made at run time:
+
+    PLAIN     means what it says and costs nothing
+    PRIVATE   `self._x`: spelled with `PREFIX` inside, so it can never name a private attribute of a host object
+    GUARDED   the value that comes back is judged at run time, by `sealab.sandbox.guards`
+    REFUSED   never means anything harmless
+
+Variables, parameters and keyword arguments keep their spelling: nothing of the sandbox's own lives under a name that
+source can spell. `PREFIX` is a legal start of an identifier (slots and dataclass fields need one), stable under NFKC,
+and refused in source.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+PREFIX: Final = "\u16e5\u02c8"
+
+
+class Verdict(Enum):
+    """What an attribute name may do."""
+
+    PLAIN = "plain"
+    PRIVATE = "private"
+    GUARDED = "guarded"
+    REFUSED = "refused"
+
+
+def _dunders(words: str) -> frozenset[str]:
+    return frozenset(f"__{word}__" for word in words.split())
+
+
+SPECIAL_METHODS: Final = _dunders(
+    "init new del call repr str bytes format hash bool len length_hint contains iter next reversed missing index int "
+    "float complex round trunc floor ceil sizeof dir lt le eq ne gt ge add radd iadd sub rsub isub mul rmul imul "
+    "matmul rmatmul imatmul truediv rtruediv itruediv floordiv rfloordiv ifloordiv mod rmod imod divmod rdivmod pow "
+    "rpow ipow lshift rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor neg pos abs invert "
+    "getitem setitem delitem get set delete enter exit aenter aexit await aiter anext init_subclass class_getitem "
+    "post_init copy deepcopy fspath instancecheck subclasscheck subclasshook mro_entries replace getnewargs "
+    "getnewargs_ex"
+)
+"""Methods that Python itself looks up: a class may define them, and a call by name does what the operator does."""
+
+ATTRIBUTE_METHODS: Final = _dunders("getattribute getattr setattr delattr")
+"""They take attribute names as data. A class may define them; calling one that exists goes through a check."""
+
+GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name")
+"""A class may define them; only what the code itself defined may be called, since the host's own take names as data."""
+
+_DESCRIPTIONS: Final = _dunders(
+    "name qualname doc module annotations cause context suppress_context notes dataclass_fields dataclass_params slots "
+    "match_args abstractmethods members isabstractmethod total required_keys optional_keys metadata forward_arg "
+    "static_attributes firstlineno"
+)
+"""Attributes that only describe: text, names, exceptions, and what a class was declared with."""
+
+_JUDGED_BY_VALUE: Final = _dunders(
+    "class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value supertype "
+    "type_params orig_bases orig_class default"
+)
+
+_CLASS_BODY: Final = _dunders("classcell classdictcell classdict")
+"""What the compiler itself puts into a class body. Source can neither read nor write these."""
+
+SETTABLE: Final = _dunders("name qualname doc annotations cause context suppress_context notes")
+"""Descriptions that code may replace on anything, as decorators and `raise` do."""
+
+DECLARATIONS: Final = _dunders("slots match_args doc module qualname annotations total hash")
+"""What a class body may assign beside methods."""
+
+SUNDER_METHODS: Final = frozenset(
+    "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_alias_ _add_value_alias_".split()
+)
+SUNDER_DATA: Final = frozenset(
+    "_fields _field_defaults _value_ _name_ _order_ _ignore_ _member_names_ _member_map_ _value2member_map_ "
+    "_sort_order_ _boundary_".split()
+)
+PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA
+"""Names of named tuples and enums that start with an underscore and are documented all the same."""
+
+RUNTIME_PUBLIC: Final = frozenset(
+    "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack".split()
+)
+"""Public names that are harmless on the code's own objects and a way out on some host object of some version."""
+
+INSPECTION: Final = frozenset(
+    "tb_frame tb_next f_back f_builtins f_code f_generator f_globals f_locals f_trace co_code gi_frame gi_code "
+    "gi_yieldfrom cr_await cr_frame cr_code cr_origin ag_await ag_frame ag_code".split()
+)
+"""What leads from a traceback, generator or coroutine to a frame, and from there to everything."""
+
+_USE_INSTEAD: Final = {
+    "__globals__": "pass the values as arguments, or use globals()",
+    "__code__": "use __name__, __doc__ or __annotations__ of the function",
+    "__closure__": "return the value from the function, or keep it in an object",
+    "__builtins__": "call the builtin by its name",
+    "__traceback__": "use str(error) and type(error).__name__",
+    "__reduce__": "define __copy__ or __deepcopy__",
+    "__reduce_ex__": "define __copy__ or __deepcopy__",
+    "__defaults__": "keep the defaults in a variable",
+    "__kwdefaults__": "keep the defaults in a variable",
+    "__file__": "use read_file(name) of the workspace",
+    "__import__": "use an import statement",
+}
+_REFUSED_DUNDERS: Final = (
+    _dunders(
+        "loader spec path package cached objclass thisclass self_class weakref weakrefoffset dictoffset basicsize "
+        "itemsize flags text_signature signature prepare build_class getformat buffer release_buffer annotate "
+        "evaluate_forward_ref"
+    )
+    | _USE_INSTEAD.keys()
+)
+
+HOOK_NAMES: Final = frozenset(
+    "_getattr_ _write_ _print_ _print _getiter_ _getitem_ _inplacevar_ _unpack_sequence_ _iter_unpack_sequence_ "
+    "_apply_ __metaclass__ __builtins__ __build_class__".split()
+)
+"""Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name."""
+
+NATIVE: Final = SPECIAL_METHODS | _DESCRIPTIONS | PUBLIC_SUNDERS
+GUARDED: Final = _JUDGED_BY_VALUE | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | RUNTIME_PUBLIC
+REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY
+DEFINABLE: Final = SPECIAL_METHODS | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | DECLARATIONS | PUBLIC_SUNDERS
+_KNOWN: Final = NATIVE | GUARDED | REFUSED | DECLARATIONS
+
+
+def judge(name: str) -> Verdict:
+    """Say what the attribute `name` may do. An unknown dunder is as private as `_x`."""
+    if name in GUARDED:
+        return Verdict.GUARDED
+    if name in REFUSED:
+        return Verdict.REFUSED
+    if not name.startswith("_") or name in NATIVE:
+        return Verdict.PLAIN
+    return Verdict.PRIVATE if name not in _KNOWN else Verdict.REFUSED
+
+
+def mangle(name: str, class_name: str | None = None) -> str:
+    """Spell a private attribute name as it is spelled inside; other names come back as they are.
+
+    Inside the class `class_name`, `__x` first becomes `_Class__x`, as in Python itself.
+    """
+    if not name.startswith("_") or name in _KNOWN:
+        return name
+    return PREFIX + class_private(name, class_name)
+
+
+def demangle(text: str) -> str:
+    """Spell every private name in `text` as its author did; works on names, messages and reprs."""
+    return text.replace(PREFIX, "") if PREFIX in text else text
+
+
+def class_private(name: str, class_name: str | None) -> str:
+    """Spell `__x` as Python does inside a class (Language Reference 6.2.1, private name mangling)."""
+    if class_name is None or not name.startswith("__") or name.endswith("__"):
+        return name
+    owner = class_name.lstrip("_")
+    return f"_{owner}{name}" if owner else name
+
+
+def why_refused(name: str) -> tuple[str, str | None]:
+    """Say why an attribute name is refused, and what to write instead where there is something."""
+    if name in INSPECTION:
+        return f"the attribute {name!r} leads to the interpreter's frames", None
+    return f"the attribute {name!r} leads into the interpreter", _USE_INSTEAD.get(name)

@@ -1,0 +1,125 @@
+"""Security boundary: what guest code gets in place of an object's or a module's dictionary.
+
+A view is a `dict` of the present entries under their plain names, so that `json.dumps(vars(x))`, `**vars(x)` and
+`x.__dict__ == {…}` work in C. What is written to it goes to the real dictionary as well, name by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
+
+from .names import DEFINABLE, HOOK_NAMES, NATIVE, PREFIX, Verdict, demangle, judge, mangle
+
+_MISSING = object()
+
+
+class DictionaryView(dict[str, object]):
+    """The `shown` entries of `target`; `spell` gives the real key of a shown one, or raises `TypeError`."""
+
+    __slots__ = ("_spell", "_target")
+
+    def __init__(self, shown: Mapping[str, object], target: dict[str, object], spell: Callable[[str], str]) -> None:
+        super().__init__(shown)
+        self._target = target
+        self._spell = spell
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self._target[self._spell(key)] = value
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._target.pop(self._spell(key), None)
+
+    def __ior__(self, other: object) -> DictionaryView:  # type: ignore[override,misc]  # narrower than dict's overloads
+        self.update(other)
+        return self
+
+    def update(self, *others: object, **entries: object) -> None:  # type: ignore[override]  # dict's overloads, untyped
+        """Set every entry of the mapping or pairs given, as `dict.update` does."""
+        for key, value in dict(*others, **entries).items():  # type: ignore[call-overload]  # dict() says what is wrong
+            self[key] = value
+
+    def setdefault(self, key: str, default: object = None) -> object:
+        """Return the entry, after setting it to `default` when it is missing."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str, default: object = _MISSING) -> object:  # type: ignore[override]  # dict's overloads
+        """Remove the entry and return it, or `default` when it is missing."""
+        if key not in self:
+            if default is _MISSING:
+                raise KeyError(key)
+            return default
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, object]:
+        """Remove the newest entry and return it."""
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Remove every entry that is shown."""
+        for key in list(self):
+            del self[key]
+
+
+def real_target(view: object) -> dict[str, object] | None:
+    """Return the dictionary behind a view, or None for anything else."""
+    return view._target if type(view) is DictionaryView else None
+
+
+def attributes_view(attributes: dict[str, object]) -> DictionaryView:
+    """Show an object's own dictionary under plain names."""
+    return DictionaryView(shown_attributes(attributes), attributes, _attribute_key)
+
+
+def namespace_view(namespace: dict[str, object]) -> DictionaryView:
+    """Show a module's variables, without the builtins and hooks it runs under."""
+    return DictionaryView(shown_variables(namespace), namespace, _variable_name)
+
+
+def shown_attributes(attributes: Mapping[str, object]) -> dict[str, object]:
+    """Return the attributes that guest code may see, under plain names: never a private one of the host."""
+    return {demangle(key): value for key, value in attributes.items() if _is_shown(key)}
+
+
+def shown_variables(namespace: Mapping[str, object]) -> dict[str, object]:
+    """Return the variables of a module or function that guest code may see."""
+    return {key: value for key, value in namespace.items() if PREFIX not in key and key not in HOOK_NAMES}
+
+
+def shown_names(names: Iterable[str]) -> list[str]:
+    """Return the attribute names that guest code may see, sorted, under plain names."""
+    return sorted({demangle(name) for name in names if _is_shown(name)})
+
+
+def _is_shown(key: object) -> bool:
+    if type(key) is not str or not key.startswith("_"):
+        return type(key) is not str or not key.startswith(PREFIX) or key.startswith(f"{PREFIX}_")
+    return key in NATIVE or key in DEFINABLE
+
+
+def _attribute_key(key: str) -> str:
+    if type(key) is not str:
+        raise TypeError(f"attribute names are strings, not {type(key).__name__}")
+    key = demangle(key)
+    if key.startswith("_") and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
+        _refuse(key)
+    return mangle(key)
+
+
+def _variable_name(key: str) -> str:
+    if type(key) is not str:
+        raise TypeError(f"variable names are strings, not {type(key).__name__}")
+    if PREFIX in key or key in HOOK_NAMES:
+        _refuse(key)
+    return key
+
+
+def _refuse(key: str) -> NoReturn:
+    raise TypeError(f"{key!r} cannot be set here; choose another name")
