@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import cast
 
+import anyio.to_thread
+
 from ..sandbox.run import Job, Json, Limits, Outcome, Status
+from ..workspace.errors import WorkspaceError
 from .app import App
 from .broker import Calls
 from .errors import RequestRefused
 from .report import ErrorReport, Report, WrittenFile
 from .run_ids import new_run_id
 from .settings import Settings
+from .truncation import Fitted, fit
 
 PROGRESS_EVERY_SECONDS = 1.0
 
@@ -24,6 +30,7 @@ Progress = Callable[[float, float], Awaitable[None]]
 """Told `(elapsed_seconds, timeout_seconds)` about once a second while code runs."""
 
 
+_LOG = logging.getLogger(__name__)
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 
@@ -54,8 +61,8 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         app.stats.count_cancelled()
         raise
     app.stats.count(outcome)
-    app.archive.keep(run_id, code=job.code)
-    return _report(run_id, outcome, calls)
+    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, job.code, outcome)
+    return _report(run_id, outcome, fitted, calls)
 
 
 def _allowed(request: CodeRequest, settings: Settings) -> Job:
@@ -100,18 +107,32 @@ async def _tell(progress: Progress, timeout_seconds: float) -> None:
         await progress(round(time.monotonic() - began, 3), timeout_seconds)
 
 
-def _report(run_id: str, outcome: Outcome, calls: Calls) -> Report:
+def _kept_and_fitted(app: App, run_id: str, code: str, outcome: Outcome) -> Fitted:
+    """Cut what is too long for a model, and keep the run with the whole of what was cut."""
+    cut = partial(fit, outcome.result, outcome.output, max_chars=app.settings.output_max_chars)
+    fitted = cut(run_id=run_id, notes=outcome.notes)
+    try:
+        app.archive.keep(run_id, code=code, output=fitted.whole_output, result_json=fitted.whole_result)
+    except WorkspaceError as error:
+        _LOG.warning("Run %s could not be kept: %s", run_id, error)
+        return cut(run_id=None, notes={**outcome.notes, "run": f"not kept: {error}"})
+    return fitted
+
+
+def _report(run_id: str, outcome: Outcome, fitted: Fitted, calls: Calls) -> Report:
     report = Report(
         run_id=run_id,
         success=outcome.status is Status.OK,
         status=outcome.status.value,
-        result=outcome.result,
-        output=outcome.output,
+        result=fitted.result,
+        output=fitted.output,
         error=None if outcome.error is None else cast("ErrorReport", asdict(outcome.error)),
         execution_time_ms=round(outcome.duration_ms, 3),
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if fitted.cuts:
+        report["truncated"] = fitted.truncated()
     if calls.written:
         report["files"] = [WrittenFile(name=name, size=size) for name, size in calls.written.items()]
     if outcome.session_ended is not None:

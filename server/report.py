@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NotRequired
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -44,7 +45,7 @@ class Report(TypedDict):
     error: ErrorReport | None
     execution_time_ms: float
     tool_calls: NotRequired[list[ToolCall]]
-    truncated: NotRequired[dict[str, object]]
+    truncated: NotRequired[Mapping[str, object]]
     isolation: str
     layers: list[str]
     files: NotRequired[list[WrittenFile]]

@@ -1,0 +1,109 @@
+"""Real servers for the tests of this folder: one over stdio and one over HTTP, each spoken to in both eras."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import CallToolResult
+
+SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
+LEAST = {"SEALAB_REQUIRED_LEVEL": "limits"}
+"""What these tests are about holds on every machine, whatever its kernel can confine."""
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a server: that of the tests without sealab's own variables, and `more`."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
+    return plain | LEAST | more
+
+
+def stdio(home: Path, *arguments: str, **env: str) -> StdioServerParameters:
+    """How a client starts a server with that home."""
+    return StdioServerParameters(
+        command=SEALAB[0], args=[*SEALAB[1:], "serve", "--home", str(home), *arguments], env=LEAST | env
+    )
+
+
+@contextmanager
+def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
+    """Run a server over HTTP on a free port and give its URL."""
+    command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(**env), text=True) as process:
+        try:
+            yield _address_said_by(process)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _address_said_by(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    assert select.select([process.stderr], [], [], 20)[0], "the server said nothing for 20 seconds"
+    line = process.stderr.readline()
+    assert "http://" in line, line
+    return line.split()[-1]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A connected client: `run` calls execute_code and returns the report, `call` any tool."""
+
+    client: Client
+    home: Path
+
+    async def call(self, tool: str, **arguments: Any) -> CallToolResult:
+        return await self.client.call_tool(tool, arguments)
+
+    async def run(self, code: str, **arguments: Any) -> dict[str, Any]:
+        report = (await self.call("execute_code", code=code, **arguments)).structured_content
+        assert report is not None
+        return report
+
+
+@pytest.fixture(scope="session")
+def served(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], tuple[str | StdioServerParameters, Path]]]:
+    """Give what a client connects to, by transport; the one HTTP server lives as long as the tests."""
+    home = tmp_path_factory.mktemp("http-home")
+    with http_server(home) as url:
+
+        def target(transport: str) -> tuple[str | StdioServerParameters, Path]:
+            if transport == "http":
+                return url, home
+            own = tmp_path_factory.mktemp("stdio-home")
+            return stdio(own), own
+
+        yield target
+
+
+@pytest.fixture(scope="session", params=["stdio-modern", "stdio-legacy", "http-modern", "http-legacy"])
+async def caller(request: pytest.FixtureRequest, served: Callable[..., Any]) -> AsyncIterator[Caller]:
+    """A client of each kind, connected once."""
+    transport, _, era = request.param.partition("-")
+    target, home = served(transport)
+    async with Client(target, mode="legacy" if era == "legacy" else "auto", read_timeout_seconds=50) as client:
+        yield Caller(client, home)
+
+
+@pytest.fixture(scope="session")
+async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """One client over stdio, for what does not depend on the transport."""
+    home = tmp_path_factory.mktemp("home")
+    async with Client(stdio(home), read_timeout_seconds=50) as client:
+        yield Caller(client, home)

@@ -1,0 +1,233 @@
+"""The command line, through real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sealab.server.cli import make_parser
+
+from .conftest import SEALAB, environment
+
+
+def sealab(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SEALAB, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=environment(**env),
+        check=False,
+    )
+
+
+def run(home: Path, code: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return sealab("run", "-", "--home", str(home), *arguments, stdin=code, **env)
+
+
+def test_run_prints_output_and_result_and_ends_with_0(tmp_path: Path) -> None:
+    ended = run(tmp_path, "print('hello')\n{'a': 1}")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == 'hello\n{\n  "a": 1\n}\n'
+    assert ended.stderr == ""
+
+
+def test_run_takes_a_file(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("6 * 7", encoding="utf-8")
+    ended = sealab("run", str(program), "--home", str(tmp_path / "home"), "--json")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert (report["status"], report["result"]) == ("ok", 42)
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "status", "exit_code"),
+    [
+        ("1", (), "ok", 0),
+        ("1 / 0", (), "error", 1),
+        ("import socket", (), "refused", 3),
+        ("while True: pass", ("--timeout", "0.5"), "timeout", 4),
+        ("hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", ("--memory", "64"), "memory", 4),
+    ],
+)
+def test_the_exit_code_says_how_the_run_ended(
+    tmp_path: Path, code: str, arguments: tuple[str, ...], status: str, exit_code: int
+) -> None:
+    ended = run(tmp_path, code, "--json", *arguments)
+    assert json.loads(ended.stdout)["status"] == status
+    assert ended.returncode == exit_code
+
+
+def test_a_failed_run_keeps_its_output_and_tells_line_and_error_on_stderr(tmp_path: Path) -> None:
+    ended = run(tmp_path, "print('so far')\nundefined_name")
+    assert ended.returncode == 1
+    assert ended.stdout == "so far\n"
+    assert "error in line 2: NameError" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (("run",), 2, "FILE"),
+        (("run", "no-such-file.py"), 2, "no-such-file.py cannot be read: No such file"),
+        (("run", "-", "--timeout", "soon"), 2, "soon"),
+        (("run", "-", "--timeout", "500"), 3, "timeout_seconds is 500, which is not allowed"),
+        (("run", "-", "--memory", "999999"), 3, "memory_mb is 999999, which is not allowed"),
+        (("fly",), 2, "fly"),
+        (("serve", "--surface", "half"), 2, "half"),
+        (("serve", "--http", "0.0.0.0:0"), 2, "no authentication yet"),
+        (("serve", "--http", "192.0.2.7:80"), 2, "no authentication yet"),
+        (("serve", "--http", "nonsense"), 2, "Give HOST:PORT"),
+        (("serve", "--config", "missing.toml"), 2, "There is no settings file"),
+        (("serve", "--log-level", "loud"), 2, "log-level is 'loud'"),
+        (("--nonsense",), 2, "nonsense"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_sentences_without_a_traceback(
+    tmp_path: Path, arguments: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    ended = sealab(*arguments, SEALAB_HOME=str(tmp_path / "home"))
+    assert ended.returncode == exit_code, ended.stderr
+    assert said in ended.stderr
+    assert ended.stderr.startswith("sealab: ")
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["serve", "run", "doctor"])
+def test_a_bad_setting_stops_every_command_at_its_start(tmp_path: Path, command: str) -> None:
+    more = ("-",) if command == "run" else ()
+    ended = sealab(command, *more, SEALAB_HOME=str(tmp_path), SEALAB_MEMORY_MB="lots")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "SEALAB_MEMORY_MB is 'lots', which cannot be used" in ended.stderr
+
+
+def test_privacy_that_this_version_cannot_give_stops_the_start(tmp_path: Path) -> None:
+    ended = sealab("serve", SEALAB_HOME=str(tmp_path), SEALAB_PRIVACY="auto")
+    assert ended.returncode == 2
+    assert "PRIVACY is auto, but this version cannot" in ended.stderr
+
+
+def test_debug_shows_the_traceback_of_an_error(tmp_path: Path) -> None:
+    ended = sealab("run", "no-such-file.py", "--home", str(tmp_path), "--debug")
+    assert ended.returncode != 0
+    assert "Traceback" in ended.stderr
+
+
+def test_a_home_that_is_a_file_is_told_as_such(tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.touch()
+    ended = run(home, "1")
+    assert ended.returncode == 2
+    assert "is not a folder. Name another home with --home" in ended.stderr
+
+
+def test_the_home_is_private_and_nothing_is_written_outside_it(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "home"
+    before = set(os.listdir("."))
+    assert run(home, "write_file('a/b.txt', 'x')", HOME=str(tmp_path / "user"), TMPDIR=str(tmp_path)).returncode == 0
+    assert (home / "workspace" / "a" / "b.txt").read_text() == "x"
+    for folder in (home, home / "workspace"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in tmp_path.iterdir()} == {"deep"}
+    assert set(os.listdir(".")) == before
+
+
+def test_the_home_comes_from_the_command_line_else_the_environment_else_the_users_data_folder(tmp_path: Path) -> None:
+    asked, env, user = tmp_path / "asked", tmp_path / "env", tmp_path / "user"
+    assert run(asked, "1", SEALAB_HOME=str(env)).returncode == 0
+    assert (asked.exists(), env.exists()) == (True, False)
+    assert sealab("run", "-", stdin="1", SEALAB_HOME=str(env)).returncode == 0
+    assert env.exists()
+    assert sealab("run", "-", stdin="1", HOME=str(user), XDG_DATA_HOME=str(user / "data")).returncode == 0
+    assert (user / "data" / "sealab" / "workspace").is_dir() or sys.platform == "darwin"
+
+
+def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: Path) -> None:
+    ended = sealab("doctor", "--json", "--home", str(tmp_path))
+    findings = json.loads(ended.stdout)
+    assert ended.returncode == 0, ended.stdout
+    assert (findings["ok"], findings["required_level"]) == (True, "limits")
+    layers = {layer["layer"]: layer for layer in findings["layers"]}
+    assert layers.keys() >= {"language", "limits", "process", "seccomp", "landlock", "namespaces"}
+    for layer in layers.values():
+        assert layer["why"]
+        assert layer["do"] or layer["available"]
+        assert layer["available"] or not layer["active"]
+    assert layers["language"]["active"]
+    spoken = sealab("doctor", "--home", str(tmp_path))
+    assert spoken.returncode == 0
+    assert f"level: {findings['level']} (required: limits)" in spoken.stdout
+    if findings["level"] != "kernel":
+        strict = sealab("doctor", "--json", "--home", str(tmp_path), SEALAB_REQUIRED_LEVEL="kernel")
+        assert strict.returncode == 1
+        assert json.loads(strict.stdout)["ok"] is False
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert re.fullmatch(r"sealab \d+\.\d+\.\d+\n", sealab("--version").stdout)
+
+
+def test_help_names_every_command_and_every_command_has_help() -> None:
+    overview = sealab("--help").stdout
+    for command, options in {
+        "serve": ("--http", "--surface", "--home", "--config"),
+        "run": ("FILE", "--json", "--timeout", "--memory"),
+        "demo": ("--json",),
+        "doctor": ("--json",),
+    }.items():
+        assert f"    {command}" in overview
+        told = sealab(command, "--help")
+        assert told.returncode == 0
+        for option in options:
+            assert option in told.stdout
+
+
+def test_every_command_and_option_says_what_it_is_for() -> None:
+    import argparse
+
+    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    assert set(commands.choices) == {"serve", "run", "demo", "doctor"}
+    for parser in commands.choices.values():
+        assert all(action.help for action in parser._actions)
+
+
+def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*SEALAB, "--home", str(tmp_path)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        assert b"waits for an MCP client" in process.stderr.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.wait(10)
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    os.close(ours)
+
+
+def test_the_demonstration_really_happens(tmp_path: Path) -> None:
+    ended = sealab("demo", TMPDIR=str(tmp_path))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "✗" not in ended.stdout
+    assert "All of it happened" in ended.stdout
+    for word in ("rows", "tokens", "refused", "timeout", "memory", "6 * 7 = 42"):
+        assert word in ended.stdout
+    assert list(tmp_path.iterdir()) == []

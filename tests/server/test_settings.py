@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox.run import Isolation
+from sealab.server.errors import SettingsError
+from sealab.server.settings import Settings, Surface, read_settings
+
+
+def read(tmp_path: Path, file: str = "", command_line: dict[str, object] | None = None, **environment: str) -> Settings:
+    (tmp_path / "sealab.toml").write_text(file, encoding="utf-8")
+    return read_settings(
+        file=tmp_path / "sealab.toml",
+        file_required=False,
+        environment=environment,
+        command_line=command_line or {},
+    )
+
+
+def test_with_nothing_set_the_defaults_of_the_contract_hold(tmp_path: Path) -> None:
+    settings = read(tmp_path)
+    assert (settings.timeout_seconds, settings.max_timeout_seconds) == (30, 120)
+    assert (settings.memory_mb, settings.max_memory_mb, settings.pids_max) == (500, 2000, 64)
+    assert settings.allowed_isolation == (Isolation.RESTRICTED, Isolation.CONTAINER)
+    assert (settings.workspace_quota_mb, settings.output_max_chars, settings.tool_calls_max) == (1000, 20_000, 1000)
+    assert (settings.runs_kept, settings.workers_spare, settings.workers_max) == (200, 2, 8)
+    assert (settings.sessions_max, settings.session_idle_seconds) == (8, 600)
+    assert (settings.privacy, settings.surface) == ("tools", "full")
+
+
+def test_the_file_wins_over_the_defaults_the_environment_over_the_file_the_command_line_over_all(
+    tmp_path: Path,
+) -> None:
+    file = 'SURFACE = "code"\nTIMEOUT_SECONDS = 5\nMEMORY_MB = 64\n'
+    assert read(tmp_path, file).surface is Surface.CODE
+    both = read(tmp_path, file, SEALAB_TIMEOUT_SECONDS="6.5", SEALAB_SURFACE="full")
+    assert (both.timeout_seconds, both.memory_mb, both.surface) == (6.5, 64, Surface.FULL)
+    assert read(tmp_path, file, {"surface": "code"}, SEALAB_SURFACE="full").surface is Surface.CODE
+    assert read(tmp_path, file, {"surface": None}, SEALAB_SURFACE="full").surface is Surface.FULL
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("TIMEOUT_SECONDS", "soon"),
+        ("TIMEOUT_SECONDS", "nan"),
+        ("TIMEOUT_SECONDS", "inf"),
+        ("MAX_TIMEOUT_SECONDS", "0"),
+        ("MEMORY_MB", "1.5"),
+        ("MAX_MEMORY_MB", "-1"),
+        ("PIDS_MAX", "many"),
+        ("ALLOWED_ISOLATION", "restricted,none"),
+        ("ALLOWED_ISOLATION", ""),
+        ("REQUIRED_LEVEL", "high"),
+        ("WORKSPACE_QUOTA_MB", "1e3"),
+        ("OUTPUT_MAX_CHARS", "0"),
+        ("TOOL_CALLS_MAX", "-1"),
+        ("RUNS_KEPT", "0"),
+        ("WORKERS_SPARE", "x"),
+        ("WORKERS_MAX", "0"),
+        ("SESSIONS_MAX", "x"),
+        ("SESSION_IDLE_SECONDS", "0"),
+        ("PRIVACY", "on"),
+        ("RESTORE_TO_MODEL", "perhaps"),
+        ("SURFACE", "half"),
+        ("LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_bad_value_is_an_error_that_names_the_key_from_the_environment_and_from_the_file(
+    tmp_path: Path, key: str, value: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"SEALAB_{key} is .*which cannot be used"):
+        read(tmp_path, **{f"SEALAB_{key}": value})
+    with pytest.raises(SettingsError, match=f"^{key} in .*sealab.toml"):
+        read(tmp_path, f'{key} = "{value}"')
+
+
+def test_an_unknown_key_is_an_error_that_names_it_and_the_nearest_setting(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"SEALAB_TIMEOUT_SECOND is not a setting\. Did you mean TIMEOUT_SECONDS"):
+        read(tmp_path, SEALAB_TIMEOUT_SECOND="3")
+    with pytest.raises(SettingsError, match=r"timeout in .*sealab\.toml is not a setting"):
+        read(tmp_path, "timeout = 3")
+
+
+def test_the_home_and_variables_of_others_are_no_settings(tmp_path: Path) -> None:
+    assert read(tmp_path, SEALAB_HOME="/somewhere", SEALABX="1", PATH="/bin") == Settings()
+
+
+def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was_chosen(tmp_path: Path) -> None:
+    lowered = read(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="2", SEALAB_MAX_MEMORY_MB="100", SEALAB_WORKERS_MAX="1")
+    assert (lowered.timeout_seconds, lowered.memory_mb, lowered.workers_spare) == (2, 100, 1)
+    with pytest.raises(SettingsError, match="TIMEOUT_SECONDS is 5, which is above MAX_TIMEOUT_SECONDS, 2"):
+        read(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="2", SEALAB_TIMEOUT_SECONDS="5")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("CPUS", "2"),
+        ("PROCESS_PYTHON", "/usr/bin/python3"),
+        ("CONTAINER_RUNTIME", "podman"),
+        ("CONTAINER_IMAGE", "python"),
+        ("DATABASE_URL", "sqlite://"),
+        ("PRIVACY", "auto"),
+        ("ALLOWED_ISOLATION", "container"),
+    ],
+)
+def test_a_protection_that_this_version_cannot_give_is_refused_not_ignored(
+    tmp_path: Path, key: str, value: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"{key}.* this version "):
+        read(tmp_path, **{f"SEALAB_{key}": value})
+
+
+def test_a_settings_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.toml"
+    with pytest.raises(SettingsError, match="There is no settings file"):
+        read_settings(file=missing, file_required=True, environment={}, command_line={})
+    assert read_settings(file=missing, file_required=False, environment={}, command_line={}) == Settings()
+    with pytest.raises(SettingsError, match="not valid TOML"):
+        read(tmp_path, "TIMEOUT_SECONDS =")
+
+
+def test_a_list_in_the_file_is_as_good_as_commas_in_the_environment(tmp_path: Path) -> None:
+    expected = (Isolation.RESTRICTED, Isolation.PROCESS)
+    assert read(tmp_path, 'ALLOWED_ISOLATION = ["restricted", "process"]').allowed_isolation == expected
+    assert read(tmp_path, SEALAB_ALLOWED_ISOLATION="restricted, process").allowed_isolation == expected
