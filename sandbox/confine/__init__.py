@@ -8,8 +8,10 @@ layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a
 
 from .entry import enter, fork
 from .levels import Finding, Level, Probe, default_level, require
-from .plan import Plan, prepare
+from .plan import Plan
 from .probing import probe
+from .settling import prepare
+from .trial import self_test
 
 __all__ = [
     "Finding",
@@ -22,4 +24,5 @@ __all__ = [
     "prepare",
     "probe",
     "require",
+    "self_test",
 ]

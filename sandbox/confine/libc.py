@@ -38,7 +38,7 @@ def syscall(call: str, number: int, *arguments: int | bytes | None) -> int:
 
 
 def prctl(call: str, option: int, *arguments: int) -> int:
-    """Make the call prctl(2), with zeros for unused arguments, as several options demand."""
+    """Set or read something of this process (prctl(2)); unused arguments are zero, as several options demand."""
     answer = int(_LIBC.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]))
     if answer < 0:
         raise failed(f"prctl({call})")
@@ -60,7 +60,7 @@ def close_range(first: int, last: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones, as unshare(2) does."""
+    """Leave namespaces for new ones; the flags are those of unshare(2)."""
     if _LIBC.unshare(ctypes.c_int(flags)) < 0:
         raise failed("unshare")
 

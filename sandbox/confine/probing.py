@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ..run import Isolation
-from . import landlock, layout, namespaces, numbers, plan, policy, privileges, seccomp
+from . import landlock, layout, namespaces, numbers, policy, privileges, seccomp, settling
 from .levels import Finding, Probe
 
 _TRY_SECONDS = 10
@@ -91,7 +91,7 @@ def _landlock() -> tuple[int, Finding]:
 def _namespaces() -> Finding:
     def live_in_them() -> None:
         proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        plan.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
+        settling.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
         privileges.leave_root()
         privileges.drop_capabilities()
         uid, gid = os.geteuid(), os.getegid()

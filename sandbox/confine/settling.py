@@ -1,0 +1,110 @@
+"""Makes this process a zygote whose workers will be confined: moves it, drops what it holds, and proves the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..errors import LevelMissing
+from ..run import Isolation
+from . import layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
+from .levels import Level, Probe, require
+from .plan import Plan
+
+SCRATCH_BYTES = 64 * 1024 * 1024
+"""How much the scratch directory of full Python holds: it is memory that no resource limit counts."""
+
+
+def prepare(
+    probe: Probe,
+    *,
+    isolation: Isolation = Isolation.RESTRICTED,
+    required: Level = Level.LIMITS,
+    workspace: str | None = None,
+    scratch_bytes: int = SCRATCH_BYTES,
+) -> Plan:
+    """Settle this process as a zygote and say how its workers will be confined.
+
+    Call it once, with one thread, after everything was imported and run once. It cannot be undone: a root user is left
+    for good, and where there are namespaces the process moves into the root in which its workers will live, without
+    /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
+    full Python only.
+
+    Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or a trial
+    worker could do what it must not.
+    """
+    require(required, probe)
+    if sys.platform != "linux":
+        return Plan(isolation=isolation, layers=("process",))
+    full_python = isolation is not Isolation.RESTRICTED
+    try:
+        plan = _settle(probe, isolation, workspace if full_python else None, scratch_bytes if full_python else 0)
+        done = trial.self_test(plan) if plan.filter is not None else ()
+    except OSError as error:
+        raise LevelMissing(
+            f"A worker cannot be confined as planned: {error}. Run `sealab doctor` to see what this machine offers."
+        ) from error
+    if done:
+        raise LevelMissing(
+            f"The layers {', '.join(plan.layers)} were set up, but a trial worker still could: {', '.join(done)}. "
+            "Do not run code here; report this with the output of `sealab doctor --json`."
+        )
+    return plan
+
+
+def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int) -> Plan:
+    files = layout.layout_for(isolation, workspace)
+    namespaced = probe.has("namespaces")
+    proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
+    if namespaced:
+        move_in(files, proc_fd)
+    privileges.leave_root()
+    privileges.drop_capabilities()
+    privileges.set_dumpable(False)
+    if not namespaced:
+        os.chdir("/")
+    names = ("seccomp", "landlock", "namespaces")
+    return Plan(
+        isolation=isolation,
+        layers=("process", *(name for name in names if probe.has(name))),
+        zygote_pidfd=_pidfd(),
+        filter=seccomp.build(policy.policy_for(isolation)) if probe.has("seccomp") else None,
+        landlock_abi=probe.landlock_abi if probe.has("landlock") else 0,
+        readable=_readable(files, workspace, namespaced=namespaced),
+        changeable=(*files.devices, *((layout.SCRATCH,) if namespaced and scratch_bytes else ())),
+        namespaced=namespaced,
+        proc_fd=proc_fd,
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        scratch_bytes=scratch_bytes if namespaced else 0,
+        own_init=namespaced and isolation is not Isolation.RESTRICTED,
+    )
+
+
+def move_in(files: root.Layout, proc_fd: int) -> None:
+    """Move this process into a root of its own: as root in a new mount namespace, else in a user namespace too."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
+        namespaces.unshare(namespaces.NEW_MOUNT)
+        root.move_in(files, owner_map_fd=owner_map_fd)
+        if owner_map_fd is not None:
+            os.close(owner_map_fd)
+        return
+    namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT)
+    privileges.set_dumpable(True)
+    namespaces.map_ids(proc_fd, uid, gid)
+    root.move_in(files)
+
+
+def _readable(files: root.Layout, workspace: str | None, *, namespaced: bool) -> tuple[str, ...]:
+    placed = tuple(files.placed) if namespaced else ()
+    outside = (workspace,) if workspace is not None and not namespaced else ()
+    return (*files.readable, *placed, *outside)
+
+
+def _pidfd() -> int | None:
+    try:
+        return os.pidfd_open(os.getpid())
+    except OSError:
+        return None  # before Linux 5.3; then a worker trusts PR_SET_PDEATHSIG alone

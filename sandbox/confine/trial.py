@@ -1,0 +1,62 @@
+"""Tries, in a throw-away worker, what no confined worker may do: the proof that the layers hold and not only load."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from typing import NoReturn
+
+from ..errors import LevelMissing
+from .entry import enter, fork
+from .plan import Plan
+
+_FOREIGN_FILES = ("/etc/passwd", "/etc/hostname", "/proc/version", "/proc/self/status", sys.executable)
+_READY = b"ready"
+_EXECUTED = 42
+
+
+def self_test(plan: Plan) -> tuple[str, ...]:
+    """Say which of "file", "socket", "fork" and "exec" a worker of this plan could do: none, if the layers hold.
+
+    Costs one fork. Raises LevelMissing when the worker cannot be confined at all, OSError when it cannot be forked.
+    """
+    reading, writing = os.pipe()
+    try:
+        pid = fork(plan)
+        if pid == 0:
+            _try_everything(plan, writing)
+    finally:
+        os.close(writing)
+    with open(reading, "rb") as told:
+        words = told.read().split()
+    _pid, status = os.waitpid(pid, 0)
+    if not words or words[0] != _READY:
+        code = os.waitstatus_to_exitcode(status)
+        raise LevelMissing(f"A trial worker could not be confined (it ended with {code}). Run `sealab doctor`.")
+    done = [word.decode() for word in words[1:]]
+    return (*done, "exec") if os.waitstatus_to_exitcode(status) == _EXECUTED else tuple(done)
+
+
+def _try_everything(plan: Plan, writing: int) -> NoReturn:
+    try:
+        enter(plan, keep_fds={writing})
+        os.write(writing, _READY)
+        for path in _FOREIGN_FILES:
+            with contextlib.suppress(OSError), open(path, "rb"):
+                os.write(writing, b" file")
+                break
+        with contextlib.suppress(OSError), socket.socket():
+            os.write(writing, b" socket")
+        with contextlib.suppress(OSError):
+            if os.fork() == 0:
+                os._exit(0)
+            os.write(writing, b" fork")
+        os.set_inheritable(writing, False)
+        # The last, since the filter of restricted workers ends the process for it.
+        for path, source in (("/bin/sh", f"exit {_EXECUTED}"), (sys.executable, f"raise SystemExit({_EXECUTED})")):
+            with contextlib.suppress(OSError):
+                os.execv(path, [path, "-c", source])  # noqa: S606 - it must be refused
+    finally:
+        os._exit(1)
