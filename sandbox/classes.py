@@ -5,12 +5,14 @@ go through `build_class`, which judges and respells what the body bound, and `ty
 of an object and nothing else.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import builtins
 import types
 from abc import ABCMeta
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import EnumMeta
 from functools import cache
 from typing import Final, NoReturn, cast
@@ -62,7 +64,7 @@ def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
 
 
 def _of_type(cls: type, item: object) -> types.GenericAlias:
-    return types.GenericAlias(cls, item)  # type: ignore[arg-type]  # any item, as `type[…]` itself takes
+    return types.GenericAlias(cls, item)
 
 
 _REAL: dict[type, type] = {}
@@ -142,6 +144,15 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
 
 
+def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], **keywords: object) -> object:
+    """Make a class from data under the same rules, for the facades whose functions make classes."""
+    maker = _Maker(None)
+    prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
+    for key, value in body.items():
+        prepared[key] = value
+    return maker(name, bases, prepared, **keywords)
+
+
 class _Maker:
     """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
 
@@ -155,7 +166,7 @@ class _Maker:
         for base in bases:
             _check_base(base)
         self._metaclass = _metaclass(self._asked, bases)
-        return self._metaclass.__prepare__(name, bases, **keywords)  # type: ignore[arg-type]  # as CPython calls it
+        return self._metaclass.__prepare__(name, bases, **keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], **keywords: object) -> object:
         own_annotations = not any(issubclass(self._metaclass, kind) for kind in _typed_dictionary_types())
@@ -187,8 +198,8 @@ def _check_base(base: object) -> None:
 def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
     if asked is None:
         winner = type(bases[0]) if bases else type
-    elif asked in {type_of, abstract_metaclass, enum_metaclass}:
-        winner = _REAL[cast("type", asked)]
+    elif asked is type_of or asked is abstract_metaclass or asked is enum_metaclass:
+        winner = _REAL[asked]
     else:
         raise TypeError("this metaclass is not allowed here; use a class decorator or __init_subclass__")
     for base in bases:
@@ -279,5 +290,3 @@ def limit_match_args(cls: type) -> None:
 def refuse_class_making(*_arguments: object, **_keywords: object) -> NoReturn:
     """Answer a call that would make a class from data."""
     raise TypeError("classes are made by class statements here")
-
-

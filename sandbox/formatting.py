@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import builtins
 import string
-from _string import formatter_field_name_split, formatter_parser
+from _string import (  # type: ignore[import-not-found]  # typeshed does not know the module behind `string`
+    formatter_field_name_split,
+    formatter_parser,
+)
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 

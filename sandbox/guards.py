@@ -5,6 +5,8 @@ receiver that is no `str`, and a class may answer `isinstance` as it likes. Noth
 could have replaced: what the guards need of Python they hold themselves.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import asyncio
@@ -24,7 +26,7 @@ MISSING: Final = object()
 
 _own_dict = type.__dict__["__dict__"].__get__
 _own_mro = type.__dict__["__mro__"].__get__
-_subclasses = type.__subclasses__
+_subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack".split())
@@ -190,7 +192,7 @@ def _mro_method(obj: object, name: str) -> object:
 def _subclasses_method(obj: object, name: str) -> object:
     if not (isinstance(obj, type) and is_guest_class(obj)):
         raise SecurityError(f"{name}() works on classes that the code made itself")
-    return lambda: [cls for cls in _subclasses(obj) if is_guest_class(cls)]
+    return lambda: [cls for cls in _subclasses_of(obj) if is_guest_class(cls)]
 
 
 def _guest_made(obj: object, name: str) -> object:
@@ -215,14 +217,14 @@ def _host_method(value: object, name: str) -> object:
 
 def _formatter(value: object, name: str) -> object:
     """Give the guarded stand-in for every spelling of `str.format` and `str.format_map`, bound or not."""
-    kind = type(value)
-    if kind is types.BuiltinFunctionType and isinstance(value.__self__, str):
+    # `isinstance` may be lied to by a class of the guest's, but each of these types is final.
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, str):
         return _bound_format(value.__self__, value.__name__)
-    if kind is types.MethodDescriptorType and issubclass(value.__objclass__, str):
+    if isinstance(value, types.MethodDescriptorType) and issubclass(value.__objclass__, str):
         return _unbound_format(value.__name__)
-    if kind is types.FunctionType and value in _USER_STRING_METHODS:
+    if value in _USER_STRING_METHODS:
         return lambda text, *args, **kwargs: _bound_format(_text(text), name)(*args, **kwargs)
-    if kind is types.MethodType and value.__func__ in _USER_STRING_METHODS:
+    if isinstance(value, types.MethodType) and value.__func__ in _USER_STRING_METHODS:
         return _bound_format(_text(value.__self__), name)
     return _judged(value, name)
 
@@ -238,7 +240,9 @@ def _bound_format(template: str, name: str) -> Callable[..., str]:
 def _unbound_format(name: str) -> Callable[..., str]:
     def unbound(template: str, /, *args: object, **kwargs: object) -> str:
         if not isinstance(template, str):
-            raise TypeError(f"descriptor {name!r} for 'str' objects doesn't apply to a {type(template).__name__!r} object")
+            raise TypeError(
+                f"descriptor {name!r} for 'str' objects doesn't apply to a {type(template).__name__!r} object"
+            )
         return _bound_format(template, name)(*args, **kwargs)
 
     return unbound
@@ -268,7 +272,9 @@ def _named_access(obj: object, name: str) -> object:
         if is_guest_callable(value):
             return value(*target, attribute, *given)
         if not is_guest_class(type(owner)) and not (isinstance(owner, type) and is_guest_class(owner)):
-            raise SecurityError(f"{name} works on objects of classes that the code made itself; use getattr() or setattr()")
+            raise SecurityError(
+                f"{name} works on objects of classes that the code made itself; use getattr() or setattr()"
+            )
         if name in {"__setattr__", "__delattr__"}:
             _check_store(owner, attribute)
         elif names.judge(attribute) is Verdict.REFUSED:

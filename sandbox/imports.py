@@ -4,6 +4,8 @@ An import of anything else is refused with its line, or, where the code is ready
 becomes the `ImportError` that Python would raise. At run time `find` and `member_of` bind what was resolved here.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import ast
@@ -14,6 +16,7 @@ from typing import Final, NoReturn
 from . import facades
 from .errors import Refused
 from .names import PREFIX
+from .syntax_nodes import hook_call, placed
 
 MODULE_HOOK: Final = f"{PREFIX}module"
 MEMBER_HOOK: Final = f"{PREFIX}member"
@@ -63,19 +66,11 @@ def _missing(node: ast.stmt, name: str, message: str, may_fail: bool, member_nam
     if not may_fail:
         instead = None if member_name else facades.instead_of(name)
         raise Refused(message, line=node.lineno, type="ImportError", module=name, instead=instead)
-    return _placed(ast.Expr(_call(MISSING_HOOK, name, message)), node)
+    return placed(ast.Expr(hook_call(MISSING_HOOK, name, message)), node)
 
 
 def _bind(node: ast.stmt, name: str, hook: str, *arguments: str) -> ast.stmt:
-    return _placed(ast.Assign([ast.Name(name, ast.Store())], _call(hook, *arguments)), node)
-
-
-def _call(hook: str, *arguments: str) -> ast.Call:
-    return ast.Call(ast.Name(hook, ast.Load()), [ast.Constant(argument) for argument in arguments], [])
-
-
-def _placed(new: ast.stmt, old: ast.stmt) -> ast.stmt:
-    return ast.fix_missing_locations(ast.copy_location(new, old))
+    return placed(ast.Assign([ast.Name(name, ast.Store())], hook_call(hook, *arguments)), node)
 
 
 def find(name: str) -> object:
@@ -121,4 +116,6 @@ def guarded_import(
     missing(name, f"module {name!r} is not available here")
 
 
-_NEEDED_BY_C: Final = frozenset("_strptime _datetime _decimal _io _pydatetime _pydecimal copyreg encodings locale".split())
+_NEEDED_BY_C: Final = frozenset(
+    "_strptime _datetime _decimal _io _pydatetime _pydecimal copyreg encodings locale".split()
+)

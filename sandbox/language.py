@@ -20,7 +20,7 @@ from typing import Final, Literal, cast
 from . import event_loop
 from .errors import Refused
 from .guest import GUEST
-from .ownership import BUILTINS_MARK, is_guest_frame, is_guest_namespace
+from .ownership import is_guest_frame, is_guest_namespace
 from .policy import LAST_VALUE, Policy
 from .views import namespace_view, real_target, shown_variables
 
@@ -38,11 +38,10 @@ __all__ = [
 
 _Mode = Literal["exec", "eval"]
 _TRANSFORMER_DEPTH: Final = 50_000
-"""Frames a transformation may nest: about five for each level of the tree, which the parser itself keeps below 10,000."""
+"""Frames a transformation may nest: about five for each level of a tree, which the parser keeps below 10,000."""
 
 _run_code = builtins.exec
 _evaluate_code = builtins.eval
-_builtins_of = {}.get
 _MISSING: Final = object()
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
@@ -56,7 +55,7 @@ class Program:
 
 
 def compile_program(source: str, *, filename: str = "<code>") -> Program:
-    """Compile guest source. Raises `Refused` for what the dialect does not allow, `SyntaxError` for what is no Python."""
+    """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
     code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     return Program(code, bool(code.co_flags & CO_COROUTINE))
 
@@ -93,7 +92,9 @@ def guarded_eval(source: object, globals: object = None, locals: object = None, 
     return _run(source, "eval", globals, locals, sys._getframe(1))
 
 
-def guarded_compile(source: object, filename: object = "<string>", mode: str = "exec", *_flags: object, **_options: object) -> object:
+def guarded_compile(
+    source: object, filename: object = "<string>", mode: str = "exec", *_flags: object, **_options: object
+) -> object:
     """Compile source for `guarded_exec` or `guarded_eval`. What comes back is opaque."""
     if mode not in {"exec", "eval", "single"}:
         raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
@@ -179,7 +180,9 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:
-        raise Refused(f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file")
+        raise Refused(
+            f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"
+        )
     with _depth(_TRANSFORMER_DEPTH), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -187,7 +190,9 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
             judged = Policy().visit(tree)
             return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
         except (RecursionError, MemoryError):
-            raise Refused("the code is nested too deeply to compile", instead="split long expressions", type="SyntaxError") from None
+            raise Refused(
+                "the code is nested too deeply to compile", instead="split long expressions", type="SyntaxError"
+            ) from None
         except UnicodeEncodeError:
             raise SyntaxError("the source holds a character that is not valid Unicode") from None
         except ValueError as error:

@@ -18,6 +18,7 @@ _CLASS_MARK: Final = "_abc_sealab"
 
 _own_dict = type.__dict__["__dict__"].__get__
 _set_on_class = type.__setattr__
+_builtins_of = vars(FunctionType)["__builtins__"].__get__  # since Python 3.10; the stubs do not know it
 
 
 def mark_class(cls: type) -> None:
@@ -34,7 +35,7 @@ def is_guest_callable(value: object) -> bool:
     """Tell whether `value` is a function, or a bound method of a function, that was compiled from guest source."""
     if type(value) is MethodType:
         value = value.__func__
-    return type(value) is FunctionType and _sealed(value.__builtins__)
+    return type(value) is FunctionType and _sealed(_builtins_of(value))
 
 
 def is_guest_frame(frame: FrameType) -> bool:

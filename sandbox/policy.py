@@ -6,6 +6,8 @@ A node that no method knows is refused, as in RestrictedPython, so new syntax is
 the base class has and that only visit their children (literals, operators, `while`, `return` …) stand there.
 """
 
+# ruff: noqa: N802, N815 - the methods are named for the syntax nodes
+
 from __future__ import annotations
 
 import ast
@@ -19,6 +21,7 @@ from . import imports, names
 from .errors import Refused
 from .formatting import has_lookups
 from .names import PREFIX, Verdict
+from .syntax_nodes import hook_call, placed
 
 LAST_VALUE: Final = "last value"
 """Where the value of the last expression statement is kept: a name with a space, which no source can spell."""
@@ -31,7 +34,7 @@ _NAME_POSITION: Final = {**dict.fromkeys(names.ATTRIBUTE_METHODS, 1), "__set_nam
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPython publishes no types
+class Policy(RestrictingNodeTransformer):
     """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`."""
 
     def __init__(self) -> None:
@@ -106,14 +109,14 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
     def _load(self, node: ast.Attribute) -> ast.AST:
         verdict = self._judge(node, node.attr)
         if verdict is Verdict.GUARDED and not _is_plain_template(node):
-            hook = _call(ATTRIBUTE_HOOK, self.visit(node.value), ast.Constant(node.attr))
-            return _placed(hook, node)
+            hook = hook_call(ATTRIBUTE_HOOK, self.visit(node.value), node.attr)
+            return placed(hook, node)
         return self._children(node)
 
     def _children(self, node: _Node) -> _Node:
         if isinstance(node, ast.Attribute):
             node.attr = self._spelled(node.attr)
-        return cast("_Node", self.node_contents_visit(node))
+        return self.node_contents_visit(node)
 
     def _spelled(self, attribute: str) -> str:
         return names.mangle(attribute, self._class_name)
@@ -133,8 +136,8 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
     def _through_slot(self, node: ast.Attribute) -> ast.AST:
         """Make `x.__repr__ = f` store to a slot object that judges what is changed; any target may be one."""
         self._judge(node, node.attr)
-        slot = _call(SLOT_HOOK, self.visit(node.value), ast.Constant(node.attr))
-        return _placed(ast.Attribute(slot, "value", node.ctx), node)
+        slot = hook_call(SLOT_HOOK, self.visit(node.value), node.attr)
+        return placed(ast.Attribute(slot, "value", node.ctx), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """Allow it on every target. On an attribute it also reads, so the name is judged as for reading."""
@@ -200,7 +203,9 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
 
     def _check_pattern_attribute(self, node: ast.AST, attribute: str) -> None:
         if PREFIX in attribute or self._judge(node, attribute) is Verdict.GUARDED:
-            self.refuse(node, f"a pattern cannot read the attribute {attribute!r}", "test it in an `if` after the pattern")
+            self.refuse(
+                node, f"a pattern cannot read the attribute {attribute!r}", "test it in an `if` after the pattern"
+            )
 
     def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> ast.AST:
         """Allow a capture under every name but the machinery's."""
@@ -218,7 +223,7 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
 
     def visit_TypeVar(self, node: ast.AST) -> ast.AST:
         """Allow a type parameter under every name but the machinery's."""
-        self.check_name(node, cast("ast.arg", node).name if False else getattr(node, "name"))  # noqa: B009
+        self.check_name(node, getattr(node, "name", None))
         return self._children(node)
 
     visit_ParamSpec = visit_TypeVarTuple = visit_TypeVar
@@ -327,7 +332,11 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
         self.check_name(node, node.name)
         for base in node.bases:
             if isinstance(base, ast.Name) and base.id in {"type", "EnumMeta", "EnumType", "ABCMeta"}:
-                self.refuse(node, f"the metaclass {base.id!r} cannot be a base class", "use __init_subclass__ or a class decorator")
+                self.refuse(
+                    node,
+                    f"the metaclass {base.id!r} cannot be a base class",
+                    "use __init_subclass__ or a class decorator",
+                )
         node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
         self._type_parameters(node)
         node.bases = [self.visit(base) for base in node.bases]
@@ -352,7 +361,7 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]  # RestrictedPyt
         last = node.body[-1] if node.body else None
         if isinstance(last, ast.Expr):
             kept = ast.Assign([ast.Name(LAST_VALUE, ast.Store())], last.value)
-            node.body[-1] = _placed(kept, last)
+            node.body[-1] = placed(kept, last)
         return node
 
     def _statements(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -390,15 +399,6 @@ def _spell_plainly(method: ast.FunctionDef | ast.AsyncFunctionDef, position: int
     if len(parameters) <= position:
         return
     name = parameters[position].arg
-    respelt = ast.Assign([ast.Name(name, ast.Store())], _call(PLAIN_NAME_HOOK, ast.Name(name, ast.Load())))
+    respelt = ast.Assign([ast.Name(name, ast.Store())], hook_call(PLAIN_NAME_HOOK, ast.Name(name, ast.Load())))
     has_docstring = isinstance(method.body[0], ast.Expr) and isinstance(method.body[0].value, ast.Constant)
-    method.body.insert(int(has_docstring), _placed(respelt, method.body[0]))
-
-
-def _call(hook: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(hook, ast.Load()), list(arguments), [])
-
-
-def _placed(new: _Node, old: ast.AST) -> _Node:
-    """Give `new` and its children without a place the place of `old`."""
-    return ast.fix_missing_locations(ast.copy_location(new, old))
+    method.body.insert(int(has_docstring), placed(respelt, method.body[0]))

@@ -32,13 +32,13 @@ class DictionaryView(dict[str, object]):
         super().__delitem__(key)
         self._target.pop(self._spell(key), None)
 
-    def __ior__(self, other: object) -> DictionaryView:  # type: ignore[override,misc]  # narrower than dict's overloads
+    def __ior__(self, other: object) -> DictionaryView:  # type: ignore[override,misc]  # noqa: PYI034 - narrower than dict's overloads, and never subclassed
         self.update(other)
         return self
 
-    def update(self, *others: object, **entries: object) -> None:  # type: ignore[override]  # dict's overloads, untyped
+    def update(self, *others: object, **entries: object) -> None:
         """Set every entry of the mapping or pairs given, as `dict.update` does."""
-        for key, value in dict(*others, **entries).items():  # type: ignore[call-overload]  # dict() says what is wrong
+        for key, value in dict(*others, **entries).items():
             self[key] = value
 
     def setdefault(self, key: str, default: object = None) -> object:
@@ -47,7 +47,7 @@ class DictionaryView(dict[str, object]):
             self[key] = default
         return self[key]
 
-    def pop(self, key: str, default: object = _MISSING) -> object:  # type: ignore[override]  # dict's overloads
+    def pop(self, key: str, default: object = _MISSING) -> object:
         """Remove the entry and return it, or `default` when it is missing."""
         if key not in self:
             if default is _MISSING:
