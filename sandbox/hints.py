@@ -174,34 +174,10 @@ _ALIASES: Final = {
     "dt": "datetime",
     "ET": "xml.etree.ElementTree",
 }
-_MODULES_FIRST: Final = tuple(
-    [
-        "collections",
-        "math",
-        "datetime",
-        "json",
-        "re",
-        "itertools",
-        "functools",
-        "statistics",
-        "random",
-        "dataclasses",
-        "typing",
-        "enum",
-        "decimal",
-        "fractions",
-        "string",
-        "time",
-        "copy",
-        "pprint",
-        "textwrap",
-        "asyncio",
-        "operator",
-        "heapq",
-        "bisect",
-        "uuid",
-        "pathlib",
-    ]
+_MODULES_FIRST: Final = (
+    *("collections", "math", "datetime", "json", "re", "itertools", "functools", "statistics", "random", "dataclasses"),
+    *("typing", "enum", "decimal", "fractions", "string", "time", "copy", "pprint", "textwrap", "asyncio", "operator"),
+    *("heapq", "bisect", "uuid", "pathlib"),
 )
 
 

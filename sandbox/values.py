@@ -62,6 +62,8 @@ CYCLE = "<cycle>"
 _DIGITS_SHOWN_MAX = 10_000_000
 _TEXT_CHARS_MAX = 5000
 _KEY_CHARS_MAX = 200
+_SIMPLE_CHARS_MAX = 10_000
+_KEYS_REMEMBERED = 1000
 _RECURSION_NEEDED = 1000
 _TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
 
@@ -112,6 +114,7 @@ class _Walk:
         self._open: dict[int, Path] = {}
         self._notes: dict[str, str] = {}
         self._notes_left_out = 0
+        self._key_sizes: dict[str, int] = {}
 
     def render(self, value: object, path: Path, levels: int) -> Json:
         cls = type(value)
@@ -259,9 +262,15 @@ class _Walk:
         shown: list[Json] = []
         # Members are taken at once: a `__repr__` on the way may change the container.
         for index, member in enumerate(list(islice(members, max(0, self._nodes_left)))):
-            if self._full():
+            if self._bytes_left <= 0 or self._nodes_left <= 0:
                 break
-            shown.append(self.render(member, (path, index), levels - 1))
+            size = _size_as_it_is(member)
+            if size:
+                self._bytes_left -= size
+                self._nodes_left -= 1
+                shown.append(member)  # type: ignore[arg-type]  # it is its own JSON
+            else:
+                shown.append(self.render(member, (path, index), levels - 1))
         self._leave(value, len(shown), count, "items", path)
         return shown
 
@@ -272,21 +281,36 @@ class _Walk:
         if not self._enter(value, path, levels):
             return self._marker(value, count, path)
         taken = list(islice(members, max(0, self._nodes_left)))
-        # A string key keeps its name; another key that reads the same gives way to it.
-        reserved = {key for key, _ in taken if type(key) is str}
         shown: dict[str, Json] = {}
+        reserved: set[str] | None = None
         for key, member in taken:
-            if self._full():
+            if self._bytes_left <= 0 or self._nodes_left <= 0:
                 break
-            name = self._key(key, reserved, shown, path)
-            shown[name] = self.render(member, (path, name), levels - 1)
+            if type(key) is str and (size := self._key_sizes.get(key) or self._key_size(key)):
+                name = key
+                self._bytes_left -= size
+            else:
+                # A string key keeps its name; another key that reads the same gives way to it.
+                reserved = {key for key, _ in taken if type(key) is str} if reserved is None else reserved
+                name = self._key(key, reserved, shown, path)
+            size = _size_as_it_is(member)
+            if size:
+                self._bytes_left -= size
+                self._nodes_left -= 1
+                shown[name] = member  # type: ignore[assignment]  # it is its own JSON
+            else:
+                shown[name] = self.render(member, (path, name), levels - 1)
         self._leave(value, len(shown), count, "keys", path)
         return shown
 
+    def _key_size(self, key: str) -> int:
+        """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
+        size = _size_as_it_is(key)
+        if len(self._key_sizes) < _KEYS_REMEMBERED:
+            self._key_sizes[key] = size
+        return size
+
     def _key(self, key: object, reserved: set[str], shown: dict[str, Json], path: Path) -> str:
-        if type(key) is str and key.isascii() and key.isprintable() and len(key) <= self._bytes_left:
-            self._bytes_left -= len(key) + 4
-            return key
         text, as_expected = self._key_text(key, path)
         name, again = text, 1
         while name in shown or (name in reserved and (type(key) is not str or name != key)):
@@ -352,9 +376,6 @@ class _Walk:
 
     # Bounds and notes.
 
-    def _full(self) -> bool:
-        return self._bytes_left <= 0 or self._nodes_left <= 0
-
     def _spend(self, size: int) -> None:
         self._bytes_left -= size + 1
         self._nodes_left -= 1
@@ -391,6 +412,22 @@ class _Walk:
             path, step = path
             steps.append(step)
         return place(self._name, steps[::-1])
+
+
+def _size_as_it_is(value: object) -> int:
+    """Return the size of the JSON of the simplest values, which are their own JSON, with a comma; 0 for all others."""
+    if type(value) is str:
+        if len(value) <= _SIMPLE_CHARS_MAX and value.isascii() and value.isprintable():
+            return len(value) + 3 + value.count('"') + value.count("\\")
+    elif type(value) is int:
+        bits = value.bit_length()
+        if bits <= BITS_SURELY_SHORT:
+            return bits // 3 + 3
+    elif type(value) is float:
+        return 25 if isfinite(value) else 0
+    elif value is None or value is True or value is False:
+        return 6
+    return 0
 
 
 def _length(cls: type, value: object) -> int:

@@ -5,6 +5,7 @@ No guest code is called: classes, instances, dicts and frames are read through w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
@@ -38,12 +39,18 @@ def string_keys(mapping: object) -> list[str]:
     return _strings(dict.keys(cast("dict[object, object]", mapping)))
 
 
+def _kind_of_locals() -> type:
+    return type(sys._getframe().f_locals)
+
+
+_KINDS_OF_LOCALS = (dict, _kind_of_locals())
+"""What a frame keeps its variables in: a dict, from Python 3.13 on a proxy in functions (PEP 667)."""
+
+
 def locals_of(frame: FrameType) -> dict[object, object]:
     """Return a frame's local variables; none where a metaclass brought a mapping of its own."""
-    space: object = frame.f_locals
-    if type(space) is dict:
-        return space
-    return dict(frame.f_locals) if type(space).__module__ == "builtins" else {}
+    space = frame.f_locals
+    return dict(space.items()) if type(space) in _KINDS_OF_LOCALS else {}
 
 
 def names_in_scope(frame: FrameType | None) -> list[str]:
