@@ -62,7 +62,7 @@ CYCLE = "<cycle>"
 _DIGITS_SHOWN_MAX = 10_000_000
 _TEXT_CHARS_MAX = 5000
 _KEY_CHARS_MAX = 200
-_SIMPLE_CHARS_MAX = 10_000
+_SIMPLE_CHARS_MAX = 1000
 _KEYS_REMEMBERED = 1000
 _RECURSION_NEEDED = 1000
 _TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
@@ -164,11 +164,13 @@ class _Walk:
 
     def from_str(self, value: object, path: Path, _levels: int) -> Json:
         text = str.__str__(cast("str", value))
-        if len(text) > self._bytes_left:
-            kept = max(0, self._bytes_left)
-            self._note(path, f"the first {kept} of {len(text)} characters: {_TOO_LARGE}")
-            text = text[:kept]
-        return self._text(text, path)
+        left = max(0, self._bytes_left)
+        kept = text[: left + 1]
+        while kept and (size := _json_size(kept)) > left:
+            kept = kept[: min(len(kept) - 1, len(kept) * left // size)]
+        if len(kept) < len(text):
+            self._note(path, f"the first {len(kept)} of {len(text)} characters: {_TOO_LARGE}")
+        return self._text(kept, path)
 
     def from_list(self, value: object, path: Path, levels: int) -> Json:
         items = cast("list[object]", value)
@@ -381,16 +383,10 @@ class _Walk:
         self._nodes_left -= 1
 
     def _text(self, text: str, path: Path) -> str:
-        if text.isascii() and text.isprintable():
-            self._spend(len(text) + 2 + text.count('"') + text.count("\\"))
-            return text
-        try:
-            size = len(encode_basestring(text).encode())
-        except UnicodeEncodeError:
+        if not text.isascii() and not _is_unicode(text):
             text = text.encode("utf-8", "backslashreplace").decode()
             self._note(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
-            size = len(encode_basestring(text).encode())
-        self._spend(size)
+        self._spend(_json_size(text))
         return text
 
     def notes(self) -> dict[str, str]:
@@ -428,6 +424,21 @@ def _size_as_it_is(value: object) -> int:
     elif value is None or value is True or value is False:
         return 6
     return 0
+
+
+def _json_size(text: str) -> int:
+    """Return the bytes of a string's JSON, a lone surrogate counting as the escape that it will become."""
+    if text.isascii() and text.isprintable():
+        return len(text) + 2 + text.count('"') + text.count("\\")
+    return len(encode_basestring(text).encode("utf-8", "backslashreplace"))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _length(cls: type, value: object) -> int:
