@@ -116,7 +116,8 @@ def _is(error: BaseException, cls: type) -> bool:
 
 
 def _refusal(error: BaseException) -> Refused | None:
-    return error if isinstance(error, Refused) and _is(error, Refused) else None
+    # In this order, since `isinstance` believes `__class__`.
+    return error if _is(error, Refused) and isinstance(error, Refused) else None
 
 
 def _own_steps(error: BaseException, sources: dict[str, str]) -> Iterator[_Step]:
