@@ -18,7 +18,7 @@ from functools import cache
 from typing import Final, NoReturn, cast
 
 from .names import DEFINABLE, Verdict, demangle, judge, mangle
-from .ownership import is_guest_callable, is_guest_class, mark_class
+from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .views import DictionaryView
 
 _build_class = builtins.__build_class__
@@ -171,6 +171,7 @@ class _Maker:
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], **keywords: object) -> object:
         own_annotations = not any(issubclass(self._metaclass, kind) for kind in _typed_dictionary_types())
         _respell(body, name, own_annotations)
+        mark_body(body)  # already here, since the body's own methods may run while the class is being made
         made = self._metaclass(name, bases, body, **keywords)
         if isinstance(made, type):
             mark_class(made)

@@ -177,7 +177,7 @@ def _real_dictionary(obj: object) -> dict[str, object]:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if isinstance(obj, type) and not (is_guest_class(obj) or obj.__module__ == "builtins"):
+    if isinstance(obj, type) and not is_guest_class(obj):
         raise SecurityError(f"the attribute {name!r} of {obj.__name__!r} cannot be read here; use isinstance()")
     return _judged(value, name)
 

@@ -45,6 +45,7 @@ def guarded_builtins() -> dict[str, object]:
         **{name: getattr(builtins, name) for name in _AS_THEY_ARE},
         **{name: value for name, value in vars(builtins).items() if _is_exception(value)},
         **_GUARDED,
+        "__name__": "__main__",  # of code that `exec` runs in a dictionary without one
         BUILTINS_MARK: SEAL,
     }
 

@@ -26,6 +26,11 @@ def mark_class(cls: type) -> None:
     _set_on_class(cls, _CLASS_MARK, SEAL)
 
 
+def mark_body(body: dict[str, object]) -> None:
+    """Record that guest code makes the class whose dictionary this will be."""
+    dict.__setitem__(body, _CLASS_MARK, SEAL)
+
+
 def is_guest_class(cls: type) -> bool:
     """Tell whether guest code made `cls` itself; a base that it made does not count."""
     return _own_dict(cls).get(_CLASS_MARK) is SEAL
