@@ -67,11 +67,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     if events._get_running_loop() is not None:
         coroutine.close()
         raise RuntimeError("asyncio.run() cannot be called from a running event loop")
-    loop = GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
+    loop = new_loop()
     try:
         return loop.run_until_complete(coroutine)
     finally:
         loop._wind_up()
+
+
+def new_loop() -> GuestLoop:
+    """Return a loop that is not running yet."""
+    return GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
 
 
 class _Timer(events.TimerHandle):

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import FunctionType, MappingProxyType
 
+from . import codecs_, zoneinfo_
 from .facade import Facade, make, names, title
 from .hints import instead_of
 from .listing import PUBLIC, STAND_INS
@@ -29,8 +31,11 @@ def exports() -> Mapping[str, frozenset[str]]:
 
 
 def preload() -> None:
-    """Build every facade, so that nothing is left to import or read once the process is confined."""
+    """Build every facade and read what they read, so that nothing needs a file once the process is confined."""
     _exports()
+    codecs_.preload()
+    zoneinfo_.database()
+    time.localtime()
 
 
 @cache

@@ -56,12 +56,12 @@ def singledispatch(func: _ANY) -> _ANY:
 
     def register(cls: object, func: _ANY | None = None) -> _ANY:
         if func is not None:
-            return cast("_ANY", generic.register(cast("type", cls), func))
+            return generic.register(cast("type", cls), func)
         if isinstance(cls, type | UnionType) or not callable(cls):
             return lambda implementation: register(cls, implementation)
         return register(_first_annotation(cls), cls)
 
-    wrapper: _ANY = functools.update_wrapper(dispatching, func)
+    wrapper = functools.update_wrapper(dispatching, func)
     wrapper.__dict__.update(register=register, dispatch=generic.dispatch, registry=generic.registry)
     return wrapper
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-abc collections contextlib copy enum functools operator string types typing
+abc ast asyncio calendar codecs collections configparser contextlib copy dataclasses doctest enum functools
+inspect locale logging mimetypes operator os os.path pathlib platform pprint string sys time timeit traceback types
+typing unittest warnings xml.etree.ElementTree zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.replace('.', '_')}_" for name in _STAND_INS.split()})
 """Module name → the module of this package that replaces some or all of its names."""
@@ -23,6 +25,12 @@ __future__: absolute_import all_feature_names annotations division generator_sto
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
+ast: literal_eval
+asyncio: ALL_COMPLETED Barrier BoundedSemaphore BrokenBarrierError CancelledError Condition Event FIRST_COMPLETED
+    FIRST_EXCEPTION Future InvalidStateError LifoQueue Lock PriorityQueue Queue QueueEmpty QueueFull QueueShutDown
+    Runner Semaphore Task TaskGroup Timeout TimeoutError all_tasks as_completed create_task current_task ensure_future
+    gather get_event_loop get_running_loop iscoroutine iscoroutinefunction isfuture new_event_loop run set_event_loop
+    shield sleep timeout timeout_at to_thread wait wait_for
 base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode
     b85decode b85encode decode decodebytes encode encodebytes standard_b64decode standard_b64encode urlsafe_b64decode
     urlsafe_b64encode z85decode z85encode
@@ -30,13 +38,22 @@ binascii: Error Incomplete a2b_base64 a2b_hex a2b_qp a2b_uu b2a_base64 b2a_hex b
     unhexlify
 bisect: bisect bisect_left bisect_right insort insort_left insort_right
 bz2: BZ2Compressor BZ2Decompressor compress decompress
+calendar: APRIL AUGUST Calendar DECEMBER Day FEBRUARY FRIDAY HTMLCalendar IllegalMonthError IllegalWeekdayError
+    JANUARY JULY JUNE MARCH MAY MONDAY Month NOVEMBER OCTOBER SATURDAY SEPTEMBER SUNDAY THURSDAY TUESDAY TextCalendar
+    WEDNESDAY calendar day_abbr day_name firstweekday isleap leapdays month month_abbr month_name monthcalendar
+    monthrange prcal prmonth setfirstweekday timegm weekday weekheader
 cmath: acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan nanj phase
     pi polar rect sin sinh sqrt tan tanh tau
+codecs: BOM BOM_BE BOM_LE BOM_UTF16 BOM_UTF16_BE BOM_UTF16_LE BOM_UTF32 BOM_UTF32_BE BOM_UTF32_LE BOM_UTF8 decode
+    encode lookup
 collections: ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple
 collections.abc: AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer ByteString Callable Collection Container
     Coroutine Generator Hashable ItemsView Iterable Iterator KeysView Mapping MappingView MutableMapping
     MutableSequence MutableSet Reversible Sequence Set Sized ValuesView
 colorsys: hls_to_rgb hsv_to_rgb rgb_to_hls rgb_to_hsv rgb_to_yiq yiq_to_rgb
+configparser: BasicInterpolation ConfigParser DEFAULTSECT DuplicateOptionError DuplicateSectionError Error
+    ExtendedInterpolation InterpolationError MissingSectionHeaderError NoOptionError NoSectionError ParsingError
+    RawConfigParser SectionProxy
 contextlib: AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack ContextDecorator
     ExitStack aclosing asynccontextmanager closing contextmanager nullcontext redirect_stderr redirect_stdout suppress
 contextvars: Context ContextVar Token copy_context
@@ -44,6 +61,8 @@ copy: Error copy deepcopy replace
 csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL
     QUOTE_STRINGS Sniffer excel excel_tab field_size_limit get_dialect list_dialects reader register_dialect
     unix_dialect unregister_dialect writer
+dataclasses: Field FrozenInstanceError InitVar KW_ONLY MISSING asdict astuple dataclass field fields is_dataclass
+    make_dataclass replace
 datetime: MAXYEAR MINYEAR UTC date datetime time timedelta timezone tzinfo
 decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException DecimalTuple DefaultContext
     DivisionByZero DivisionImpossible DivisionUndefined ExtendedContext FloatOperation HAVE_CONTEXTVAR HAVE_THREADS
@@ -52,6 +71,10 @@ decimal: BasicContext Clamped Context ConversionSyntax Decimal DecimalException 
     getcontext localcontext setcontext
 difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher context_diff diff_bytes
     get_close_matches ndiff restore unified_diff
+doctest: DONT_ACCEPT_BLANKLINE DONT_ACCEPT_TRUE_FOR_1 ELLIPSIS FAIL_FAST IGNORE_EXCEPTION_DETAIL NORMALIZE_WHITESPACE
+    REPORT_CDIFF REPORT_NDIFF REPORT_ONLY_FIRST_FAILURE REPORT_UDIFF SKIP TestResults run_docstring_examples testmod
+email.utils: format_datetime formataddr formatdate getaddresses mktime_tz parseaddr parsedate parsedate_to_datetime
+    parsedate_tz quote unquote
 enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
     STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
@@ -74,6 +97,9 @@ html: escape unescape
 html.entities: codepoint2name entitydefs html5 name2codepoint
 html.parser: HTMLParser
 http: HTTPMethod HTTPStatus
+inspect: BoundArguments Parameter Signature cleandoc get_annotations getdoc getfullargspec getmembers isabstract
+    isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
+    isgeneratorfunction ismethod ismodule isroutine signature
 io: BufferedIOBase BufferedReader BufferedWriter BytesIO DEFAULT_BUFFER_SIZE IOBase RawIOBase SEEK_CUR SEEK_END
     SEEK_SET StringIO TextIOBase TextIOWrapper UnsupportedOperation
 ipaddress: AddressValueError IPV4LENGTH IPV6LENGTH IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface
@@ -85,6 +111,13 @@ json: JSONDecodeError JSONDecoder JSONEncoder dump dumps load loads
 json.decoder: JSONDecodeError JSONDecoder
 json.encoder: JSONEncoder
 keyword: iskeyword issoftkeyword kwlist softkwlist
+locale: CHAR_MAX Error LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME atof atoi currency
+    delocalize format_string getencoding getlocale getpreferredencoding localeconv localize normalize setlocale str
+    strcoll strxfrm
+logging: BASIC_FORMAT CRITICAL DEBUG ERROR FATAL FileHandler Filter Formatter Handler INFO LogRecord Logger
+    LoggerAdapter NOTSET NullHandler StreamHandler WARN WARNING addLevelName basicConfig captureWarnings critical
+    debug disable error exception fatal getLevelName getLevelNamesMapping getLogger info log makeLogRecord shutdown
+    warn warning
 lzma: CHECK_CRC32 CHECK_CRC64 CHECK_NONE CHECK_SHA256 FILTER_DELTA FILTER_LZMA1 FILTER_LZMA2 FORMAT_ALONE FORMAT_AUTO
     FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError PRESET_DEFAULT PRESET_EXTREME compress decompress
     is_check_supported
@@ -92,11 +125,20 @@ math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh de
     fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma
     log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
     trunc ulp
+mimetypes: guess_all_extensions guess_extension guess_type
 numbers: Complex Integral Number Rational Real
 operator: abs add and_ attrgetter call concat contains countOf delitem eq floordiv ge getitem gt iadd iand iconcat
     ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv
     ixor le length_hint lshift lt matmul methodcaller mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth
     xor
+os: PathLike altsep cpu_count curdir devnull environ extsep fsdecode fsencode fspath getenv linesep name pardir
+    pathsep sep urandom
+os.path: abspath altsep basename commonpath commonprefix curdir dirname extsep isabs join normcase normpath pardir
+    pathsep realpath relpath sep split splitdrive splitext splitroot
+pathlib: Path PosixPath PurePath PurePosixPath PureWindowsPath
+platform: machine node platform processor python_implementation python_version python_version_tuple release system
+    version
+pprint: PrettyPrinter isreadable isrecursive pformat pp pprint saferepr
 queue: Empty Full LifoQueue PriorityQueue Queue SimpleQueue
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
@@ -112,8 +154,17 @@ statistics: NormalDist StatisticsError correlation covariance fmean geometric_me
 string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable
     punctuation whitespace
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
+sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
+    getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
+    maxsize maxunicode platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
+time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
+    clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
+    perf_counter_ns process_time process_time_ns sleep strftime strptime struct_time thread_time thread_time_ns time
+    time_ns timezone tzname
+timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError loads
+traceback: format_exc format_exception format_exception_only print_exc print_exception
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
     FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
     NotImplementedType SimpleNamespace TracebackType UnionType get_original_bases resolve_bases
@@ -129,17 +180,23 @@ typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator Asyn
     override reveal_type runtime_checkable
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version
+unittest: IsolatedAsyncioTestCase SkipTest TestCase TestLoader TestProgram TestResult TestSuite TextTestResult
+    TextTestRunner defaultTestLoader expectedFailure main skip skipIf skipUnless
 urllib.parse: DefragResult DefragResultBytes ParseResult ParseResultBytes SplitResult SplitResultBytes parse_qs
     parse_qsl quote quote_from_bytes quote_plus unquote unquote_plus unquote_to_bytes urldefrag urlencode urljoin
     urlparse urlsplit urlunparse urlunsplit
 uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE RESERVED_MICROSOFT RESERVED_NCS
     RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
+warnings: catch_warnings filterwarnings formatwarning resetwarnings showwarning simplefilter warn warn_explicit
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
     finalize getweakrefcount getweakrefs proxy ref
+xml.etree.ElementTree: Comment Element ElementTree PI ParseError ProcessingInstruction QName SubElement XML dump
+    fromstring fromstringlist indent iselement parse register_namespace tostring tostringlist
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
     Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES adler32 compress compressobj crc32
     decompress decompressobj error
+zoneinfo: ZoneInfo ZoneInfoNotFoundError available_timezones
 """
 
 

@@ -25,8 +25,8 @@ def get_type_hints(
     hints: dict[str, object] = {}
     for owner in _owners(obj):
         for name, hint in owner.items():
-            evaluated = _evaluated(hint, globalns, localns)
-            hints[demangle(name)] = evaluated if include_extras else _plain(evaluated)
+            value = evaluated(hint, globalns, localns)
+            hints[demangle(name)] = value if include_extras else _plain(value)
     return hints
 
 
@@ -49,7 +49,8 @@ def _owners(obj: object) -> list[Mapping[str, object]]:
     return [annotations]
 
 
-def _evaluated(hint: object, globalns: _Names, localns: _Names) -> object:
+def evaluated(hint: object, globalns: _Names = None, localns: _Names = None) -> object:
+    """Return an annotation with all strings in it evaluated under the dialect."""
     if hint is None:
         return types.NoneType
     if isinstance(hint, typing.ForwardRef):
@@ -57,24 +58,24 @@ def _evaluated(hint: object, globalns: _Names, localns: _Names) -> object:
     if isinstance(hint, str):
         from ..language import guarded_eval  # noqa: PLC0415 - the language imports the facades
 
-        return _evaluated(guarded_eval(hint, globalns, localns), globalns, localns)
+        return evaluated(guarded_eval(hint, globalns, localns), globalns, localns)
     args = getattr(hint, "__args__", None)
     if not isinstance(args, tuple) or isinstance(hint, type) or typing.get_origin(hint) is typing.Literal:
         return hint
-    evaluated = tuple(
-        _evaluated(arg, globalns, localns)
+    parts = tuple(
+        evaluated(arg, globalns, localns)
         if isinstance(arg, str | typing.ForwardRef) or hasattr(arg, "__args__")
         else arg
         for arg in args
     )
-    if evaluated == args:
+    if parts == args:
         return hint
     if isinstance(hint, types.UnionType):
-        return reduce(or_, evaluated)
+        return reduce(or_, parts)
     if isinstance(hint, types.GenericAlias):
-        return types.GenericAlias(cast("type", hint.__origin__), evaluated)
+        return types.GenericAlias(cast("type", hint.__origin__), parts)
     copy_with: Callable[[tuple[object, ...]], object] | None = getattr(hint, "copy_with", None)
-    return copy_with(evaluated) if copy_with is not None else hint
+    return copy_with(parts) if copy_with is not None else hint
 
 
 def _plain(hint: object) -> object:

@@ -1,0 +1,85 @@
+"""`inspect` for questions about the code's own objects. Nothing that gives frames, sources or raw attributes."""
+
+# Python's own names and signatures.
+# ruff: noqa: A002
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..ownership import is_guest_class
+from .typing_ import evaluated
+
+__all__ = ["Signature", "get_annotations", "getdoc", "getfullargspec", "getmembers", "isclass", "ismodule", "signature"]
+
+
+class Signature(inspect.Signature):
+    """The parameters of a callable. String annotations stay strings."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_callable(cls, obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Self:
+        """Return the signature of `obj`. The real method can evaluate strings as source; this one does not."""
+        return super().from_callable(obj, follow_wrapped=follow_wrapped)
+
+
+def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Signature:
+    """Return the signature of a callable. Raises TypeError or ValueError where it has none."""
+    return Signature.from_callable(obj, follow_wrapped=follow_wrapped)
+
+
+def getfullargspec(func: Callable[..., object]) -> inspect.FullArgSpec:
+    """Return the names and defaults of a function's parameters."""
+    return inspect.getfullargspec(func)
+
+
+def get_annotations(
+    obj: object,
+    *,
+    globals: dict[str, Any] | None = None,
+    locals: dict[str, Any] | None = None,
+    eval_str: bool = False,
+) -> dict[str, object]:
+    """Return the annotations of a class or function; with `eval_str`, strings are evaluated under the dialect."""
+    annotations = inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
+    if not eval_str:
+        return dict(annotations)
+    return {name: evaluated(hint, globals, locals) for name, hint in annotations.items()}
+
+
+def getmembers(obj: object, predicate: Callable[[object], object] | None = None) -> list[tuple[str, object]]:
+    """Return `(name, value)` of every attribute that code may read."""
+    from ..guards import guarded_dir, guarded_getattr  # noqa: PLC0415 - the guards import the facades
+
+    found = []
+    for name in guarded_dir(obj):
+        try:
+            value = guarded_getattr(obj, name)
+        except AttributeError:
+            continue
+        if predicate is None or predicate(value):
+            found.append((name, value))
+    return found
+
+
+def getdoc(obj: object) -> str | None:
+    """Return an object's documentation, without its indentation."""
+    text = getattr(obj, "__doc__", None)
+    if text is None and isinstance(obj, type) and is_guest_class(obj):
+        text = next((base.__doc__ for base in obj.__mro__[1:] if base.__doc__ and is_guest_class(base)), None)
+    return inspect.cleandoc(text) if isinstance(text, str) else None
+
+
+def isclass(obj: object) -> bool:
+    """Tell whether `obj` is a class."""
+    return isinstance(obj, type)
+
+
+def ismodule(obj: object) -> bool:
+    """Tell whether `obj` is a module."""
+    from .facade import Facade  # noqa: PLC0415 - next to its only use
+
+    return isinstance(obj, Facade)

@@ -1,0 +1,574 @@
+"""`logging` to the guest's output: loggers, levels, handlers and formatters as everyday code uses them.
+
+Nothing here is the real module's: its records carry paths and threads, its handlers open files, and its formatters walk
+attributes. Records go to the root's handlers as there, and by default warnings and worse are shown.
+"""
+
+# Python's own names and signatures.
+# ruff: noqa: N802, A002
+
+from __future__ import annotations
+
+import string
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+
+from ..formatting import format_string
+from ..guest import GUEST
+from .streams import STDERR
+from .traceback_ import format_exception
+
+__all__ = [
+    "BASIC_FORMAT", "CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING", "FileHandler", "Filter",
+    "Formatter", "Handler", "LogRecord", "Logger", "LoggerAdapter", "NullHandler", "StreamHandler", "addLevelName",
+    "basicConfig", "captureWarnings", "critical", "debug", "disable", "error", "exception", "fatal", "getLevelName",
+    "getLevelNamesMapping", "getLogger", "info", "log", "makeLogRecord", "shutdown", "warn", "warning",
+]  # fmt: skip
+
+NOTSET: Final = 0
+DEBUG: Final = 10
+INFO: Final = 20
+WARN: Final = 30
+WARNING: Final = 30
+ERROR: Final = 40
+CRITICAL: Final = 50
+FATAL: Final = 50
+BASIC_FORMAT: Final = "%(levelname)s:%(name)s:%(message)s"
+
+_level_names: dict[int, str] = {
+    CRITICAL: "CRITICAL", ERROR: "ERROR", WARNING: "WARNING", INFO: "INFO", DEBUG: "DEBUG", NOTSET: "NOTSET",
+}  # fmt: skip
+_levels: dict[str, int] = {name: level for level, name in _level_names.items()} | {"WARN": WARN, "FATAL": FATAL}
+_started = time.time()
+
+
+def getLevelName(level: int | str) -> int | str:
+    """Return the name of a level, or the level of a name."""
+    if isinstance(level, str):
+        return _levels.get(level, f"Level {level}")
+    return _level_names.get(level, f"Level {level}")
+
+
+def getLevelNamesMapping() -> dict[str, int]:
+    """Return the levels by their names."""
+    return dict(_levels)
+
+
+def addLevelName(level: int, name: str) -> None:
+    """Name a level."""
+    _level_names[level] = name
+    _levels[name] = level
+
+
+def _level(level: int | str) -> int:
+    if isinstance(level, int):
+        return level
+    if level not in _levels:
+        raise ValueError(f"Unknown level: {level!r}")
+    return _levels[level]
+
+
+class LogRecord:
+    """One event that was logged."""
+
+    def __init__(self, name: str, level: int, msg: object, args: Any, exc_info: BaseException | None = None) -> None:
+        self.name = name
+        self.msg = msg
+        self.args = args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args
+        self.levelno = level
+        self.levelname = str(getLevelName(level))
+        self.exc_info = exc_info
+        self.exc_text: str | None = None
+        self.stack_info: str | None = None
+        self.created = time.time()
+        self.msecs = int(self.created % 1 * 1000) + 0.0
+        self.relativeCreated = (self.created - _started) * 1000
+        self.filename = self.pathname = "<code>"
+        self.module = "__main__"
+        self.funcName = "<module>"
+        self.lineno = 0
+        self.process = 1
+        self.processName = "MainProcess"
+        self.thread = 1
+        self.threadName = "MainThread"
+        self.taskName: str | None = None
+        self.message = ""
+        self.asctime = ""
+
+    def __repr__(self) -> str:
+        return f'<LogRecord: {self.name}, {self.levelno}, "{self.msg}">'
+
+    def getMessage(self) -> str:
+        """Return the message with its arguments filled in."""
+        text = str(self.msg)
+        return text % self.args if self.args else text
+
+
+def makeLogRecord(attributes: Mapping[str, object]) -> LogRecord:
+    """Return a record with the given attributes."""
+    record = LogRecord("", NOTSET, "", ())
+    for name, value in attributes.items():
+        _set_extra(record, name, value)
+    return record
+
+
+def _set_extra(record: LogRecord, name: str, value: object) -> None:
+    if type(name) is not str or name.startswith("_"):
+        raise KeyError(f"{name!r} cannot be the name of a record's attribute")
+    setattr(record, name, value)
+
+
+class Formatter:
+    """Turns a record into text, by a template in the style `%`, `{` or `$`."""
+
+    default_time_format = "%Y-%m-%d %H:%M:%S"
+    default_msec_format: str | None = "%s,%03d"
+    converter: Callable[[float | None], time.struct_time] = staticmethod(time.localtime)
+
+    def __init__(
+        self,
+        fmt: str | None = None,
+        datefmt: str | None = None,
+        style: str = "%",
+        validate: bool = True,  # noqa: ARG002 - Python's own signature
+        *,
+        defaults: Mapping[str, object] | None = None,
+    ) -> None:
+        if style not in _STYLES:
+            raise ValueError(f"Style must be one of: {','.join(_STYLES)}")
+        plain, self._fill = _STYLES[style]
+        self._template = fmt or plain
+        self._defaults = dict(defaults or {})
+        self.datefmt = datefmt
+
+    def format(self, record: LogRecord) -> str:
+        """Return the whole text of a record, its exception's included."""
+        record.message = record.getMessage()
+        if "asctime" in self._template:
+            record.asctime = self.formatTime(record, self.datefmt)
+        text = self.formatMessage(record)
+        if record.exc_info is not None:
+            record.exc_text = record.exc_text or self.formatException(record.exc_info)
+            text = f"{text.rstrip(chr(10))}\n{record.exc_text}"
+        return text
+
+    def formatMessage(self, record: LogRecord) -> str:
+        """Return the template filled in."""
+        return self._fill(self._template, self._defaults | vars(record))
+
+    def formatTime(self, record: LogRecord, datefmt: str | None = None) -> str:
+        """Return the time of a record."""
+        moment = self.converter(record.created)
+        if datefmt:
+            return time.strftime(datefmt, moment)
+        text = time.strftime(self.default_time_format, moment)
+        return self.default_msec_format % (text, record.msecs) if self.default_msec_format else text
+
+    def formatException(self, exc_info: Any) -> str:
+        """Return the traceback of an exception, the code's own lines only."""
+        error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+        return "".join(format_exception(error)).rstrip("\n")
+
+
+def _fill_percent(template: str, values: Mapping[str, object]) -> str:
+    return template % values
+
+
+def _fill_braces(template: str, values: Mapping[str, object]) -> str:
+    return format_string(template, (), values)
+
+
+def _fill_dollars(template: str, values: Mapping[str, object]) -> str:
+    return string.Template(template).substitute(values)
+
+
+_STYLES: Final[dict[str, tuple[str, Callable[[str, Mapping[str, object]], str]]]] = {
+    "%": (BASIC_FORMAT, _fill_percent),
+    "{": ("{levelname}:{name}:{message}", _fill_braces),
+    "$": ("${levelname}:${name}:${message}", _fill_dollars),
+}
+
+
+class Filter:
+    """Lets the records of one logger and its children pass."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def filter(self, record: LogRecord) -> bool | LogRecord:
+        """Tell whether a record passes."""
+        return not self.name or record.name == self.name or record.name.startswith(f"{self.name}.")
+
+
+class _Filterer:
+    def __init__(self) -> None:
+        self.filters: list[Any] = []
+
+    def addFilter(self, filter: Any) -> None:
+        """Add a filter: an object with `filter`, or a function of a record."""
+        if filter not in self.filters:
+            self.filters.append(filter)
+
+    def removeFilter(self, filter: Any) -> None:
+        """Remove a filter."""
+        if filter in self.filters:
+            self.filters.remove(filter)
+
+    def filter(self, record: LogRecord) -> bool | LogRecord:
+        """Tell whether all filters let a record pass."""
+        for item in self.filters:
+            passed = item.filter(record) if hasattr(item, "filter") else item(record)
+            if not passed:
+                return False
+            if isinstance(passed, LogRecord):
+                record = passed
+        return record
+
+
+class Handler(_Filterer):
+    """Takes records; subclasses say in `emit` what becomes of one."""
+
+    def __init__(self, level: int | str = NOTSET) -> None:
+        super().__init__()
+        self.level = _level(level)
+        self.formatter: Formatter | None = None
+        self.name: str | None = None
+
+    def setLevel(self, level: int | str) -> None:
+        """Take only records of this level and above."""
+        self.level = _level(level)
+
+    def setFormatter(self, fmt: Formatter | None) -> None:
+        """Set what turns records into text."""
+        self.formatter = fmt
+
+    def format(self, record: LogRecord) -> str:
+        """Return the text of a record."""
+        return (self.formatter or _plain_formatter).format(record)
+
+    def handle(self, record: LogRecord) -> bool | LogRecord:
+        """Emit a record, if the filters let it pass."""
+        passed = self.filter(record)
+        if passed:
+            self.emit(passed if isinstance(passed, LogRecord) else record)
+        return passed
+
+    def emit(self, record: LogRecord) -> None:
+        """Do with a record what the handler is for."""
+        raise NotImplementedError("emit must be implemented by Handler subclasses")
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+class StreamHandler(Handler):
+    """Writes records to a stream, by default to the output."""
+
+    terminator = "\n"
+
+    def __init__(self, stream: Any = None) -> None:
+        super().__init__()
+        self.stream = STDERR if stream is None else stream
+
+    def emit(self, record: LogRecord) -> None:
+        """Write a record."""
+        self.stream.write(self.format(record) + self.terminator)
+
+    def setStream(self, stream: Any) -> Any:
+        """Set the stream and return the one before."""
+        before, self.stream = self.stream, stream
+        return before
+
+
+class NullHandler(Handler):
+    """Does nothing with records."""
+
+    def handle(self, record: LogRecord) -> bool:  # noqa: ARG002 - Python's own signature
+        """Drop a record."""
+        return True
+
+    def emit(self, record: LogRecord) -> None:
+        """Drop a record."""
+
+
+class FileHandler(StreamHandler):
+    """Refuses: a log goes to the output here."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        _refuse_files()
+
+
+def _refuse_files() -> NoReturn:
+    raise NotImplementedError(
+        "log files cannot be opened here; log to the output, or write_file(name, text) at the end"
+    )
+
+
+class Logger(_Filterer):
+    """Takes events for one part of the code and passes them to its handlers and its parents'."""
+
+    def __init__(self, name: str, level: int | str = NOTSET) -> None:
+        super().__init__()
+        self.name = name
+        self.level = _level(level)
+        self.parent: Logger | None = None
+        self.propagate = True
+        self.handlers: list[Handler] = []
+        self.disabled = False
+
+    def __repr__(self) -> str:
+        return f"<Logger {self.name} ({getLevelName(self.getEffectiveLevel())})>"
+
+    def setLevel(self, level: int | str) -> None:
+        """Take only events of this level and above."""
+        self.level = _level(level)
+
+    def getEffectiveLevel(self) -> int:
+        """Return the level of this logger, or of the nearest parent that has one."""
+        logger: Logger | None = self
+        while logger is not None:
+            if logger.level:
+                return logger.level
+            logger = logger.parent
+        return NOTSET
+
+    def isEnabledFor(self, level: int) -> bool:
+        """Tell whether an event of `level` would be taken."""
+        return not self.disabled and level > _disabled[0] and level >= self.getEffectiveLevel()
+
+    def getChild(self, suffix: str) -> Logger:
+        """Return the logger `name.suffix`."""
+        return getLogger(suffix if self is _root else f"{self.name}.{suffix}")
+
+    def addHandler(self, hdlr: Handler) -> None:
+        """Add a handler."""
+        if hdlr not in self.handlers:
+            self.handlers.append(hdlr)
+
+    def removeHandler(self, hdlr: Handler) -> None:
+        """Remove a handler."""
+        if hdlr in self.handlers:
+            self.handlers.remove(hdlr)
+
+    def hasHandlers(self) -> bool:
+        """Tell whether any handler would see an event of this logger."""
+        return any(True for _handler in self._all_handlers())
+
+    def debug(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at DEBUG."""
+        self.log(DEBUG, msg, *args, **options)
+
+    def info(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at INFO."""
+        self.log(INFO, msg, *args, **options)
+
+    def warning(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at WARNING."""
+        self.log(WARNING, msg, *args, **options)
+
+    warn = warning
+
+    def error(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at ERROR."""
+        self.log(ERROR, msg, *args, **options)
+
+    def exception(self, msg: object, *args: object, exc_info: object = True, **options: Any) -> None:
+        """Log at ERROR, with the exception being handled."""
+        self.log(ERROR, msg, *args, exc_info=exc_info, **options)
+
+    def critical(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at CRITICAL."""
+        self.log(CRITICAL, msg, *args, **options)
+
+    fatal = critical
+
+    def log(
+        self,
+        level: int,
+        msg: object,
+        *args: object,
+        exc_info: object = None,
+        extra: Mapping[str, object] | None = None,
+        stack_info: bool = False,  # noqa: ARG002 - Python's own signature
+        stacklevel: int = 1,  # noqa: ARG002 - as above
+    ) -> None:
+        """Log at any level."""
+        if not isinstance(level, int):
+            raise TypeError("level must be an integer")
+        if self.isEnabledFor(level):
+            record = LogRecord(self.name, level, msg, args, _exception(exc_info))
+            for name, value in (extra or {}).items():
+                _set_extra(record, name, value)
+            self.handle(record)
+
+    def handle(self, record: LogRecord) -> None:
+        """Pass a record to all handlers, if the filters let it pass."""
+        passed = self.filter(record)
+        if self.disabled or not passed:
+            return
+        record = passed if isinstance(passed, LogRecord) else record
+        handled = False
+        for handler in self._all_handlers():
+            handled = True
+            if record.levelno >= handler.level:
+                handler.handle(record)
+        if not handled and record.levelno >= WARNING:
+            GUEST.write(f"{record.getMessage()}\n")
+
+    def _all_handlers(self) -> list[Handler]:
+        found: list[Handler] = []
+        logger: Logger | None = self
+        while logger is not None:
+            found += logger.handlers
+            logger = logger.parent if logger.propagate else None
+        return found
+
+
+def _exception(exc_info: object) -> BaseException | None:
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        return exc_info[1] if len(exc_info) > 1 and isinstance(exc_info[1], BaseException) else None
+    return sys.exc_info()[1] if exc_info else None
+
+
+class LoggerAdapter:
+    """A logger that adds something of its own to every event."""
+
+    def __init__(self, logger: Any, extra: Mapping[str, object] | None = None, merge_extra: bool = False) -> None:
+        self.logger = logger
+        self.extra = extra
+        self.merge_extra = merge_extra
+
+    def process(self, msg: object, kwargs: dict[str, Any]) -> tuple[object, dict[str, Any]]:
+        """Return what is logged instead of `msg`, and with which options."""
+        own = dict(self.extra or {})
+        kwargs["extra"] = own | dict(kwargs.get("extra") or {}) if self.merge_extra else own
+        return msg, kwargs
+
+    def log(self, level: int, msg: object, *args: object, **options: Any) -> None:
+        """Log at any level."""
+        msg, options = self.process(msg, options)
+        self.logger.log(level, msg, *args, **options)
+
+    def debug(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at DEBUG."""
+        self.log(DEBUG, msg, *args, **options)
+
+    def info(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at INFO."""
+        self.log(INFO, msg, *args, **options)
+
+    def warning(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at WARNING."""
+        self.log(WARNING, msg, *args, **options)
+
+    def error(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at ERROR."""
+        self.log(ERROR, msg, *args, **options)
+
+    def exception(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at ERROR, with the exception being handled."""
+        self.log(ERROR, msg, *args, exc_info=True, **options)
+
+    def critical(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at CRITICAL."""
+        self.log(CRITICAL, msg, *args, **options)
+
+    def setLevel(self, level: int | str) -> None:
+        """Set the logger's level."""
+        self.logger.setLevel(level)
+
+
+_root = Logger("root", WARNING)
+_loggers: dict[str, Logger] = {}
+_disabled = [NOTSET]
+_plain_formatter = Formatter("%(message)s")
+
+
+def getLogger(name: str | None = None) -> Logger:
+    """Return the logger of that name, the same each time; without a name, the root."""
+    if not name or name == "root":
+        return _root
+    if not isinstance(name, str):
+        raise TypeError("A logger name must be a string")
+    if name not in _loggers:
+        _loggers[name] = Logger(name)
+        for logger in _loggers.values():
+            logger.parent = _parent(logger.name)
+    return _loggers[name]
+
+
+def _parent(name: str) -> Logger:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        if name in _loggers:
+            return _loggers[name]
+    return _root
+
+
+def basicConfig(
+    *,
+    filename: object = None,
+    filemode: object = None,  # noqa: ARG001 - Python's own signature
+    format: str | None = None,
+    datefmt: str | None = None,
+    style: str = "%",
+    level: int | str | None = None,
+    stream: Any = None,
+    handlers: Any = None,
+    force: bool = False,
+    encoding: object = None,  # noqa: ARG001 - Python's own signature
+    errors: object = None,  # noqa: ARG001 - as above
+) -> None:
+    """Give the root a handler that writes to the output, unless it has one."""
+    if filename is not None:
+        _refuse_files()
+    if force:
+        _root.handlers.clear()
+    if not _root.handlers:
+        formatter = Formatter(format, datefmt, style)
+        for handler in [StreamHandler(stream)] if handlers is None else handlers:
+            if handler.formatter is None:
+                handler.setFormatter(formatter)
+            _root.addHandler(handler)
+    if level is not None:
+        _root.setLevel(level)
+
+
+def _rooted(method: Callable[..., None]) -> Callable[..., None]:
+    def call(*args: Any, **options: Any) -> None:
+        if not _root.handlers:
+            basicConfig()
+        method(*args, **options)
+
+    call.__name__ = call.__qualname__ = method.__name__
+    call.__doc__ = method.__doc__
+    return call
+
+
+debug = _rooted(_root.debug)
+info = _rooted(_root.info)
+warning = warn = _rooted(_root.warning)
+error = _rooted(_root.error)
+exception = _rooted(_root.exception)
+critical = fatal = _rooted(_root.critical)
+log = _rooted(_root.log)
+
+
+def disable(level: int = CRITICAL) -> None:
+    """Drop all events of this level and below."""
+    _disabled[0] = _level(level)
+
+
+def captureWarnings(capture: bool) -> None:
+    """Do nothing: warnings and logs go to the same output."""
+
+
+def shutdown(*_handlers: object) -> None:
+    """Do nothing: nothing is held back."""

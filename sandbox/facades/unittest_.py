@@ -1,0 +1,315 @@
+"""`unittest` of the code's own test cases, told in its output.
+
+Test cases are the real ones, without what looks into modules, loggers or warnings of the process. Loading and running
+are written here: the real ones import by name, parse a command line and print tracebacks of the interpreter.
+"""
+
+# Python's own names and signatures.
+# ruff: noqa: ARG002, N802, N803, N815, N816, PLR0917, PT009
+
+from __future__ import annotations
+
+import inspect
+import time
+import unittest
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, Self
+
+from .. import event_loop
+from ..guest import GUEST
+from ..ownership import is_guest_class
+from . import logging_, warnings_
+from .traceback_ import format_exception
+
+__all__ = [
+    "IsolatedAsyncioTestCase", "TestCase", "TestLoader", "TestProgram", "TestResult", "TestSuite", "TextTestResult",
+    "TextTestRunner", "defaultTestLoader", "main",
+]  # fmt: skip
+
+_LINE = "-" * 70
+_DOUBLE_LINE = "=" * 70
+_NO_TESTS = 5
+
+
+class TestCase(unittest.TestCase):
+    """A set of tests with a common set-up."""
+
+    def __init__(self, methodName: str = "runTest") -> None:
+        if type(methodName) is not str or not methodName.startswith(("test", "runTest")):
+            raise ValueError("the name of a test method starts with 'test'")
+        super().__init__(methodName)
+
+    def addTypeEqualityFunc(self, typeobj: type, function: Any) -> None:
+        """Compare objects of exactly `typeobj` by calling `function`."""
+        if not callable(function):
+            raise TypeError("pass the comparing function itself")
+        super().addTypeEqualityFunc(typeobj, function)
+
+    def assertWarns(self, expected_warning: Any, *args: Any, **kwargs: Any) -> Any:
+        """Fail unless the block, or the call, issues a warning of that class."""
+        return _called(_Warned(self, expected_warning, None), args, kwargs)
+
+    def assertWarnsRegex(self, expected_warning: Any, expected_regex: Any, *args: Any, **kwargs: Any) -> Any:
+        """Fail unless the block, or the call, issues a warning of that class with a text that matches."""
+        return _called(_Warned(self, expected_warning, expected_regex), args, kwargs)
+
+    def assertLogs(self, logger: Any = None, level: Any = None) -> Any:
+        """Fail unless the block logs something."""
+        return _Logged(self, logger, level, wanted=True)
+
+    def assertNoLogs(self, logger: Any = None, level: Any = None) -> Any:
+        """Fail if the block logs something."""
+        return _Logged(self, logger, level, wanted=False)
+
+    def defaultTestResult(self) -> TestResult:
+        """Return what results are kept in by default."""
+        return TestResult()
+
+
+def _called(context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not args:
+        return context
+    with context:
+        args[0](*args[1:], **kwargs)
+    return None
+
+
+class _Warned:
+    def __init__(self, case: unittest.TestCase, expected: Any, pattern: Any) -> None:
+        self._case = case
+        self._expected = expected
+        self._pattern = pattern
+        self._catching = warnings_.catch_warnings(record=True, action="always")
+        self.warnings: list[warnings_.WarningMessage] = []
+        self.warning: Warning | None = None
+
+    def __enter__(self) -> Self:
+        self.warnings = self._catching.__enter__() or []
+        return self
+
+    def __exit__(self, kind: object, *_error: object) -> None:
+        self._catching.__exit__()
+        if kind is not None:
+            return
+        for item in self.warnings:
+            if isinstance(item.message, self._expected):
+                self.warning = item.message
+                if self._pattern is not None:
+                    self._case.assertRegex(str(item.message), self._pattern)
+                return
+        self._case.fail("the expected warning was not issued")
+
+
+class _Logged(logging_.Handler):
+    def __init__(self, case: unittest.TestCase, logger: Any, level: Any, *, wanted: bool) -> None:
+        super().__init__(logging_.INFO if level is None else level)
+        self._case = case
+        self._logger = logger if isinstance(logger, logging_.Logger) else logging_.getLogger(logger)
+        self._wanted = wanted
+        self._before: tuple[Any, ...] = ()
+        self.records: list[logging_.LogRecord] = []
+        self.output: list[str] = []
+
+    def emit(self, record: logging_.LogRecord) -> None:
+        self.records.append(record)
+        self.output.append(f"{record.levelname}:{record.name}:{record.getMessage()}")
+
+    def __enter__(self) -> Self:
+        logger = self._logger
+        self._before = logger.handlers, logger.level, logger.propagate
+        logger.handlers, logger.level, logger.propagate = [self], self.level, False
+        return self
+
+    def __exit__(self, kind: object, *_error: object) -> None:
+        self._logger.handlers, self._logger.level, self._logger.propagate = self._before
+        if kind is None and bool(self.records) is not self._wanted:
+            said = "no logs were written" if self._wanted else f"unexpected logs found: {self.output!r}"
+            self._case.fail(f"{said} (logger {self._logger.name})")
+
+
+class IsolatedAsyncioTestCase(TestCase):
+    """A test case whose methods may be coroutines; each test runs on a loop of its own."""
+
+    async def asyncSetUp(self) -> None:
+        """Prepare a test."""
+
+    async def asyncTearDown(self) -> None:
+        """Clean up after a test."""
+
+    def _callTestMethod(self, method: Callable[[], Any]) -> None:
+        event_loop.run(self._whole(method))
+
+    async def _whole(self, method: Callable[[], Any]) -> None:
+        await self.asyncSetUp()
+        try:
+            if inspect.iscoroutinefunction(method):
+                await method()
+            else:
+                method()
+        finally:
+            await self.asyncTearDown()
+
+
+class TestResult(unittest.TestResult):
+    """What became of each test."""
+
+    def __init__(self, *_options: object) -> None:
+        super().__init__()
+
+    def _exc_info_to_string(self, err: Any, test: unittest.TestCase) -> str:
+        return "".join(format_exception(err[1]))
+
+
+class TextTestResult(TestResult):
+    """Tells each test in the output as it ends."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        super().__init__()
+        self._verbose = verbose
+
+    def _tell(self, test: Any, word: str, sign: str) -> None:
+        GUEST.write(f"{test} ... {word}\n" if self._verbose else sign)
+
+    def addSuccess(self, test: Any) -> None:
+        """Note a test that passed."""
+        super().addSuccess(test)
+        self._tell(test, "ok", ".")
+
+    def addError(self, test: Any, err: Any) -> None:
+        """Note a test that could not run."""
+        super().addError(test, err)
+        self._tell(test, "ERROR", "E")
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        """Note a test that failed."""
+        super().addFailure(test, err)
+        self._tell(test, "FAIL", "F")
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        """Note a test that was left out."""
+        super().addSkip(test, reason)
+        self._tell(test, f"skipped {reason!r}", "s")
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        """Note a test that failed as expected."""
+        super().addExpectedFailure(test, err)
+        self._tell(test, "expected failure", "x")
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        """Note a test that passed against expectation."""
+        super().addUnexpectedSuccess(test)
+        self._tell(test, "unexpected success", "u")
+
+
+class TestSuite(unittest.TestSuite):
+    """Tests that run together."""
+
+    # There is one module, and no code outside it whose fixtures could be meant.
+    def _handleModuleFixture(self, test: Any, result: Any) -> None:
+        pass
+
+    def _handleModuleTearDown(self, result: Any) -> None:
+        pass
+
+
+class TestLoader:
+    """Finds tests in the code's own classes."""
+
+    testMethodPrefix = "test"
+
+    def getTestCaseNames(self, testCaseClass: type) -> list[str]:
+        """Return the names of a class's test methods, sorted."""
+        return sorted(
+            name for name in dir(testCaseClass) if name.startswith("test") and callable(getattr(testCaseClass, name))
+        )
+
+    def loadTestsFromTestCase(self, testCaseClass: type) -> TestSuite:
+        """Return a suite of a class's tests."""
+        if not issubclass(testCaseClass, TestCase):
+            raise TypeError("a subclass of unittest.TestCase was expected")
+        names = self.getTestCaseNames(testCaseClass)
+        if not names and hasattr(testCaseClass, "runTest"):
+            names = ["runTest"]
+        return TestSuite(testCaseClass(name) for name in names)
+
+    def loadTestsFromModule(self, module: object = None) -> TestSuite:
+        """Return a suite of all tests of the code."""
+        return TestSuite(self.loadTestsFromTestCase(kind) for kind in _own_cases())
+
+    discover = loadTestsFromModule
+
+
+def _own_cases() -> Iterator[type[TestCase]]:
+    seen: set[type] = set()
+    for value in list(GUEST.namespace.values()):
+        if isinstance(value, type) and issubclass(value, TestCase) and is_guest_class(value) and value not in seen:
+            seen.add(value)
+            yield value
+
+
+defaultTestLoader = TestLoader()
+
+
+class TextTestRunner:
+    """Runs a suite and tells about it in the output."""
+
+    def __init__(
+        self, stream: object = None, descriptions: bool = True, verbosity: int = 1, **_options: object
+    ) -> None:
+        self._verbose = verbosity > 1
+
+    def run(self, test: Any) -> TextTestResult:
+        """Run `test`, a suite or a single case."""
+        result = TextTestResult(verbose=self._verbose)
+        started = time.perf_counter()
+        test(result)
+        seconds = time.perf_counter() - started
+        GUEST.write("\n")
+        for kind, told in (("ERROR", result.errors), ("FAIL", result.failures)):
+            for case, text in told:
+                GUEST.write(f"{_DOUBLE_LINE}\n{kind}: {case}\n{_LINE}\n{text}\n")
+        GUEST.write(f"{_LINE}\nRan {result.testsRun} test{'' if result.testsRun == 1 else 's'} in {seconds:.3f}s\n\n")
+        counts = [
+            f"{word}={len(told)}"
+            for word, told in (
+                ("failures", result.failures),
+                ("errors", result.errors),
+                ("skipped", result.skipped),
+                ("expected failures", result.expectedFailures),
+                ("unexpected successes", result.unexpectedSuccesses),
+            )
+            if told
+        ]
+        verdict = "OK" if result.wasSuccessful() else "FAILED"
+        if not result.testsRun and not result.skipped:
+            verdict = "NO TESTS RAN"
+        GUEST.write(f"{verdict} ({', '.join(counts)})\n" if counts else f"{verdict}\n")
+        return result
+
+
+class TestProgram:
+    """Runs all tests of the code; `unittest.main()`."""
+
+    def __init__(
+        self,
+        module: object = None,
+        defaultTest: str | Iterable[str] | None = None,
+        argv: object = None,
+        testRunner: Any = None,
+        testLoader: TestLoader = defaultTestLoader,
+        exit: bool = True,  # noqa: A002 - as above
+        verbosity: int = 1,
+        **_options: object,
+    ) -> None:
+        self.result = TextTestRunner(verbosity=verbosity).run(testLoader.loadTestsFromModule())
+        if exit:
+            _leave(self.result)
+
+
+def _leave(result: TestResult) -> NoReturn:
+    if not result.testsRun and not result.skipped:
+        raise SystemExit(_NO_TESTS)
+    raise SystemExit(0 if result.wasSuccessful() else 1)
+
+
+main = TestProgram
