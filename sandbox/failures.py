@@ -7,7 +7,7 @@ deep. Source lines come from the source given, never from a file. Nothing of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import Final
@@ -20,6 +20,9 @@ from .run import Failure
 
 SOURCE_NAME: Final = "<code>"
 """The file name under which the code is compiled."""
+
+_STRING: Final = "<string>"
+"""The file name of strings that the code runs with `exec` and `eval`; their source is not kept."""
 
 MESSAGE_CHARS_MAX = 2000
 TRACEBACK_CHARS_MAX = 12_000
@@ -56,7 +59,7 @@ class _Step:
 
 
 def describe(
-    error: BaseException, source: str, filename: str = SOURCE_NAME, *, earlier: dict[str, str] | None = None
+    error: BaseException, source: str, filename: str = SOURCE_NAME, *, earlier: Mapping[str, str] | None = None
 ) -> Failure:
     """Describe an exception that left the code; never raises, and is bounded whatever the exception.
 
@@ -76,7 +79,9 @@ def describe(
         hint = hints.hint_for_refusal(refusal)
     else:
         last = steps[-1] if steps else None
-        where = hints.Scene(sources[last.filename], last.line, last.frame) if last else hints.Scene(source, line, None)
+        where = (
+            hints.Scene(sources.get(last.filename, ""), last.line, last.frame) if last else hints.Scene(source, line)
+        )
         hint = hints.hint_for(error, message, where)
     return Failure(type=kind, message=message, line=line, hint=hint, traceback=_Writer(sources).story(error))
 
@@ -120,13 +125,13 @@ def _refusal(error: BaseException) -> Refused | None:
     return error if _is(error, Refused) and isinstance(error, Refused) else None
 
 
-def _own_steps(error: BaseException, sources: dict[str, str]) -> Iterator[_Step]:
+def _own_steps(error: BaseException, sources: Mapping[str, str]) -> Iterator[_Step]:
     """Yield the lines of the code's own sources that the exception passed, outermost first."""
     position: TracebackType | None = _traceback_of(error)
     seen = 0
     while position is not None and seen < _CHAIN_WALKED_MAX:
         code: CodeType = position.tb_frame.f_code
-        if code.co_filename in sources:
+        if code.co_filename in sources or code.co_filename == _STRING:
             yield _Step(code.co_filename, position.tb_lineno, code.co_qualname, position.tb_frame)
         position = position.tb_next
         seen += 1
@@ -153,7 +158,7 @@ def _utf8(text: str) -> str:
 class _Writer:
     """Writes tracebacks as Python does, with the code's own lines only."""
 
-    def __init__(self, sources: dict[str, str]) -> None:
+    def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
 
     def story(self, error: BaseException) -> str:
@@ -210,7 +215,7 @@ class _Writer:
     def _entry(self, step: _Step) -> list[str]:
         function = _utf8(bounded(demangle(step.function).replace("<locals>.", ""), _SOURCE_CHARS_MAX))
         where = f'  File "{_utf8(step.filename)}", line {step.line}, in {function}'
-        text = _source_line(self._sources[step.filename], step.line)
+        text = _source_line(self._sources.get(step.filename, ""), step.line)
         return [where, f"    {text}"] if text else [where]
 
     def _syntax_place(self, error: BaseException) -> list[str]:
@@ -220,7 +225,7 @@ class _Writer:
             text = _line(self._sources[filename], line) if line is not None else None
         if line is None:
             return []
-        name = filename if type(filename) is str and filename.startswith("<") else "<string>"
+        name = filename if type(filename) is str and filename.startswith("<") else _STRING
         lines = [f'  File "{_utf8(bounded(name, _SOURCE_CHARS_MAX))}", line {line}']
         if type(text) is str and text.strip():
             bare = text.rstrip("\n")

@@ -44,7 +44,7 @@ class Scene:
 
     source: str
     line: int | None
-    frame: FrameType | None
+    frame: FrameType | None = None
 
 
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:

@@ -150,7 +150,7 @@ class _Cutter:
         self.cuts: list[tuple[Steps, Cut]] = []
 
     def cut(self, value: Json, chars: int, steps: Steps) -> Json:
-        """Return `value` in at most `chars` characters of JSON, which must be 3 or more."""
+        """Return `value` in at most `chars` characters of JSON, which must be 4 or more; a longer number becomes null."""
         if _size(value, chars) <= chars:
             return value
         if isinstance(value, str):
@@ -181,7 +181,7 @@ class _Cutter:
         return {key: self._share(pairs[key], size, level, (*steps, key)) for key, size in zip(keys, sizes, strict=True)}
 
     def _share(self, value: Json, size: int, level: int, steps: Steps) -> Json:
-        return value if size <= level or _atomic(value) else self.cut(value, level, steps)
+        return value if size <= level else self.cut(value, level, steps)
 
 
 def _fitting(members: Iterable[tuple[int, Json]], chars: int, shares: int) -> list[int]:
@@ -194,7 +194,7 @@ def _fitting(members: Iterable[tuple[int, Json]], chars: int, shares: int) -> li
     left = chars - 2
     for cost, value in members:
         size = _size(value, chars)
-        left -= cost + (size if _atomic(value) else min(size, share))
+        left -= cost + min(size, share)
         if left < 0:
             break
         sizes.append(size)
@@ -212,15 +212,11 @@ def _level(sizes: Sequence[int], chars: int) -> int:
     return max(level, max(sizes, default=0))
 
 
-def _atomic(value: Json) -> bool:
-    return value is None or isinstance(value, bool | int | float)
-
-
 def _size(value: Json, enough: int) -> int:
     """Return the length of the compact JSON text, or some number above `enough` as soon as it is that long."""
     if isinstance(value, str):
         return len(value) + 2 if len(value) > enough else len(encode_basestring(value))
-    if _atomic(value):
+    if value is None or isinstance(value, bool | int | float):
         return len(json.dumps(value))
     size = 2
     members: Iterable[tuple[int, Json]]

@@ -85,6 +85,12 @@ def test_other_sources_of_the_code_are_shown_and_the_line_is_still_of_this_one()
     assert "n // 0" not in failures.describe(error, source).traceback
 
 
+def test_strings_that_the_code_runs_are_named():
+    failure = failure_of("exec('def f():\\n    return 1 / 0')\nf()")
+    assert failure.line == 2
+    assert '  File "<string>", line 2, in f\nZeroDivisionError' in failure.traceback
+
+
 def test_recursion_is_collapsed():
     failure = failure_of("def f(n):\n    return f(n + 1)\nf(0)")
     assert failure.type == "RecursionError"
