@@ -15,6 +15,7 @@ class Plan:
     `layers` are the names of the layers that each worker reports once they are active. Every step must succeed in the
     worker, or the worker ends. `own_init` says that a process of its own stands between the zygote and the worker as
     the first of the pid namespace, so that signals, orphans and threads are to the worker what they are anywhere.
+    `notes` say, in sentences, what works less well on this machine, though nothing is less safe.
     """
 
     isolation: Isolation
@@ -30,3 +31,4 @@ class Plan:
     gid: int = 0
     scratch_bytes: int = 0
     own_init: bool = False
+    notes: tuple[str, ...] = ()

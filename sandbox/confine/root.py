@@ -12,6 +12,7 @@ left.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -72,8 +73,10 @@ class Layout:
     empty: Sequence[str] = ()
 
 
-def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> None:
+def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ...]:
     """Build the root and move this process into it, for good. Raises OSError.
+
+    Returns the `placed` directories, by their paths inside, whose owners could not be translated.
 
     The process must be in a mount namespace of its own, with CAP_SYS_ADMIN over it. `owner_map_fd`, a user namespace,
     translates the owners of the `placed` directories (mount_setattr(2), ID-mapped mounts).
@@ -86,8 +89,12 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> None:
         (layout.devices, _NOSUID | _NOEXEC),
     ):
         trees += [(path, _detached_copy(path, flags)) for path in sorted(paths)]
+    unmapped: list[str] = []
     for inside, outside in layout.placed.items():
-        trees.append((inside, _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC, owner_map_fd)))
+        tree = _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+        if owner_map_fd is not None and not _translate_owners(tree, owner_map_fd):
+            unmapped.append(inside)
+        trees.append((inside, tree))
 
     libc.mount_private("/")
     root = _tmpfs(_ROOT_BYTES, "755", 0)
@@ -111,6 +118,7 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> None:
     libc.umount(".", _MNT_DETACH)
     os.chdir("/")
     os.close(root)
+    return tuple(unmapped)
 
 
 def mount_scratch(path: str, size_bytes: int) -> None:
@@ -120,7 +128,18 @@ def mount_scratch(path: str, size_bytes: int) -> None:
     os.close(scratch)
 
 
-def _detached_copy(path: str, flags: int, owner_map_fd: int | None = None) -> int:
+def _translate_owners(tree: int, owner_map_fd: int) -> bool:
+    """Show the files of a tree with other owners, unless its file system cannot (overlayfs, network file systems)."""
+    try:
+        _set_attributes(tree, _IDMAP, owner_map_fd=owner_map_fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def _detached_copy(path: str, flags: int) -> int:
     """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet."""
     tree = libc.syscall(
         f"open_tree {path}",
@@ -130,8 +149,6 @@ def _detached_copy(path: str, flags: int, owner_map_fd: int | None = None) -> in
         _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE,
     )
     _set_attributes(tree, flags, recursive=True)
-    if owner_map_fd is not None:
-        _set_attributes(tree, _IDMAP, owner_map_fd=owner_map_fd)
     return tree
 
 

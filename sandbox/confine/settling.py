@@ -56,8 +56,7 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
     files = layout.layout_for(isolation, workspace)
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
-    if namespaced:
-        move_in(files, proc_fd)
+    notes = move_in(files, proc_fd) if namespaced else ()
     privileges.leave_root()
     privileges.drop_capabilities()
     privileges.set_dumpable(False)
@@ -77,24 +76,33 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
         uid=os.geteuid(),
         gid=os.getegid(),
         scratch_bytes=scratch_bytes if namespaced else 0,
+        notes=notes,
         own_init=namespaced and isolation is not Isolation.RESTRICTED,
     )
 
 
-def move_in(files: root.Layout, proc_fd: int) -> None:
-    """Move this process into a root of its own: as root in a new mount namespace, else in a user namespace too."""
+def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
+    """Move this process into a root of its own, and return what to note about it.
+
+    As root it takes a new mount namespace, else a user namespace too. Raises OSError.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
-        owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
-        namespaces.unshare(namespaces.NEW_MOUNT)
-        root.move_in(files, owner_map_fd=owner_map_fd)
-        if owner_map_fd is not None:
-            os.close(owner_map_fd)
-        return
-    namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT)
-    privileges.set_dumpable(True)
-    namespaces.map_ids(proc_fd, uid, gid)
-    root.move_in(files)
+    if uid != 0:
+        namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT)
+        privileges.set_dumpable(True)
+        namespaces.map_ids(proc_fd, uid, gid)
+        root.move_in(files)
+        return ()
+    owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
+    namespaces.unshare(namespaces.NEW_MOUNT)
+    unmapped = root.move_in(files, owner_map_fd=owner_map_fd)
+    if owner_map_fd is not None:
+        os.close(owner_map_fd)
+    return tuple(
+        f"{path} is on a file system that cannot show its files with another owner, so code sees only what everybody "
+        "may read there. Run the server as an ordinary user, or keep its home on another file system."
+        for path in unmapped
+    )
 
 
 def _readable(files: root.Layout, workspace: str | None, *, namespaced: bool) -> tuple[str, ...]:

@@ -142,7 +142,9 @@ def main():
     os.close(writing)
     with open(reading, "rb") as told:
         answer["told"] = [json.loads(line) for line in told]
-    print(json.dumps(answer | {"layers": plan.layers, "status": statuses[-1], "statuses": statuses}))
+    print(
+        json.dumps(answer | {"layers": plan.layers, "notes": plan.notes, "status": statuses[-1], "statuses": statuses})
+    )
 
 
 if __name__ == "__main__":

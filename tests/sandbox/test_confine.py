@@ -297,7 +297,12 @@ class TestFullPython:
             tell([attempt(lambda: open("/workspace/table.csv", "a")), attempt(lambda: open("/workspace/new", "w")),
                   attempt(lambda: os.unlink("/workspace/table.csv")), attempt(lambda: os.chmod("/workspace", 0o777))])
         """
-        seen, changed = told(code, isolation="process", user=user, workspace=str(workspace))
+        answer = confined(code, isolation="process", user=user, workspace=str(workspace))
+        if answer["notes"]:
+            assert "/workspace is on a file system that cannot show" in answer["notes"][0]
+            assert answer["told"] == []
+            pytest.skip(answer["notes"][0])
+        seen, changed = answer["told"]
         assert seen == [["table.csv"], "a,b\n"]
         assert "done" not in changed
         assert file.read_text() == "a,b\n"
