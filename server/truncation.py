@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ..sandbox.places import place
 from ..sandbox.run import Json
@@ -150,7 +150,7 @@ class _Cutter:
         self.cuts: list[tuple[Steps, Cut]] = []
 
     def cut(self, value: Json, chars: int, steps: Steps) -> Json:
-        """Return `value` in at most `chars` characters of JSON, which must be 4 or more; a longer number becomes null."""
+        """Return `value` in at most `chars` characters of JSON, 4 or more; a number longer than that becomes null."""
         if _size(value, chars) <= chars:
             return value
         if isinstance(value, str):
@@ -223,7 +223,7 @@ def _size(value: Json, enough: int) -> int:
     if isinstance(value, Mapping):
         members = ((len(encode_basestring(key)) + 2, inner) for key, inner in value.items())
     else:
-        members = ((1, inner) for inner in cast("Sequence[Json]", value))
+        members = ((1, inner) for inner in value)
     comma = 1
     for cost, inner in members:
         size += cost + _size(inner, enough)
