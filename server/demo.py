@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 import tempfile
 import time
@@ -14,9 +15,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from typing import cast
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from typing_extensions import TypedDict
 
+from .errors import ServerError
 from .report import Report
 
 TABLE = "installed_files.csv"
@@ -69,17 +71,31 @@ class Demo:
     def show(self, shown: str, held: bool, detail: str, ms: float) -> None:
         """Keep a step and print it."""
         self.steps.append(Step(shown=shown, held=held, detail=detail, ms=round(ms, 1)))
-        self.say(f"  {'✓' if held else '✗'} {shown:<34}{detail}")
+        self.say(f"  {'✓' if held else '✗'} {shown:<36}{detail}")
 
 
 async def show(*, as_json: bool) -> bool:
-    """Run the whole demonstration. Return whether all of it really happened."""
+    """Run the whole demonstration. Return whether all of it really happened.
+
+    Raises `ServerError` where the server ended on the way.
+    """
+    try:
+        return await _show(as_json=as_json)
+    except* MCPError as errors:
+        raise ServerError(
+            "The server of the demonstration ended early. Its words on stderr above say why; `sealab doctor` says more."
+        ) from errors
+
+
+async def _show(*, as_json: bool) -> bool:
     say: Callable[[str], None] = (lambda _line: None) if as_json else print
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="sealab-demo-") as home:
         say("sealab demo: an MCP client talks to a real server on stdio, in a throw-away home.\n")
         server = StdioServerParameters(
-            command=sys.executable, args=["-P", "-m", "sealab.server", "serve", "--home", home]
+            command=sys.executable,
+            args=["-P", "-m", "sealab.server", "serve", "--surface", "full", "--home", home],
+            env=dict(os.environ),
         )
         async with Client(server, read_timeout_seconds=60) as client:
             tools = (await client.list_tools()).tools

@@ -207,7 +207,7 @@ def read_settings(
 def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
     try:
         content = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if required:
             raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
         return {}

@@ -53,10 +53,15 @@ def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
 
 def _address_said_by(process: subprocess.Popen[str]) -> str:
     assert process.stderr is not None
-    assert select.select([process.stderr], [], [], 20)[0], "the server said nothing for 20 seconds"
-    line = process.stderr.readline()
-    assert "http://" in line, line
-    return line.split()[-1]
+    said = ""
+    while select.select([process.stderr], [], [], 20)[0]:
+        line = process.stderr.readline()
+        said += line
+        if "http://" in line:
+            return line.split()[-1]
+        if not line:
+            break
+    raise AssertionError(f"the server did not say where it listens, but: {said}")
 
 
 @dataclass(frozen=True)

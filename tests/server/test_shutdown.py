@@ -43,9 +43,6 @@ class RawClient:
         self.process = subprocess.Popen(
             [*SEALAB, "serve", "--home", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
         )
-        self.send(INITIALIZE)
-        self.receive()
-        self.send(INITIALIZED)
 
     def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -76,8 +73,13 @@ class RawClient:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[RawClient]:
     client = RawClient(tmp_path)
-    yield client
-    client.close()
+    try:
+        client.send(INITIALIZE)
+        client.receive()
+        client.send(INITIALIZED)
+        yield client
+    finally:
+        client.close()
 
 
 def busy_family_of(server: psutil.Process) -> list[psutil.Process]:
