@@ -1,0 +1,383 @@
+"""The real server under attack: started as a client starts it, spoken to line by line, and measured from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+PROJECT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+START_SECONDS = 30.0
+SPARES = 2
+QUOTA_MB = 200
+_PIPE_BYTES = 1 << 20
+_FOLDERS_WATCHED = (
+    "/",
+    "/tmp",
+    "/var/tmp",
+    "/var/lib",
+    "/dev/shm",
+    "/run",
+    "/etc",
+    "/home",
+    "/root",
+    "/mnt",
+    "/opt",
+    "/usr/local",
+)
+
+
+class Gone(Exception):
+    """The server ended, or does not take what it is sent."""
+
+
+class Silent(Exception):
+    """No answer came in time."""
+
+
+def environment(secrets: Mapping[str, str]) -> dict[str, str]:
+    """Give the server what it needs, small limits that an attack can reach, and secrets that it must keep."""
+    own = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}
+    return {
+        **own,
+        **secrets,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SEALAB_ALLOWED_ISOLATION": "restricted,process",
+        "SEALAB_WORKERS_SPARE": str(SPARES),
+        "SEALAB_WORKSPACE_QUOTA_MB": str(QUOTA_MB),
+        # The quota is to be what stops a flood of files, not the budget of calls.
+        "SEALAB_TOOL_CALLS_MAX": "1000000",
+    }
+
+
+def command(home: Path, *arguments: str) -> list[str]:
+    script = Path(sys.executable).with_name("sealab")
+    start = [str(script)] if script.exists() else [sys.executable, "-P", "-m", "sealab.server"]
+    return [*start, "serve", "--home", str(home), *arguments]
+
+
+def open_the_way(*paths: Path) -> None:
+    """Let an ordinary user pass through the folders that lead to the interpreter and to this project."""
+    for path in paths:
+        for folder in (*path.resolve().parents, path):
+            if folder.is_dir():
+                folder.chmod(folder.stat().st_mode | 0o555)
+
+
+class Server:
+    """A server over stdio in a home of its own. Every wait has an end; a dead server is seen as such."""
+
+    def __init__(
+        self, base: Path, secrets: Mapping[str, str], *, as_user: bool, more: Mapping[str, str] | None = None
+    ) -> None:
+        self._base = base
+        self._environment = {**environment(secrets), **(more or {})}
+        self._as_user = as_user
+        self._homes = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log_file = base / "server.log"
+        self.home = base / "home"
+        self.restarts = 0
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, *, fresh_home: bool = True, cwd: Path | None = None, prefix: Sequence[str] = ()) -> None:
+        """Start it (again) and shake hands. Raises `Gone` or `Silent` when it does not start."""
+        self.stop()
+        if fresh_home:
+            shutil.rmtree(self.home, ignore_errors=True)
+            self._homes += 1
+            self.home = self._base / f"home-{self._homes}"
+            self.home.mkdir(mode=0o700)
+            if self._as_user:
+                os.chown(self.home, NOBODY, NOBODY)
+        self._answers: dict[object, dict[str, Any]] = {}
+        self._lines: dict[object, bytes] = {}
+        self._news = threading.Condition()
+        self.stray: list[bytes] = []
+        self.unnumbered: list[dict[str, Any]] = []
+        self.numbered: list[dict[str, Any]] = []
+        self._number = 1000
+        self._closed = False
+        ordinary = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self._as_user else {}
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*prefix, *command(self.home)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=self._environment,
+                cwd=cwd or self._base,
+                **ordinary,
+            )
+        os.set_blocking(self._process.stdin.fileno(), False)
+        fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
+        self.initialize()
+        tools = self.request("tools/list", {}, START_SECONDS)["result"]["tools"]
+        self.parameters = next(tool for tool in tools if tool["name"] == "execute_code")["inputSchema"]["properties"]
+
+    def initialize(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        ours = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "attacks", "version": "1"}}
+        answer = self.request("initialize", params or ours, START_SECONDS)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def stop(self) -> None:
+        """End the server and everything it started."""
+        process = self._process
+        if process is None:
+            return
+        below = [process.pid, *descendants(process.pid)]
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+        self._process = None
+
+    def request(self, method: str, params: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
+        """Ask and wait for the answer of that number. Raises `Gone` or `Silent`."""
+        return self.wait(self.ask(method, params), seconds)
+
+    def ask(self, method: str, params: Mapping[str, Any] | None, number: object = None) -> object:
+        """Ask without waiting, and return the number to wait for."""
+        if number is None:
+            self._number += 1
+            number = self._number
+        body = {"jsonrpc": "2.0", "id": number, "method": method}
+        self.send(body if params is None else {**body, "params": params})
+        return number
+
+    def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        return self.request("tools/call", {"name": tool, "arguments": arguments}, seconds)
+
+    def send(self, body: object) -> None:
+        self.send_bytes(json.dumps(body).encode() + b"\n")
+
+    def send_bytes(self, data: bytes, seconds: float = 20.0) -> None:
+        """Write to the server's stdin. Raises `Gone` when it does not read."""
+        assert self._process is not None
+        descriptor = self._process.stdin.fileno()
+        rest, deadline = memoryview(data), time.monotonic() + seconds
+        while rest:
+            if not select.select([], [descriptor], [], max(0, deadline - time.monotonic()))[1]:
+                raise Gone("the server does not read its stdin")
+            try:
+                rest = rest[os.write(descriptor, rest) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise Gone(f"the server's stdin is closed: {error}") from None
+
+    def wait(self, number: object, seconds: float) -> dict[str, Any]:
+        with self._news:
+            come = self._news.wait_for(lambda: number in self._answers or self._closed, seconds)
+            if number in self._answers:
+                return self._answers[number]
+        if come:
+            raise Gone("the server closed its stdout")
+        raise Silent(f"no answer in {seconds:g} s")
+
+    def line_of(self, number: object) -> bytes:
+        """Give the line as it came."""
+        return self._lines.get(number, b"")
+
+    def forget(self) -> None:
+        """Drop the answers that were taken, so that memory does not grow."""
+        self._answers.clear()
+        self._lines.clear()
+        self.stray.clear()
+        self.unnumbered.clear()
+        self.numbered.clear()
+
+    def answers(self, seconds: float = 2.0) -> str | None:
+        """Say what is wrong when the server does not answer a ping and run a trivial program; None when it does."""
+        try:
+            self.request("ping", None, seconds)
+            reply = self.call("execute_code", {"code": "result = 20 + 22"}, seconds + 8)
+        except (Gone, Silent) as error:
+            return str(error)
+        report = reply.get("result", {}).get("structuredContent") or {}
+        return None if report.get("result") == 42 else f"a trivial run gave {json.dumps(reply)[:300]}"
+
+    def log_from(self, start: int) -> str:
+        with self.log_file.open("rb") as file:
+            file.seek(start)
+            return file.read().decode("utf-8", "backslashreplace")
+
+    def log_size(self) -> int:
+        return self.log_file.stat().st_size
+
+    def _listen(self, stream: Any) -> None:
+        for line in stream:
+            try:
+                message = json.loads(line)
+                number = message.get("id")
+            except (ValueError, AttributeError):
+                self.stray.append(line)
+                continue
+            with self._news:
+                if "method" in message:
+                    continue
+                if message.get("jsonrpc") != "2.0" or ("result" not in message and "error" not in message):
+                    self.stray.append(line)
+                elif number is None:
+                    self.unnumbered.append(message)
+                else:
+                    self.numbered.append(message)
+                    self._answers[number] = message
+                    self._lines[number] = line
+                self._news.notify_all()
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+                found += [int(child) for child in file.read().split()]
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    found = children(pid)
+    for child in found:
+        found += children(child)
+    return found
+
+
+def memory_mb(pid: int, key: str = "VmRSS") -> float:
+    """Read a size from proc(5), status; 0 where the process is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def reset_peak(pid: int) -> None:
+    """Let VmHWM begin again from now (proc(5), clear_refs)."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/clear_refs", "w") as file:
+        file.write("5")
+
+
+def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[str]:
+    """Name the processes that no zygote needs as a spare, and orphans; wait a while for those that are ending.
+
+    `own` are this process's own children: any other came here as an orphan, since this process adopts them.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        extra = [pid for pid in children(os.getpid()) if pid not in own and not _reap(pid)]
+        for zygote in children(server_pid):
+            workers = children(zygote)
+            extra += workers[SPARES:]
+            extra += [pid for worker in workers for pid in descendants(worker)[1:]]
+        if not extra or time.monotonic() > deadline:
+            return [f"{pid} {_command_of(pid)}" for pid in extra]
+        time.sleep(0.02)
+
+
+def _reap(pid: int) -> bool:
+    """Bury an adopted child that has ended."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _command_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace")[:80]
+    except OSError:
+        return "(gone)"
+
+
+class PeakWatch:
+    """Samples the memory of all workers while a case runs; `peak_mb` is what the largest held above an idle one."""
+
+    def __init__(self, server_pid: int) -> None:
+        self._server_pid = server_pid
+        self._stop = threading.Event()
+        self._peaks: dict[int, float] = {}
+        self._base = max((memory_mb(pid) for pid in self._workers()), default=0.0)
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def peak_mb(self) -> float:
+        return max(0.0, max(self._peaks.values(), default=0.0) - self._base)
+
+    def _workers(self) -> list[int]:
+        return [pid for zygote in children(self._server_pid) for pid in descendants(zygote)]
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.01):
+            for pid in self._workers():
+                self._peaks[pid] = max(self._peaks.get(pid, 0.0), memory_mb(pid, "VmHWM"))
+
+
+def watched_names(ground: Path, home: Path) -> set[str]:
+    """List what there is where an attack could leave something: well-known folders, ours, and the interpreter's."""
+    folders = {
+        *_FOLDERS_WATCHED,
+        sysconfig.get_path("stdlib"),
+        str(ground),
+        str(ground / "treasure"),
+        str(ground / "marks"),
+        str(home),
+    }
+    names: set[str] = set()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            names |= {os.path.join(folder, name) for name in os.listdir(folder)}
+    return names
+
+
+def ipc_objects() -> list[str]:
+    """Read the System V objects that exist (proc(5), sysvipc)."""
+    found = []
+    for kind in ("shm", "sem", "msg"):
+        with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}") as file:
+            found += [f"{kind} {line.split()[1]}" for line in file.readlines()[1:]]
+    return found
