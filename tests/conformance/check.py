@@ -118,7 +118,10 @@ def main() -> int:
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as scratch:
         environment = os.environ | {"SEALAB_HOME": f"{scratch}/http"}
-        server = subprocess.Popen([sealab, "serve", "--http", f"127.0.0.1:{port}"], env=environment)
+        log = Path(scratch, "server.log")
+        with log.open("wb") as stderr:
+            server = subprocess.Popen([sealab, "serve", "--http", f"127.0.0.1:{port}"], env=environment, stderr=stderr)
+        wrong = ["the checks did not end"]
         try:
             wait_for(port, server)
             url = f"http://127.0.0.1:{port}/mcp"
@@ -129,6 +132,8 @@ def main() -> int:
         finally:
             server.terminate()
             server.wait(20)
+            if wrong or server.returncode not in (0, -15):
+                print(log.read_text(errors="replace")[-20_000:], file=sys.stderr)
     for line in wrong:
         print(line, file=sys.stderr)
     good = sum(map(len, FIXTURE_FREE.values())) + 1 - len(wrong)
