@@ -13,7 +13,7 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType
 from typing import cast
 
-from .disclosure import attribute_of_class, mro_of
+from .disclosure import attribute_of_class, derives
 from .names import mangle
 from .vocabulary import locals_of
 
@@ -49,7 +49,7 @@ def missed_by(source: str, line: int, frame: FrameType, kinds: Sequence[type]) -
         if not isinstance(node, ast.Subscript) or not node.lineno <= line <= (node.end_lineno or node.lineno):
             continue
         container = _look_up(node.value, frame)
-        kind = next((kind for kind in kinds if kind in mro_of(type(container))), None)
+        kind = next((kind for kind in kinds if derives(type(container), kind)), None)
         if container is _UNKNOWN or kind is None:
             continue
         missed = Missed(container, kind, kind.__len__(container))  # type: ignore[attr-defined]  # containers have one
@@ -86,20 +86,20 @@ def _attribute(owner: object, name: str) -> object:
 
 
 def _item(container: object, key: object) -> object:
-    kinds = mro_of(type(container))
-    if dict in kinds and type(key) in (str, int):
+    kind = type(container)
+    if derives(kind, dict) and type(key) in (str, int):
         # A loop, since a look-up would compare with the guest's own keys, by methods of their own.
         pairs = dict.items(cast("dict[object, object]", container))
         return next((value for own, value in pairs if type(own) is type(key) and own == key), _UNKNOWN)
     if type(key) is not int:
         return _UNKNOWN
-    if list in kinds:
+    if derives(kind, list):
         items = cast("list[object]", container)
         return list.__getitem__(items, key) if -list.__len__(items) <= key < list.__len__(items) else _UNKNOWN
-    if tuple in kinds:
+    if derives(kind, tuple):
         members = cast("tuple[object, ...]", container)
         return tuple.__getitem__(members, key) if -tuple.__len__(members) <= key < tuple.__len__(members) else _UNKNOWN
-    if str in kinds:
+    if derives(kind, str):
         text = cast("str", container)
         return str.__getitem__(text, key) if -str.__len__(text) <= key < str.__len__(text) else _UNKNOWN
     return _UNKNOWN

@@ -39,6 +39,7 @@ def _host_folders() -> tuple[str, ...]:
     """Return the folders whose paths tell something of the machine, longest first."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = {sys.executable, package, os.path.dirname(package), *sys.path}
+    found.add(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     found.update(sysconfig.get_paths().values())
     found.update((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
     found.update([os.path.realpath(path) for path in found if path])
@@ -54,6 +55,11 @@ def mro_of(cls: type) -> tuple[type, ...]:
     """Return the classes that `cls` really derives from, whatever its metaclass says."""
     mro: tuple[type, ...] = _raw_mro(cls)
     return mro
+
+
+def derives(cls: type, base: type) -> bool:
+    """Return whether `cls` is `base` or derives from it; by identity, since a metaclass may lie about equality."""
+    return any(known is base for known in mro_of(cls))
 
 
 def class_dict(cls: type) -> dict[str, object]:
@@ -100,7 +106,7 @@ def repr_of(value: object, chars_max: int = REPR_CHARS_MAX) -> str:
     cls = type(value)
     if cls is FunctionType:
         return plain_names(f"<function {_function_qualname(value)}>", chars_max)
-    if type in mro_of(cls):
+    if derives(cls, type):
         return plain_names(_type_repr(value), chars_max)
     if attribute_of_class(cls, "__repr__") is object.__repr__:
         return plain_names(f"<{_raw_qualname(cls)} object>", chars_max)
@@ -113,7 +119,7 @@ def said_by(value: object, speak: Callable[[object], object], method: str, chars
         text = speak(value)
     except BaseException as failure:  # noqa: BLE001 - guest code raises what it likes, `SystemExit` included
         return f"<{type_name(type(value))} object; its {method} raised {type_name(type(failure))}>"
-    if str not in mro_of(type(text)):
+    if not derives(type(text), str):
         return f"<{type_name(type(value))} object; its {method} returned no string>"
     return plain_names(_str_exactly(text), chars_max)
 

@@ -13,7 +13,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Final
 
 from . import hints
-from .disclosure import bounded, mro_of, plain_names, repr_of, said_by, type_name
+from .disclosure import bounded, derives, plain_names, repr_of, said_by, type_name
 from .errors import Refused
 from .names import demangle
 from .run import Failure
@@ -61,17 +61,23 @@ class _Step:
 def describe(
     error: BaseException, source: str, filename: str = SOURCE_NAME, *, earlier: Mapping[str, str] | None = None
 ) -> Failure:
-    """Describe an exception that left the code; never raises, and is bounded whatever the exception.
+    """Describe an exception that left the code; raises nothing, and is bounded whatever the exception.
 
     `source` is what was compiled as `filename`. `earlier` maps file names to other sources of the code's own, such as a
     session's earlier calls. `line` is the innermost line of `source` that the exception passed, or where a syntax error
     stands.
     """
-    sources = {**(earlier or {}), filename: source}
+    try:
+        return _described(error, {**(earlier or {}), filename: source}, filename)
+    except Exception:  # noqa: BLE001 - a failure that cannot be told must still be reported as one
+        return Failure(type=type_name(type(error)), message="The exception could not be described.")
+
+
+def _described(error: BaseException, sources: Mapping[str, str], filename: str) -> Failure:
     steps = list(_own_steps(error, sources))
     here = next((step for step in reversed(steps) if step.filename == filename), None)
     line = here.line if here else None
-    if line is None and _is(error, SyntaxError):
+    if line is None and derives(type(error), SyntaxError):
         line = _line_of_syntax(error)
     kind, message = kind_of(error), message_of(error)
     refusal = _refusal(error)
@@ -80,7 +86,9 @@ def describe(
     else:
         last = steps[-1] if steps else None
         where = (
-            hints.Scene(sources.get(last.filename, ""), last.line, last.frame) if last else hints.Scene(source, line)
+            hints.Scene(sources.get(last.filename, ""), last.line, last.frame)
+            if last
+            else hints.Scene(sources[filename], line)
         )
         hint = hints.hint_for(error, message, where)
     return Failure(type=kind, message=message, line=line, hint=hint, traceback=_Writer(sources).story(error))
@@ -111,18 +119,14 @@ def kind_of(error: BaseException) -> str:
 
 def message_of(error: BaseException) -> str:
     """Return what `str` says of an exception, bounded, without anything of the machine; never raises."""
-    if _is(error, SyntaxError) and type(_syntax["msg"](error)) is str:
+    if derives(type(error), SyntaxError) and type(_syntax["msg"](error)) is str:
         return plain_names(_syntax["msg"](error), MESSAGE_CHARS_MAX)
     return _utf8(said_by(error, str, "__str__", MESSAGE_CHARS_MAX))
 
 
-def _is(error: BaseException, cls: type) -> bool:
-    return any(base is cls for base in mro_of(type(error)))
-
-
 def _refusal(error: BaseException) -> Refused | None:
     # In this order, since `isinstance` believes `__class__`.
-    return error if _is(error, Refused) and isinstance(error, Refused) else None
+    return error if derives(type(error), Refused) and isinstance(error, Refused) else None
 
 
 def _own_steps(error: BaseException, sources: Mapping[str, str]) -> Iterator[_Step]:
@@ -186,12 +190,12 @@ class _Writer:
         if steps:
             lines.append("Traceback (most recent call last):")
             lines += self._steps(steps)
-        if _is(error, SyntaxError):
+        if derives(type(error), SyntaxError):
             lines += self._syntax_place(error)
         message = message_of(error)
         lines.append(f"{kind_of(error)}: {message}" if message else kind_of(error))
         lines += _notes_of(error)
-        if _is(error, BaseExceptionGroup):
+        if derives(type(error), BaseExceptionGroup):
             lines += self._members(error, level)
         return lines
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from . import facades
 from .containers import Missed, missed_by
-from .disclosure import bounded, mro_of, plain_names
+from .disclosure import bounded, derives, mro_of, plain_names
 from .errors import Refused
 from .names import demangle
 from .vocabulary import names_in_scope, nearest, public_names, string_keys
@@ -51,7 +51,7 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
         hint = _by_message(message) or _by_type(error, message, scene)
-    except Exception:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
+    except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
         return None
     return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
 
@@ -219,7 +219,7 @@ def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> s
     if type(name) is not str or owner is None:
         return None
     name = demangle(name)
-    if dict in mro_of(type(owner)):
+    if derives(type(owner), dict):
         keys = string_keys(owner)
         if name in keys:
             return f"It is a dict: write [{name!r}]."

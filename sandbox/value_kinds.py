@@ -10,7 +10,7 @@ import datetime as dt
 import enum
 from typing import cast
 
-from .disclosure import attribute_of_class, class_dict, mro_of
+from .disclosure import attribute_of_class, class_dict, derives, mro_of
 
 UNSET = object()
 """What `field_of` returns for a field without a value."""
@@ -23,7 +23,7 @@ _kind_of_field = dataclasses.Field.__dict__["_field_type"].__get__
 
 def is_enum(cls: type) -> bool:
     """Return whether the instances of a class are members of an enum."""
-    return any(base is enum.Enum for base in mro_of(cls))
+    return derives(cls, enum.Enum)
 
 
 def dataclass_fields(cls: type) -> tuple[str, ...] | None:
@@ -59,9 +59,9 @@ def field_of(value: object, name: str) -> object:
 def order_of(member: object) -> object:
     """Return what members must have in common to have one total order, or None where they have none."""
     cls = type(member)
-    if cls in (int, bool) or (cls is float and member == member):  # noqa: PLR0124 - NaN is in no order
+    if cls is int or cls is bool or (cls is float and member == member):  # noqa: PLR0124 - NaN is in no order
         return "number"
-    if cls in _ORDERED:
+    if any(cls is ordered for ordered in _ORDERED):
         return cls
     if cls is tuple:
         kinds = tuple(order_of(inner) for inner in cast("tuple[object, ...]", member))

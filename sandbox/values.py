@@ -34,7 +34,7 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from .disclosure import mro_of, repr_of, said_by, type_name
+from .disclosure import derives, mro_of, repr_of, type_name
 from .names import demangle
 from .places import place
 from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
@@ -60,7 +60,6 @@ NOTES_MAX = 20
 CYCLE = "<cycle>"
 
 _DIGITS_SHOWN_MAX = 10_000_000
-_TEXT_CHARS_MAX = 5000
 _KEY_CHARS_MAX = 200
 _SIMPLE_CHARS_MAX = 1000
 _KEYS_REMEMBERED = 1000
@@ -97,7 +96,13 @@ def render(
     if sys.getrecursionlimit() < _RECURSION_NEEDED:
         sys.setrecursionlimit(_RECURSION_NEEDED)
     walk = _Walk(name, depth_max, size_max, nodes_max)
-    return Rendered(walk.render(value, None, depth_max), walk.notes())
+    try:
+        return Rendered(walk.render(value, None, depth_max), walk.notes())
+    except MemoryError:
+        raise
+    except BaseException:  # noqa: BLE001 - a value that nobody thought of must not fail a run that went well
+        kind = type_name(type(value))
+        return Rendered(f"<{kind} object>", {name: f"{kind} object that could not be shown"})
 
 
 class _Walk:
@@ -219,25 +224,37 @@ class _Walk:
         return rendered
 
     def from_bytes(self, value: object, path: Path, levels: int) -> Json:
-        try:
-            view = memoryview(cast("bytes", value))
-            size = view.nbytes
-            data = view.tobytes() if size < self._bytes_left else view.cast("B")[: max(0, self._bytes_left)].tobytes()
-        except (ValueError, TypeError):  # a released memoryview, or one whose rows are not contiguous
-            return self.from_other(value, path, levels)
         fitting = max(0, self._bytes_left) // 4 * 3
+        if derives(type(value), bytes):
+            size = bytes.__len__(cast("bytes", value))
+            data = bytes.__getitem__(cast("bytes", value), slice(0, fitting))
+        elif derives(type(value), bytearray):
+            size = bytearray.__len__(cast("bytearray", value))
+            data = bytes(bytearray.__getitem__(cast("bytearray", value), slice(0, fitting)))
+        else:
+            view = cast("memoryview", value)
+            try:
+                size = view.nbytes
+                data = view.tobytes() if size <= fitting else view.cast("B")[:fitting].tobytes()
+            except (ValueError, TypeError):  # released, or too large and not in one piece
+                return self.from_other(value, path, levels)
         if size > fitting:
             self._note(path, f"the first {fitting} of {size} bytes as base64: {_TOO_LARGE}")
         else:
             self._note(path, f"{size} bytes as base64")
-        return self._text(b2a_base64(data[:fitting], newline=False).decode(), path)
+        return self._text(b2a_base64(data, newline=False).decode(), path)
 
     def from_textual(self, value: object, path: Path, levels: int) -> Json:
         """Render a value whose usual text says all of it, through the method of its base."""
         for base in mro_of(type(value)):
             speak = TEXTS.get(id(base))
             if speak is not None:
-                return self._text(said_by(value, speak, "__str__", _TEXT_CHARS_MAX), path)
+                try:
+                    text = speak(value)
+                except BaseException:  # noqa: BLE001 - a time zone of the guest's own may raise anything
+                    break
+                if type(text) is str:
+                    return self.from_str(text, path, levels)
         return self.from_other(value, path, levels)
 
     def from_sequence(self, value: object, path: Path, levels: int) -> Json:
@@ -329,11 +346,11 @@ class _Walk:
         cls = type(key)
         if key is None or cls is bool or cls is float:
             return repr(key), True
-        if str in mro_of(cls) and not is_enum(cls):
+        if derives(cls, str) and not is_enum(cls):
             text = self.from_str(key, path, 0)
             return cast("str", text), True
         scratch = _Walk("", 1, _KEY_CHARS_MAX, _KEY_CHARS_MAX)
-        rendered = None if tuple in mro_of(cls) else scratch.render(key, None, 1)
+        rendered = None if derives(cls, tuple) else scratch.render(key, None, 1)
         if type(rendered) is int:
             return decimal_digits(rendered), True
         if type(rendered) is str:

@@ -12,7 +12,7 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType, ModuleType
 from typing import cast
 
-from .disclosure import attribute_of_class, class_dict, mro_of
+from .disclosure import attribute_of_class, class_dict, derives, mro_of
 from .names import PREFIX, demangle
 
 NAMES_MAX = 2000
@@ -66,7 +66,7 @@ def public_names(owner: object) -> list[str]:
     kind = type(owner)
     names: list[str] = []
     descriptor = attribute_of_class(kind, "__dict__")
-    if type in mro_of(kind):
+    if derives(kind, type):
         classes = [*mro_of(cast("type", owner)), *mro_of(kind)]
     else:
         classes = list(mro_of(kind))

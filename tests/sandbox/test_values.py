@@ -621,6 +621,59 @@ def test_a_metaclass_that_lies_is_not_asked():
     assert rendered.json[1].startswith("<class ")
 
 
+def test_a_metaclass_that_breaks_equality_breaks_nothing():
+    class Meta(type):
+        def __eq__(cls, _):
+            raise SystemExit
+
+        def __hash__(cls):
+            return 1
+
+    class Odd(metaclass=Meta):
+        def __repr__(self):
+            return "odd"
+
+    class Text(str, metaclass=Meta):
+        __slots__ = ()
+
+    assert render([{Odd()}, {Odd(): 1}, {Text("a"), "b"}, Text("c")]).json == [["odd"], {"odd": 1}, ["a", "b"], "c"]
+
+
+def test_text_that_says_all_of_a_value_is_never_shortened_or_changed():
+    path = pathlib.PurePosixPath(sys.prefix, "lib/python3.11/x.py")
+    digits = decimal.Decimal("1." + "7" * 20_000)
+    assert shown([path, digits]) == [str(path), str(digits)]
+
+
+def test_a_time_zone_that_raises_fails_nothing():
+    class Zone(dt.tzinfo):
+        def utcoffset(self, _):
+            raise SystemExit
+
+    rendered = render([dt.datetime(2024, 1, 1, tzinfo=Zone())])
+    assert rendered.json[0].startswith("datetime.datetime(2024, 1, 1, ")
+    assert rendered.notes == {"result[0]": "datetime object shown as its repr"}
+
+
+def test_two_times_that_cannot_be_compared_have_an_order_all_the_same():
+    members = {dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime.fromisoformat("2024-01-01")}
+    assert shown(members) == ["2024-01-01T00:00:00", "2024-01-01T00:00:00+00:00"]
+
+
+def test_a_class_whose_attributes_cannot_be_looked_up_fails_nothing():
+    class Evil:
+        def __hash__(self):
+            return hash("__dataclass_fields__")
+
+        def __eq__(self, _):
+            raise SystemExit
+
+    odd = type("Odd", (), {Evil(): 1})()  # type: ignore[dict-item]
+    rendered = render(odd)
+    assert rendered.json == "<Odd object>"
+    assert rendered.notes
+
+
 def test_a_recursion_limit_that_the_guest_lowered_does_not_matter():
     limit = sys.getrecursionlimit()
     nested: Any = 1
