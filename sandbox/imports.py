@@ -9,8 +9,10 @@ becomes the `ImportError` that Python would raise. At run time `find` and `membe
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, NoReturn
 
 from . import facades
@@ -116,6 +118,12 @@ def guarded_import(
     missing(name, f"module {name!r} is not available here")
 
 
-_NEEDED_BY_C: Final = frozenset(
-    "_strptime _datetime _decimal _io _pydatetime _pydecimal copyreg encodings locale".split()
-)
+_NEEDED_BY_C: Final = frozenset("_strptime _pylong _io copyreg encodings locale unicodedata".split())
+
+
+@cache
+def preload() -> None:
+    """Load what C code imports for itself, since guest code's own import would not."""
+    for name in _NEEDED_BY_C:
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)

@@ -37,8 +37,9 @@ __all__ = [
 ]
 
 _Mode = Literal["exec", "eval"]
-_TRANSFORMER_DEPTH: Final = 50_000
-"""Frames a transformation may nest: about five for each level of a tree, which the parser keeps below 10,000."""
+_TRANSFORMER_FRAMES: Final = 50_000
+"""Python frames the transformation may nest, some five for each level of a tree. They take no C stack; the compiler's
+own recursion does, so its limit stays as it is."""
 
 _run_code = builtins.exec
 _evaluate_code = builtins.eval
@@ -183,24 +184,25 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
         raise Refused(
             f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"
         )
-    with _depth(_TRANSFORMER_DEPTH), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            judged = Policy().visit(tree)
+            with _recursion_limit(_TRANSFORMER_FRAMES):
+                judged = Policy().visit(tree)
             return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
-        except (RecursionError, MemoryError):
-            raise Refused(
-                "the code is nested too deeply to compile", instead="split long expressions", type="SyntaxError"
-            ) from None
-        except UnicodeEncodeError:
-            raise SyntaxError("the source holds a character that is not valid Unicode") from None
-        except ValueError as error:
-            raise SyntaxError(str(error)) from None
+    except (RecursionError, MemoryError):
+        raise Refused(
+            "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"
+        ) from None
+    except UnicodeEncodeError:
+        raise SyntaxError("the source holds a character that is not valid Unicode") from None
+    except ValueError as error:
+        raise SyntaxError(str(error)) from None
 
 
 @contextmanager
-def _depth(frames: int) -> Iterator[None]:
+def _recursion_limit(frames: int) -> Iterator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, frames))
     try:

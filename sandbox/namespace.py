@@ -30,6 +30,7 @@ _AS_THEY_ARE: Final = (
 
 def new_namespace(helpers: Mapping[str, object] = MappingProxyType({})) -> dict[str, object]:
     """Return a fresh namespace for guest code: guarded builtins, the preloaded modules, and `helpers`."""
+    imports.preload()
     return {
         "__name__": "__main__",
         "__doc__": None,

@@ -64,7 +64,11 @@ def danger(value: object) -> str | None:
             return f"{type(item).__name__} {item!r}"
         if isinstance(item, asyncio.AbstractEventLoop):
             return "an event loop"
-        if type(item) is types.BuiltinMethodType and isinstance(item.__self__, str) and item.__name__.startswith("format"):
+        if (
+            type(item) is types.BuiltinMethodType
+            and isinstance(item.__self__, str)
+            and item.__name__.startswith("format")
+        ):
             return "a bound str.format"
         if isinstance(item, (dict, types.MappingProxyType)) and (item is vars(builtins) or BUILTINS_MARK in item):
             return "a table of builtins"
@@ -393,42 +397,39 @@ FRAMES = {
 }
 
 NAMES = {
-    form: code
-    for form, code in {
-        "assignment": "_getattr_ = 1",
-        "annotated assignment": "_getattr_: int = 1",
-        "augmented assignment": "_write_ += 1",
-        "walrus": "(_getattr_ := 1)",
-        "function": "def _getattr_(): pass",
-        "async function": "async def _getattr_(): pass",
-        "class": "class _getattr_: pass",
-        "parameter": "def f(_getattr_): pass",
-        "positional-only parameter": "def f(_write_, /): pass",
-        "keyword-only parameter": "def f(*, _getattr_): pass",
-        "star parameter": "def f(*_getattr_): pass",
-        "double-star parameter": "def f(**_getattr_): pass",
-        "lambda parameter": "lambda _getattr_: 1",
-        "keyword argument": "f(_getattr_=1)",
-        "for": "for _getiter_ in []: pass",
-        "comprehension": "[1 for _getiter_ in []]",
-        "async for": "async def f():\n    async for _getiter_ in x: pass",
-        "with": "with x as _getattr_: pass",
-        "except": "try: pass\nexcept E as _getattr_: pass",
-        "import": "import json as _getattr_",
-        "from import": "from json import loads as _getattr_",
-        "capture": "match 1:\n    case _getattr_: pass",
-        "star capture": "match 1:\n    case [*_getattr_]: pass",
-        "mapping capture": "match 1:\n    case {**_getattr_}: pass",
-        "as capture": "match 1:\n    case int() as _getattr_: pass",
-        "global": "def f():\n    global _getattr_",
-        "nonlocal": "def f():\n    __builtins__ = 1\n    def g():\n        nonlocal __builtins__",
-        "del": "del __builtins__",
-        "unpacking": "a, (*_getattr_,) = 1, (2,)",
-        "NFKC spelling": "_ｇetattr_ = 1",
-        "the inner spelling": "\u16e5\u02c8_x = 1",
-        "the inner spelling of an attribute": "x.\u16e5\u02c8_x = 1",
-        "the inner spelling in a pattern": "match 1:\n    case object(\u16e5\u02c8_x=1): pass",
-    }.items()
+    "assignment": "_getattr_ = 1",
+    "annotated assignment": "_getattr_: int = 1",
+    "augmented assignment": "_write_ += 1",
+    "walrus": "(_getattr_ := 1)",
+    "function": "def _getattr_(): pass",
+    "async function": "async def _getattr_(): pass",
+    "class": "class _getattr_: pass",
+    "parameter": "def f(_getattr_): pass",
+    "positional-only parameter": "def f(_write_, /): pass",
+    "keyword-only parameter": "def f(*, _getattr_): pass",
+    "star parameter": "def f(*_getattr_): pass",
+    "double-star parameter": "def f(**_getattr_): pass",
+    "lambda parameter": "lambda _getattr_: 1",
+    "keyword argument": "f(_getattr_=1)",
+    "for": "for _getiter_ in []: pass",
+    "comprehension": "[1 for _getiter_ in []]",
+    "async for": "async def f():\n    async for _getiter_ in x: pass",
+    "with": "with x as _getattr_: pass",
+    "except": "try: pass\nexcept E as _getattr_: pass",
+    "import": "import json as _getattr_",
+    "from import": "from json import loads as _getattr_",
+    "capture": "match 1:\n    case _getattr_: pass",
+    "star capture": "match 1:\n    case [*_getattr_]: pass",
+    "mapping capture": "match 1:\n    case {**_getattr_}: pass",
+    "as capture": "match 1:\n    case int() as _getattr_: pass",
+    "global": "def f():\n    global _getattr_",
+    "nonlocal": "def f():\n    __builtins__ = 1\n    def g():\n        nonlocal __builtins__",
+    "del": "del __builtins__",
+    "unpacking": "a, (*_getattr_,) = 1, (2,)",
+    "NFKC spelling": "_ｇetattr_ = 1",
+    "the inner spelling": "\u16e5\u02c8_x = 1",
+    "the inner spelling of an attribute": "x.\u16e5\u02c8_x = 1",
+    "the inner spelling in a pattern": "match 1:\n    case object(\u16e5\u02c8_x=1): pass",
 }
 if sys.version_info >= (3, 12):
     NAMES |= {
