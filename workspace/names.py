@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import NameRefused
@@ -24,6 +23,7 @@ PART_PREFIX = ".sealab-part-"
 """Names of files that are being written; no caller can spell them and no list shows them."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
 _REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
 
 
@@ -128,10 +128,12 @@ def _folded(part: str) -> str:
     return unicodedata.normalize("NFKC", visible).casefold()
 
 
-def speakable(parts: Sequence[str]) -> bool:
+def speakable(text: str) -> bool:
     """Whether a caller could name this; what other programs put here need not be."""
+    if len(text) <= COMPONENT_BYTES_MAX and text.count("/") < DEPTH_MAX and _ORDINARY.fullmatch(text):
+        return True  # so are nearly all, and a list of thousands is waited for
     try:
-        Name.parse("/".join(parts))
+        Name.parse(text)
     except NameRefused:
         return False
     return True

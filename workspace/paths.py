@@ -21,8 +21,7 @@ import platform
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NoReturn, Self
+from typing import NamedTuple, NoReturn, Self
 
 from .errors import NameRefused, NotAFile, NotFound, Unavailable
 from .names import DEPTH_MAX, RUNS, Name, shown
@@ -97,8 +96,7 @@ def _way_of_opening(root: int) -> _Open:
     return _open_by_steps
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One entry met on a walk. `parts` start at the root; a folder's `size` is 0."""
 
     parts: tuple[str, ...]

@@ -18,9 +18,9 @@ import codecs
 import contextlib
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal, Self, TypeAlias
 
 from .errors import ContentRefused, NotAFile, NotFound, Reserved, Unavailable
@@ -211,10 +211,10 @@ class Workspace:
             else:
                 self._ledger.recount(found.append)
             used_bytes = self._ledger.used_bytes
-        files = sorted((entry for entry in found if _listable(entry)), key=lambda entry: entry.parts)
+        files = sorted(("/".join(entry.parts), entry) for entry in found if _listable(entry))
         return Listing(
             path=str(name),
-            files=tuple(File("/".join(entry.parts), entry.size, _iso(entry.modified_ns)) for entry in files[:limit]),
+            files=tuple(File(file, entry.size, _iso(entry.modified_ns)) for file, entry in files[:limit]),
             count=len(files),
             used_bytes=used_bytes,
             quota_bytes=self._ledger.quota_bytes,
@@ -374,12 +374,13 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
 
 def _listable(entry: Found) -> bool:
     own = entry.parts[0] == RUNS and entry.parts[1].startswith(".")
-    return entry.is_plain and not own and speakable(entry.parts)
+    return entry.is_plain and not own and speakable("/".join(entry.parts))
 
 
 def _iso(modified_ns: int) -> str:
+    seconds, rest = divmod(modified_ns, 10**9)
     try:
-        moment = datetime.fromtimestamp(modified_ns / 1e9, UTC)
+        moment = time.gmtime(seconds)
     except (OverflowError, ValueError, OSError):
-        moment = datetime.fromtimestamp(0, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        moment = time.gmtime(0)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', moment)}.{rest // 10**6:03d}Z"

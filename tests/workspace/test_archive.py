@@ -209,7 +209,7 @@ def test_a_server_killed_while_keeping_leaves_every_run_whole(folder: Path) -> N
         assert keeper.stdout is not None
         keeper.stdout.readline()
         while f"{attempt}-9" not in str(_runs(folder)) and keeper.poll() is None:
-            pass
+            time.sleep(0.001)
         keeper.kill()
         keeper.wait()
         keeper.stdout.close()

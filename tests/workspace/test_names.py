@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sealab.workspace.errors import NameRefused
-from sealab.workspace.names import Name
+from sealab.workspace.names import Name, speakable
 
 
 @pytest.mark.parametrize(
@@ -132,3 +132,17 @@ def test_whatever_passes_has_only_plain_bounded_components(text: str) -> None:
         assert part not in {"", ".", ".."}
         assert not set(part) & set("/\\\0\n")
         assert len(part.encode()) <= 255
+
+
+@given(st.text(st.sampled_from("aZ09_-. /:~\\\né"), max_size=40) | st.text(max_size=20))
+@example("/".join("d" * 33))
+@example(".sealab-part-1")
+@example("a" * 256)
+@settings(deadline=None)
+def test_what_is_speakable_is_what_can_be_parsed(text: str) -> None:
+    try:
+        Name.parse(text)
+    except NameRefused:
+        assert not speakable(text)
+    else:
+        assert speakable(text)

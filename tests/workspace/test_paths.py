@@ -52,6 +52,13 @@ def test_a_link_to_a_file_inside_is_refused_too(either_way: Workspace, folder: P
     assert either_way.read("real").content == "text"
 
 
+def test_a_link_to_a_folder_inside_is_refused_too(either_way: Workspace, folder: Path) -> None:
+    either_way.write("real/f", "text")
+    (folder / "link").symlink_to("real")
+    _refused(either_way, "link/f")
+    assert either_way.read("real/f").content == "text"
+
+
 def test_a_link_to_a_folder_is_refused_and_tells_nothing_of_what_lies_behind(
     either_way: Workspace, folder: Path, canary: Path
 ) -> None:

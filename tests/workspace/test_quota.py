@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,7 +206,7 @@ def test_a_writer_killed_in_the_middle_leaves_whole_files_a_true_count_and_no_le
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
             while _held(workspace) == (0, 0):
-                pass
+                time.sleep(0.001)
             os.kill(writer.pid, signal.SIGKILL)
             writer.wait()
             writer.stdout.close()

@@ -6,6 +6,8 @@ import base64
 import dataclasses
 import os
 import re
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -262,3 +264,30 @@ def test_a_removed_workspace_is_reported_and_nothing_is_written_elsewhere(either
     with pytest.raises(Unavailable):
         either_way.write("a/f", "x")
     assert not folder.exists()
+
+
+_LIMITED = """
+import resource, sys
+from sealab.workspace.errors import Unavailable
+from sealab.workspace.store import Workspace
+with Workspace(sys.argv[1], quota_bytes=1_000_000) as workspace:
+    workspace.write("f", "x" * 3000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+    for name, append in (("f", False), ("f", True), ("made/for/it", False)):
+        try:
+            workspace.write(name, "y" * 10_000, append=append)
+        except Unavailable as error:
+            print(error)
+    usage = workspace.usage()
+    print(usage.used_bytes, usage.entries, workspace.read("f").content == "x" * 3000)
+"""
+
+
+def test_a_write_that_the_system_stops_halfway_leaves_what_was_there(folder: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", _LIMITED, str(folder)], capture_output=True, text=True, check=True, timeout=50
+    ).stdout.splitlines()
+    assert len(said) == 4
+    assert all("The operating system refused" in line for line in said[:3])
+    assert said[3] == "3000 1 True"
+    assert sorted(os.listdir(folder)) == [".runs", "f"]
