@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Final
+from typing import Final, cast
 
 from . import facades
 from .containers import Missed, missed_by
@@ -46,6 +46,11 @@ class Scene:
     line: int | None
     frame: FrameType | None = None
 
+    def text(self) -> str:
+        """Return the line's own text; empty where it is not known."""
+        lines = self.source.split("\n", self.line or 0)
+        return lines[self.line - 1] if self.line is not None and 0 < self.line <= len(lines) else ""
+
 
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
@@ -58,12 +63,36 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
 
 def hint_for_refusal(refusal: Refused) -> str | None:
     """Return what to do about a refusal: what it says itself, else what there is instead of its module."""
-    instead = refusal.instead
-    if instead is None and refusal.module is not None:
-        instead = facades.instead_of(refusal.module) or (
-            'do without the module, or ask for isolation="container", where the operator allows it'
-        )
-    return None if instead is None else sentence(instead)
+    if refusal.instead is not None:
+        return sentence(refusal.instead)
+    if refusal.module is None:
+        return None
+    exports = facades.exports()
+    if refusal.module in exports:
+        missed = _MISSED_IMPORT.search(refusal.message)
+        return None if missed is None else _of_module(refusal.module, missed[1])
+    return _of_missing_module(refusal.module)
+
+
+def _of_module(module: str, name: str) -> str | None:
+    """Return what to do about a name that an available module does not have."""
+    names = facades.exports().get(module, frozenset())
+    close = nearest(name, names, _SURE)
+    instead = None if close else facades.instead_of(f"{module}.{name}")
+    if instead is not None:
+        return sentence(instead)
+    close = close or nearest(name, names, _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_missing_module(module: str) -> str:
+    instead = facades.instead_of(module)
+    if instead is not None:
+        return sentence(instead)
+    close = nearest(module, facades.exports(), _SURE)
+    if close is not None:
+        return f"Did you mean {close!r}?"
+    return 'Do without the module, or ask for isolation="container", where the operator allows it.'
 
 
 def sentence(clause: str) -> str:
@@ -132,8 +161,16 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     )
 )
 
+_REFUSED_HERE: Final = re.compile(r"\bhere; ([^;\n]{1,200})$")
+"""How the dialect ends a message that says what to do: `open() is not available here; use read_file(name)`."""
+
+_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+)'")
+
 
 def _by_message(message: str) -> str | None:
+    refused = _REFUSED_HERE.search(message)
+    if refused is not None:
+        return sentence(refused[1])
     return next((hint for pattern, hint in _MESSAGES if pattern.search(message)), None)
 
 
@@ -188,16 +225,16 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
     name = demangle(name)
     if name in _INSTEAD_OF_NAMES:
         return _INSTEAD_OF_NAMES[name]
-    known = names_in_scope(scene.frame)
+    known = [known for known in names_in_scope(scene.frame) if known not in _INSTEAD_OF_NAMES]
     close = nearest(name, known, _SURE)
     if close is None:
         exports = facades.exports()
         module = _ALIASES.get(name, name)
         if module in exports:
             return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
-        instead = facades.instead_of(module) if name in _ALIASES else None
+        instead = facades.instead_of(module) if f"{name}." in scene.text() else None
         if instead is not None:
-            return f"It stands for {module} as a rule, which is not here: {instead}."
+            return f"The module {module} is not available here: {instead}."
         home = next((first for first in _MODULES_FIRST if name in exports.get(first, ())), None)
         if home is not None:
             return f"Write `from {home} import {name}` first."
@@ -226,6 +263,8 @@ def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> s
         close = nearest(name, keys, _SURE)
         if close is not None:
             return f"It is a dict: did you mean [{close!r}]?"
+    if derives(type(owner), facades.Facade):
+        return _of_module(facades.title(cast("facades.Facade", owner)), name)
     close = nearest(name, public_names(owner), _LIKELY)
     return None if close is None else f"Did you mean {close!r}?"
 
@@ -274,15 +313,7 @@ def _missed(scene: Scene, *kinds: type) -> Missed | None:
 
 def _of_import_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
     module = _name_of_import_error(error)
-    if type(module) is not str:
-        return None
-    instead = facades.instead_of(module)
-    if instead is not None:
-        return sentence(instead)
-    close = nearest(module, facades.exports(), _SURE)
-    if close is not None:
-        return f"Did you mean {close!r}?"
-    return 'Do without it, or ask for isolation="container", where the operator allows it.'
+    return _of_missing_module(module) if type(module) is str else None
 
 
 def _of_recursion_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
@@ -298,11 +329,9 @@ def _of_file_not_found(_error: BaseException, _message: str, _scene: Scene) -> s
 
 
 def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str | None:
-    lines = scene.source.split("\n")
-    if any(line.lstrip().startswith("```") for line in lines):
+    if any(line.lstrip().startswith("```") for line in scene.source.split("\n")):
         return "Leave out the Markdown fences (```): only the code itself is run."
-    own = lines[scene.line - 1].strip() if scene.line is not None and scene.line <= len(lines) else ""
-    if own.startswith(("!", "%")):
+    if scene.text().lstrip().startswith(("!", "%")):
         return "Shell and notebook commands do not exist here: write Python."
     if "'return' outside function" in message:
         return "At the top level the value of the last line is the result; or set `result`."
