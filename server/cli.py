@@ -38,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(chosen.command(chosen))
     except KeyboardInterrupt:
         return 128 + 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush of stdout has nowhere to fail
-        return Exit.FAILED
     except Exception as error:
         cause = _cause(error)
+        if isinstance(cause, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush of stdout has nowhere to fail
+            return Exit.FAILED
         if chosen.debug:
             raise
         if isinstance(cause, KNOWN_ERRORS):

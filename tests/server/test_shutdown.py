@@ -152,6 +152,25 @@ def test_a_client_process_that_is_killed_in_the_middle_of_a_run_leaves_nothing(t
     assert gone([server, *family])
 
 
+def test_a_killed_worker_is_reported_as_crashed_and_the_next_call_is_answered(client: RawClient) -> None:
+    busiest = max(client.begin_loop(), key=_cpu_seconds)
+    busiest.kill()
+    report = client.receive()["result"]["structuredContent"]
+    assert (report["status"], report["success"]) == ("crashed", False)
+    client.send(call_of("6 * 7"))
+    assert client.receive()["result"]["structuredContent"]["result"] == 42
+
+
+def test_a_killed_zygote_is_replaced_and_no_run_is_told_to_be_ok_that_was_not(client: RawClient) -> None:
+    client.begin_loop()
+    for zygote in psutil.Process(client.process.pid).children():
+        zygote.kill()
+    report = client.receive()["result"]["structuredContent"]
+    assert report["status"] == "crashed"
+    client.send(call_of("6 * 7"))
+    assert client.receive()["result"]["structuredContent"]["result"] == 42
+
+
 def test_nothing_but_protocol_reaches_stdout(client: RawClient) -> None:
     for code in ("print('stray')", "import sys\nsys.stdout.write('stray')", "1 / 0", "import os"):
         client.send(call_of(code))
