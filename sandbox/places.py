@@ -1,11 +1,49 @@
-"""How a report names a place within a result: `result.items[3].price`, `result['odd key']`."""
+"""How a report names a place in a result, `result.items[3].price` or `result['odd key']`, and notes what changed there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 STEPS_MAX = 20
 STEP_CHARS_MAX = 60
+NOTES_MAX = 20
+
+Path: TypeAlias = tuple["Path", str | int] | None
+"""Where a value stands: its parent's path and its own key or index; None is the value itself."""
+
+
+class Notes:
+    """What was changed, and where: at most `NOTES_MAX` notes, and one that counts the rest."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._notes: dict[str, str] = {}
+        self._taken = 0
+
+    def add(self, path: Path, text: str) -> None:
+        """Note a change at `path`; several at one place are joined."""
+        self._taken += 1
+        if self._taken > NOTES_MAX:
+            return
+        where = self.place(path)
+        text = text.encode("utf-8", "backslashreplace").decode()
+        self._notes[where] = f"{self._notes[where]}; {text}" if where in self._notes else text
+
+    def place(self, path: Path) -> str:
+        """Return the name of the place at `path`."""
+        steps: list[str | int] = []
+        while path is not None:
+            path, step = path
+            steps.append(step)
+        return place(self._name, steps[::-1])
+
+    def all(self) -> dict[str, str]:
+        """Return the notes by place."""
+        left_out = self._taken - NOTES_MAX
+        if left_out <= 0:
+            return self._notes
+        return {**self._notes, f"{self._name} (more)": f"{left_out} more values are not shown as they were"}
 
 
 def place(name: str, steps: Sequence[str | int]) -> str:

@@ -5,9 +5,12 @@ Nothing here calls guest code, except `field_of` (a property that stands for a f
 
 from __future__ import annotations
 
+import array
+import collections
 import dataclasses
 import datetime as dt
 import enum
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from .disclosure import attribute_of_class, class_dict, derives, mro_of
@@ -67,3 +70,33 @@ def order_of(member: object) -> object:
         kinds = tuple(order_of(inner) for inner in cast("tuple[object, ...]", member))
         return None if None in kinds else kinds
     return None
+
+
+def length_of(cls: type, value: object) -> int:
+    """Return how many members a sequence of the built-in class `cls` has."""
+    try:
+        return cast("int", cls.__len__(value))  # type: ignore[attr-defined]  # all that `ITERATE` holds have one
+    except OverflowError:
+        whole = cast("range", value)
+        return (whole[-1] - whole[0]) // whole.step + 1
+
+
+_DICT: dict[str, str] = {}
+_ORDERED_DICT: collections.OrderedDict[str, str] = collections.OrderedDict()
+_SEQUENCES: tuple[type, ...] = (
+    range,
+    collections.deque,
+    array.array,
+    type(_DICT.keys()),
+    type(_DICT.values()),
+    type(_DICT.items()),
+    type(_ORDERED_DICT.keys()),
+    type(_ORDERED_DICT.values()),
+    type(_ORDERED_DICT.items()),
+)
+
+ITERATE: dict[int, Callable[[object], Iterator[object]]] = {
+    id(cls): cls.__iter__  # type: ignore[attr-defined]  # all of these are iterable
+    for cls in _SEQUENCES
+}
+"""How to iterate over a range, deque, array or dict view, by the identity of its class."""

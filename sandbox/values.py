@@ -22,22 +22,20 @@ own, and a property that a dataclass has for a field. What comes out consists of
 
 from __future__ import annotations
 
-import array
-import collections
 import sys
 import types
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from .disclosure import derives, mro_of, repr_of, type_name
 from .names import demangle
-from .places import place
-from .value_kinds import UNSET, dataclass_fields, field_of, is_enum, order_of, tuple_fields
+from .places import Notes, Path
+from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields
+from .value_sizes import is_unicode, json_size, size_as_it_is
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
 
 if TYPE_CHECKING:
@@ -56,18 +54,13 @@ NODES_MAX = 990_000
 DIGITS_MAX = 4300
 """Digits of an integer that Python's and pydantic's JSON parsers accept (docs: `sys.set_int_max_str_digits`)."""
 
-NOTES_MAX = 20
 CYCLE = "<cycle>"
 
 _DIGITS_SHOWN_MAX = 10_000_000
 _KEY_CHARS_MAX = 200
-_SIMPLE_CHARS_MAX = 1000
 _KEYS_REMEMBERED = 1000
 _RECURSION_NEEDED = 1000
 _TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
-
-Path: TypeAlias = tuple["Path", str | int] | None
-"""Where a value stands: its parent's path and its own key or index; None is the value itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +90,7 @@ def render(
         sys.setrecursionlimit(_RECURSION_NEEDED)
     walk = _Walk(name, depth_max, size_max, nodes_max)
     try:
-        return Rendered(walk.render(value, None, depth_max), walk.notes())
+        return Rendered(walk.render(value, None, depth_max), walk.notes.all())
     except MemoryError:
         raise
     except BaseException:  # noqa: BLE001 - a value that nobody thought of must not fail a run that went well
@@ -112,13 +105,11 @@ class _Walk:
     """
 
     def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
-        self._name = name
         self._depth_max = depth_max
         self._bytes_left = size_max
         self._nodes_left = nodes_max
         self._open: dict[int, Path] = {}
-        self._notes: dict[str, str] = {}
-        self._notes_left_out = 0
+        self.notes = Notes(name)
         self._key_sizes: dict[str, int] = {}
 
     def render(self, value: object, path: Path, levels: int) -> Json:
@@ -149,14 +140,14 @@ class _Walk:
             return number
         digits_about = int(bits * 0.30103)
         if digits_about > min(self._bytes_left, _DIGITS_SHOWN_MAX):
-            self._note(path, f"an integer of about {digits_about} digits: {_TOO_LARGE}")
+            self.notes.add(path, f"an integer of about {digits_about} digits: {_TOO_LARGE}")
             return self._text(f"<int of about {digits_about} digits>", path)
         digits = decimal_digits(number)
         self._spend(len(digits) + 2)
         count = len(digits) - (number < 0)
         if count <= DIGITS_MAX:
             return number
-        self._note(path, f"an integer of {count} digits became a string")
+        self.notes.add(path, f"an integer of {count} digits became a string")
         return digits
 
     def from_float(self, value: object, path: Path, _levels: int) -> Json:
@@ -164,17 +155,17 @@ class _Walk:
         self._spend(24)
         if isfinite(number):
             return number
-        self._note(path, f"{number!r} became null")
+        self.notes.add(path, f"{number!r} became null")
         return None
 
     def from_str(self, value: object, path: Path, _levels: int) -> Json:
         text = str.__str__(cast("str", value))
         left = max(0, self._bytes_left)
         kept = text[: left + 1]
-        while kept and (size := _json_size(kept)) > left:
+        while kept and (size := json_size(kept)) > left:
             kept = kept[: min(len(kept) - 1, len(kept) * left // size)]
         if len(kept) < len(text):
-            self._note(path, f"the first {len(kept)} of {len(text)} characters: {_TOO_LARGE}")
+            self.notes.add(path, f"the first {len(kept)} of {len(text)} characters: {_TOO_LARGE}")
         return self._text(kept, path)
 
     def from_list(self, value: object, path: Path, levels: int) -> Json:
@@ -210,7 +201,7 @@ class _Walk:
         present: list[tuple[object, object]] = []
         for name, member in members:
             if member is UNSET:
-                self._note(path, f"the field {name} has no value")
+                self.notes.add(path, f"the field {name} has no value")
             else:
                 present.append((name, member))
         return self._pairs(value, present, len(present), path, levels)
@@ -239,9 +230,9 @@ class _Walk:
             except (ValueError, TypeError):  # released, or too large and not in one piece
                 return self.from_other(value, path, levels)
         if size > fitting:
-            self._note(path, f"the first {fitting} of {size} bytes as base64: {_TOO_LARGE}")
+            self.notes.add(path, f"the first {fitting} of {size} bytes as base64: {_TOO_LARGE}")
         else:
-            self._note(path, f"{size} bytes as base64")
+            self.notes.add(path, f"{size} bytes as base64")
         return self._text(b2a_base64(data, newline=False).decode(), path)
 
     def from_textual(self, value: object, path: Path, levels: int) -> Json:
@@ -260,16 +251,16 @@ class _Walk:
     def from_sequence(self, value: object, path: Path, levels: int) -> Json:
         """Render a range, deque, array or dict view."""
         for base in mro_of(type(value)):
-            iterate = _ITERATE.get(id(base))
+            iterate = ITERATE.get(id(base))
             if iterate is not None:
-                return self._items(value, iterate(value), _length(base, value), path, levels)
+                return self._items(value, iterate(value), length_of(base, value), path, levels)
         return self.from_other(value, path, levels)
 
     def from_other(self, value: object, path: Path, _levels: int) -> Json:
         if type(value) is types.CoroutineType:
-            self._note(path, "a coroutine that was never awaited: write `await` before the call")
+            self.notes.add(path, "a coroutine that was never awaited: write `await` before the call")
         else:
-            self._note(path, f"{type_name(type(value))} object shown as its repr")
+            self.notes.add(path, f"{type_name(type(value))} object shown as its repr")
         return self._text(repr_of(value), path)
 
     # Containers.
@@ -283,7 +274,7 @@ class _Walk:
         for index, member in enumerate(list(islice(members, max(0, self._nodes_left)))):
             if self._bytes_left <= 0 or self._nodes_left <= 0:
                 break
-            size = _size_as_it_is(member)
+            size = size_as_it_is(member)
             if size:
                 self._bytes_left -= size
                 self._nodes_left -= 1
@@ -312,7 +303,7 @@ class _Walk:
                 # A string key keeps its name; another key that reads the same gives way to it.
                 reserved = {key for key, _ in taken if type(key) is str} if reserved is None else reserved
                 name = self._key(key, reserved, shown, path)
-            size = _size_as_it_is(member)
+            size = size_as_it_is(member)
             if size:
                 self._bytes_left -= size
                 self._nodes_left -= 1
@@ -324,7 +315,7 @@ class _Walk:
 
     def _key_size(self, key: str) -> int:
         """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
-        size = _size_as_it_is(key)
+        size = size_as_it_is(key)
         if len(self._key_sizes) < _KEYS_REMEMBERED:
             self._key_sizes[key] = size
         return size
@@ -336,9 +327,9 @@ class _Walk:
             name = f"{text} ({type_name(type(key))}{'' if again == 1 else f' {again}'})"
             again += 1
         if name != text:
-            self._note(path, f"the key {repr_of(key, 80)} became {name!r}, since there is another key {text!r}")
+            self.notes.add(path, f"the key {repr_of(key, 80)} became {name!r}, since there is another key {text!r}")
         elif not as_expected:
-            self._note(path, f"the key {repr_of(key, 80)} became {name!r}")
+            self.notes.add(path, f"the key {repr_of(key, 80)} became {name!r}")
         return self._text(name, path)
 
     def _key_text(self, key: object, path: Path) -> tuple[str, bool]:
@@ -354,7 +345,7 @@ class _Walk:
         if type(rendered) is int:
             return decimal_digits(rendered), True
         if type(rendered) is str:
-            return rendered, not scratch._notes
+            return rendered, not scratch.notes.all()
         return repr_of(key, _KEY_CHARS_MAX), False
 
     def _in_order(self, members: list[object], levels: int) -> list[object]:
@@ -367,7 +358,7 @@ class _Walk:
         return sorted(members, key=lambda member: self._text_order(member, levels))
 
     def _text_order(self, member: object, levels: int) -> str:
-        scratch = _Walk(self._name, self._depth_max, self._bytes_left, self._nodes_left)
+        scratch = _Walk("", self._depth_max, self._bytes_left, self._nodes_left)
         scratch._open = dict(self._open)
         text = type_name(type(member)) + repr(scratch.render(member, None, levels - 1))
         self._nodes_left = scratch._nodes_left
@@ -384,13 +375,13 @@ class _Walk:
     def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
         del self._open[id(value)]
         if shown < count:
-            self._note(path, f"the first {shown} of {count} {unit}: {_TOO_LARGE}")
+            self.notes.add(path, f"the first {shown} of {count} {unit}: {_TOO_LARGE}")
 
     def _marker(self, value: object, count: int, path: Path) -> Json:
         if id(value) in self._open:
-            self._note(path, f"refers back to {self._place(self._open[id(value)])}")
+            self.notes.add(path, f"refers back to {self.notes.place(self._open[id(value)])}")
             return self._text(CYCLE, path)
-        self._note(path, f"more than {self._depth_max} levels deep")
+        self.notes.add(path, f"more than {self._depth_max} levels deep")
         return self._text(f"<{type_name(type(value))} of {count}>", path)
 
     # Bounds and notes.
@@ -400,92 +391,14 @@ class _Walk:
         self._nodes_left -= 1
 
     def _text(self, text: str, path: Path) -> str:
-        if not text.isascii() and not _is_unicode(text):
+        if not text.isascii() and not is_unicode(text):
             text = text.encode("utf-8", "backslashreplace").decode()
-            self._note(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
-        self._spend(_json_size(text))
+            self.notes.add(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
+        self._spend(json_size(text))
         return text
-
-    def notes(self) -> dict[str, str]:
-        if self._notes_left_out:
-            self._notes[f"{self._name} (more)"] = f"{self._notes_left_out} more values are not shown as they were"
-        return self._notes
-
-    def _note(self, path: Path, text: str) -> None:
-        if len(self._notes) >= NOTES_MAX:
-            self._notes_left_out += 1
-            return
-        place = self._place(path)
-        text = text.encode("utf-8", "backslashreplace").decode()
-        self._notes[place] = f"{self._notes[place]}; {text}" if place in self._notes else text
-
-    def _place(self, path: Path) -> str:
-        steps: list[str | int] = []
-        while path is not None:
-            path, step = path
-            steps.append(step)
-        return place(self._name, steps[::-1])
-
-
-def _size_as_it_is(value: object) -> int:
-    """Return the size of the JSON of the simplest values, which are their own JSON, with a comma; 0 for all others."""
-    if type(value) is str:
-        if len(value) <= _SIMPLE_CHARS_MAX and value.isascii() and value.isprintable():
-            return len(value) + 3 + value.count('"') + value.count("\\")
-    elif type(value) is int:
-        bits = value.bit_length()
-        if bits <= BITS_SURELY_SHORT:
-            return bits // 3 + 3
-    elif type(value) is float:
-        return 25 if isfinite(value) else 0
-    elif value is None or value is True or value is False:
-        return 6
-    return 0
-
-
-def _json_size(text: str) -> int:
-    """Return the bytes of a string's JSON, a lone surrogate counting as the escape that it will become."""
-    if text.isascii() and text.isprintable():
-        return len(text) + 2 + text.count('"') + text.count("\\")
-    return len(encode_basestring(text).encode("utf-8", "backslashreplace"))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _length(cls: type, value: object) -> int:
-    try:
-        return cast("int", cls.__len__(value))  # type: ignore[attr-defined]  # all that `_ITERATE` holds have one
-    except OverflowError:
-        whole = cast("range", value)
-        return (whole[-1] - whole[0]) // whole.step + 1
 
 
 _Renderer: TypeAlias = Callable[[_Walk, object, Path, int], "Json"]
-
-_PLAIN: dict[str, str] = {}
-_ORDERED: collections.OrderedDict[str, str] = collections.OrderedDict()
-_SEQUENCES: tuple[type, ...] = (
-    range,
-    collections.deque,
-    array.array,
-    type(_PLAIN.keys()),
-    type(_PLAIN.values()),
-    type(_PLAIN.items()),
-    type(_ORDERED.keys()),
-    type(_ORDERED.values()),
-    type(_ORDERED.items()),
-)
-
-_ITERATE: dict[int, Callable[[object], Iterator[object]]] = {
-    id(cls): cls.__iter__  # type: ignore[attr-defined]  # all of these are iterable
-    for cls in _SEQUENCES
-}
 
 _BY_CLASS: dict[type, _Renderer] = {
     type(None): _Walk.from_none_or_bool,
@@ -507,5 +420,5 @@ _BY_CLASS: dict[type, _Renderer] = {
 _RENDERERS: dict[int, _Renderer] = {
     **{id(cls): renderer for cls, renderer in _BY_CLASS.items()},
     **dict.fromkeys(TEXTS, _Walk.from_textual),
-    **dict.fromkeys(_ITERATE, _Walk.from_sequence),
+    **dict.fromkeys(ITERATE, _Walk.from_sequence),
 }

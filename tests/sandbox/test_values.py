@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealab.sandbox import names, protocol, values
+from sealab.sandbox import names, places, protocol, values
 from sealab.sandbox.values import render
 
 
@@ -319,8 +319,14 @@ def test_a_result_of_the_greatest_depth_fits_one_frame():
 
 def test_notes_are_bounded_and_the_rest_is_counted():
     rendered = render([math.nan] * 1000)
-    assert len(rendered.notes) == values.NOTES_MAX + 1
-    assert rendered.notes["result (more)"] == f"{1000 - values.NOTES_MAX} more values are not shown as they were"
+    assert len(rendered.notes) == places.NOTES_MAX + 1
+    assert rendered.notes["result (more)"] == f"{1000 - places.NOTES_MAX} more values are not shown as they were"
+
+
+def test_many_notes_at_one_place_are_bounded_too():
+    rendered = render({(number, number): number for number in range(50_000)})
+    assert len(rendered.json) == 50_000
+    assert len(rendered.notes["result"]) < 200 * places.NOTES_MAX
 
 
 # Values that lie.
