@@ -71,9 +71,17 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
         if stand_in is not None and name in replaced:
             value = getattr(stand_in, name)
             if isinstance(value, type | FunctionType) and value.__module__ == stand_in.__name__:
-                value.__module__ = module  # what a repr or an error shows is what the code imported
+                _name_module(value, module)
             yield name, value
             continue
         real = real or importlib.import_module(module)
         if hasattr(real, name):
             yield name, getattr(real, name)
+
+
+def _name_module(value: type | FunctionType, module: str) -> None:
+    """Let a repr or an error show the module that the code imported."""
+    if isinstance(value, type):
+        type.__setattr__(value, "__module__", module)
+    else:
+        value.__module__ = module

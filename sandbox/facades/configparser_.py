@@ -1,20 +1,9 @@
-"""`configparser` of text: `read` opens files in the real one."""
+"""`configparser` of text: of the private copy, whose `read` has no files to open."""
 
 from __future__ import annotations
 
-import configparser
-from typing import Any, NoReturn
+from .private import copy_of
 
-__all__ = ["ConfigParser", "RawConfigParser"]
-
-
-class RawConfigParser(configparser.RawConfigParser):
-    """Parses INI text, given by `read_string`, `read_file` (an iterable of lines) or `read_dict`."""
-
-    def read(self, filenames: Any, encoding: str | None = None) -> NoReturn:
-        """Refuse: there are no files to open."""
-        raise NotImplementedError("files cannot be opened here; use parser.read_string(read_file(name))")
-
-
-class ConfigParser(RawConfigParser, configparser.ConfigParser):
-    """Parses INI text with interpolation."""
+_copy = copy_of("configparser")
+__all__ = [name for name in _copy.__all__ if not name.startswith("_")]
+globals().update({name: getattr(_copy, name) for name in __all__})

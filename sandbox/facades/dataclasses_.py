@@ -1,9 +1,10 @@
 """`dataclasses` whose field names are identifiers whatever the code does to them.
 
 The real module writes field names into source that it executes. Names come from annotations, which the compiler has
-judged, but also from `Field.name`, which code can set, even in the middle of the decorator by way of a descriptor. So
-every field here is a `Field` whose name cannot be anything but an identifier. String annotations are never evaluated:
-`ClassVar`, `InitVar` and `KW_ONLY` are recognised by their names, looked up in the code's own variables.
+judged, but also from `Field.name` and `__dataclass_fields__`, which code can change, even in the middle of the
+decorator by way of a descriptor. So a private copy of the module works with a `Field` whose name cannot be anything but
+an identifier. String annotations are never evaluated: `ClassVar`, `InitVar` and `KW_ONLY` are recognised by their
+names, looked up in the code's own variables.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..guest import GUEST
 from ..names import PREFIX, Verdict, demangle, judge, mangle
 from ..ownership import is_guest_class
 from .copy_ import deepcopy
+from .private import copy_of
 
 __all__ = ["Field", "asdict", "astuple", "dataclass", "field", "make_dataclass", "replace"]
 
@@ -32,21 +34,64 @@ _MARKERS: tuple[object, ...] = (typing.ClassVar, dataclasses.InitVar, dataclasse
 T = TypeVar("T")
 
 
-class Field(dataclasses.Field[Any]):
+# Its own generated source is all that it executes; compiling a private name in it imports `unicodedata`.
+_copy = copy_of("dataclasses", keeping=("exec", "__import__"))
+
+
+class _Unchanging(type):
+    """The class of `Field`: were its `name` replaced, nothing would check names."""
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        if not is_guest_class(cls):
+            raise TypeError(f"cannot set {name!r} attribute of immutable type {cls.__name__!r}")
+        super().__setattr__(name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        if not is_guest_class(cls):
+            raise TypeError(f"cannot delete {name!r} attribute of immutable type {cls.__name__!r}")
+        super().__delattr__(name)
+
+
+class Field(metaclass=_Unchanging):
     """One field of a dataclass."""
 
-    __slots__ = ("_name",)
+    __slots__ = (
+        "_field_type", "_name", "compare", "default", "default_factory", "hash", "init", "kw_only", "metadata", "repr",
+        "type",
+    )  # fmt: skip
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.type: object = None
+        self.name = None
+        self._field_type: object = None
 
     @property
-    def name(self) -> str:
-        """The field's name."""
+    def name(self) -> str | None:
+        """The field's name: an identifier, or None until the class has one."""
         return self._name
 
     @name.setter
     def name(self, name: str | None) -> None:
         if name is not None:
             _check_name(name)
-        self._name = cast("str", name)
+        self._name = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        hook = getattr(type(self.default), "__set_name__", None)  # type: ignore[attr-defined]  # set by `__init__`
+        if hook is not None:
+            hook(self.default, owner, name)  # type: ignore[attr-defined]  # as above
+
+    def __repr__(self) -> str:
+        return "Field(" + ",".join(f"{name}={getattr(self, name)!r}" for name in ("name", "type", *_SHOWN)) + ")"
+
+
+_SHOWN = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
+_copy.Field = Field  # type: ignore[attr-defined]  # the copy's own name for what it makes and recognises
+for _shared in ("InitVar", "FrozenInstanceError", "KW_ONLY", "MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR"):
+    # Whoever shows a dataclass asks the real module, so what both recognise fields by is the same.
+    setattr(_copy, _shared, getattr(dataclasses, _shared))
 
 
 def field(
@@ -63,8 +108,16 @@ def field(
     """Describe one field, as `dataclasses.field` does."""
     if default is not _MISSING and default_factory is not _MISSING:
         raise ValueError("cannot specify both default and default_factory")
-    make = cast("Callable[..., Field]", Field)
-    return make(default, default_factory, init, repr, hash, compare, metadata, kw_only)
+    return Field(
+        default=default,
+        default_factory=default_factory,
+        init=init,
+        repr=repr,
+        hash=hash,
+        compare=compare,
+        metadata=types.MappingProxyType({} if metadata is None else metadata),
+        kw_only=kw_only,
+    )
 
 
 def dataclass(cls: object = None, /, **options: Any) -> Any:
@@ -144,15 +197,24 @@ def _made(cls: object, options: dict[str, Any]) -> Any:
         _check_name(name)
         if annotation is not dataclasses.KW_ONLY:
             _give_field(cls, name)
+    _check_inherited(cls)
     cls.__annotations__ = read
     try:
-        made = cast("type", dataclasses.dataclass(cls, **options))
+        made = _copy.dataclass(cls, **options)
     finally:
         cls.__annotations__ = written
     _tell_written_types(made, written)
     _speak_plainly(made, options)
     limit_match_args(made)
     return made
+
+
+def _check_inherited(cls: type) -> None:
+    """Refuse what code put among the fields of a base. Between here and their use, no guest code runs."""
+    for base in cls.__mro__[1:]:
+        fields = base.__dict__.get("__dataclass_fields__", {})
+        if type(fields) is not dict or not all(type(item) is Field for item in fields.values()):
+            raise TypeError(f"the fields of {base.__name__!r} were changed; fields come from annotations")
 
 
 def _read(annotation: object) -> object:
@@ -176,8 +238,6 @@ def _give_field(cls: type, name: str) -> None:
     default = getattr(cls, name, _MISSING)
     if isinstance(default, Field):
         return
-    if isinstance(default, dataclasses.Field):
-        raise TypeError(f"the field {name!r} was not made by field()")
     if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is no default
         default = _MISSING
     type.__setattr__(cls, name, field(default=default))

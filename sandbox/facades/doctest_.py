@@ -168,7 +168,7 @@ class _Run:
             if error is not None and example.exc_msg is None:
                 GUEST.write(f"Exception raised:\n{_indented(''.join(format_exception(error)))}")
             else:
-                shown = got if error is None else got + "".join(format_exception_only(error))
+                shown = got if error is None else got + _said(error)
                 GUEST.write(_checker.output_difference(example, shown, flags))
         if self.raise_on_error:
             raise AssertionError(f"{place}: the example failed: {example.source.strip()}") from error
@@ -217,12 +217,18 @@ def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException
 def _expected(example: doctest.Example, error: BaseException, flags: int) -> bool:
     if example.exc_msg is None:
         return False
+    wanted, said = example.exc_msg, _said(error)
+    if flags & doctest.IGNORE_EXCEPTION_DETAIL:
+        wanted, said = _strip_detail(wanted), _strip_detail(said)
+    return _checker.check_output(wanted, said, flags)
+
+
+def _said(error: BaseException) -> str:
+    """Return the last line of a traceback, with the module of the exception's class as Python gives it."""
     said = format_exception_only(error)[-1]
-    if _checker.check_output(example.exc_msg, said, flags):
-        return True
-    return bool(flags & doctest.IGNORE_EXCEPTION_DETAIL) and _checker.check_output(
-        _strip_detail(example.exc_msg), _strip_detail(said), flags
-    )
+    module = type(error).__module__
+    outside = module not in {"__main__", "builtins"} and not module.startswith("sealab.")
+    return f"{module}.{said}" if outside else said
 
 
 def _indented(text: str) -> str:

@@ -7,33 +7,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from ..ownership import is_guest_class
+from .private import copy_of
 from .typing_ import evaluated
 
-__all__ = ["Signature", "get_annotations", "getdoc", "getfullargspec", "getmembers", "isclass", "ismodule", "signature"]
+__all__ = [
+    "BoundArguments", "Parameter", "Signature", "get_annotations", "getdoc", "getfullargspec", "getmembers", "isclass",
+    "ismodule", "signature",
+]  # fmt: skip
 
 
-class Signature(inspect.Signature):
-    """The parameters of a callable. String annotations stay strings."""
-
-    __slots__ = ()
-
-    @classmethod
-    def from_callable(cls, obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Self:
-        """Return the signature of `obj`. The real method can evaluate strings as source; this one does not."""
-        return super().from_callable(obj, follow_wrapped=follow_wrapped)
+_copy = copy_of("inspect")
+BoundArguments = _copy.BoundArguments
+Parameter = _copy.Parameter
+Signature = _copy.Signature
 
 
-def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Signature:
-    """Return the signature of a callable. Raises TypeError or ValueError where it has none."""
-    return Signature.from_callable(obj, follow_wrapped=follow_wrapped)
+def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
+    """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
+    return _copy.signature(obj, follow_wrapped=follow_wrapped)
 
 
-def getfullargspec(func: Callable[..., object]) -> inspect.FullArgSpec:
+def getfullargspec(func: Callable[..., object]) -> Any:
     """Return the names and defaults of a function's parameters."""
-    return inspect.getfullargspec(func)
+    return _copy.getfullargspec(func)
 
 
 def get_annotations(

@@ -53,16 +53,16 @@ class PureWindowsPath(pathlib.PureWindowsPath):
 PurePath = PurePosixPath
 
 
-class Path(PurePosixPath):
+class PosixPath(PurePosixPath):
     """A path of the workspace's kind, with nothing behind it."""
 
     __slots__ = ()
 
-    def absolute(self) -> Path:
+    def absolute(self) -> PosixPath:
         """Return the path from `/`."""
         return type(self)("/", self)
 
-    def resolve(self, strict: bool = False) -> Path:  # noqa: ARG002 - Python's own signature
+    def resolve(self, strict: bool = False) -> PosixPath:  # noqa: ARG002 - Python's own signature
         """Return the path from `/`, without `.` and `..`."""
         return type(self)(os_path_.abspath(str(self)))
 
@@ -78,6 +78,6 @@ def _refusing(name: str) -> Any:
 
 
 for _name in _OF_FILES.split():
-    setattr(Path, _name, _refusing(_name))
+    setattr(PosixPath, _name, _refusing(_name))
 
-PosixPath = Path
+Path = PosixPath

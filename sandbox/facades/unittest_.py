@@ -19,11 +19,12 @@ from .. import event_loop
 from ..guest import GUEST
 from ..ownership import is_guest_class
 from . import logging_, warnings_
+from .private import copy_of
 from .traceback_ import format_exception
 
 __all__ = [
-    "IsolatedAsyncioTestCase", "TestCase", "TestLoader", "TestProgram", "TestResult", "TestSuite", "TextTestResult",
-    "TextTestRunner", "defaultTestLoader", "main",
+    "IsolatedAsyncioTestCase", "SkipTest", "TestCase", "TestLoader", "TestProgram", "TestResult", "TestSuite",
+    "TextTestResult", "TextTestRunner", "defaultTestLoader", "expectedFailure", "main", "skip", "skipIf", "skipUnless",
 ]  # fmt: skip
 
 _LINE = "-" * 70
@@ -31,7 +32,15 @@ _DOUBLE_LINE = "=" * 70
 _NO_TESTS = 5
 
 
-class TestCase(unittest.TestCase):
+_case = copy_of("unittest.case")
+SkipTest = _case.SkipTest
+expectedFailure = _case.expectedFailure
+skip = _case.skip
+skipIf = _case.skipIf
+skipUnless = _case.skipUnless
+
+
+class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the private copy
     """A set of tests with a common set-up."""
 
     def __init__(self, methodName: str = "runTest") -> None:
@@ -41,7 +50,7 @@ class TestCase(unittest.TestCase):
 
     def addTypeEqualityFunc(self, typeobj: type, function: Any) -> None:
         """Compare objects of exactly `typeobj` by calling `function`."""
-        if not callable(function):
+        if not callable(function) and not (type(function) is str and function.startswith("assert")):
             raise TypeError("pass the comparing function itself")
         super().addTypeEqualityFunc(typeobj, function)
 

@@ -7,8 +7,9 @@ import io
 import os
 import struct
 import zoneinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import cache
-from typing import Any, NoReturn, Self
+from typing import Any, Self, cast
 
 __all__ = ["ZoneInfo", "available_timezones"]
 
@@ -40,8 +41,12 @@ def _read(key: str) -> bytes:
         return b""
 
 
-class ZoneInfo(zoneinfo.ZoneInfo):
+class ZoneInfo(tzinfo):
     """A time zone by its IANA key."""
+
+    __slots__ = ("_key", "_zone")
+    _key: str | None
+    _zone: zoneinfo.ZoneInfo
 
     def __new__(cls, key: str) -> Self:
         """Return the zone `key`, the same object each time. Raises ZoneInfoNotFoundError."""
@@ -49,8 +54,8 @@ class ZoneInfo(zoneinfo.ZoneInfo):
             return cls.no_cache(key)
         kept = _kept.get(key) if type(key) is str else None
         if kept is None:
-            kept = _kept.setdefault(key, cls.no_cache(key))
-        return kept  # type: ignore[return-value]  # of exactly this class
+            kept = _kept[key] = cls.no_cache(key)
+        return cast("Self", kept)
 
     @classmethod
     def no_cache(cls, key: str) -> Self:
@@ -58,25 +63,54 @@ class ZoneInfo(zoneinfo.ZoneInfo):
         data = database().get(key) if type(key) is str else None
         if data is None:
             raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key!r}")
-        return super().from_file(io.BytesIO(data), key=key)
+        return cls.from_file(io.BytesIO(data), key=key)
 
     @classmethod
     def from_file(cls, file_obj: Any, /, key: str | None = None) -> Self:
         """Return a zone from a compiled file."""
-        return super().from_file(file_obj, key=key)
+        made = tzinfo.__new__(cls)
+        made._key = key
+        made._zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(file_obj.read()), key=key)
+        return made
 
     @classmethod
-    def clear_cache(cls, **_options: Any) -> None:
+    def clear_cache(cls, **_options: object) -> None:
         """Do nothing: zones never change here."""
+
+    @property
+    def key(self) -> str | None:
+        """The key that the zone was made with."""
+        return self._key
+
+    def utcoffset(self, dt: datetime | None, /) -> timedelta | None:
+        """Return the difference to UTC at `dt`."""
+        return self._zone.utcoffset(dt)
+
+    def dst(self, dt: datetime | None, /) -> timedelta | None:
+        """Return the daylight saving at `dt`."""
+        return self._zone.dst(dt)
+
+    def tzname(self, dt: datetime | None, /) -> str | None:
+        """Return the abbreviation in use at `dt`."""
+        return self._zone.tzname(dt)
+
+    def fromutc(self, dt: datetime, /) -> datetime:
+        """Return the time in this zone for `dt`, which is in UTC."""
+        if dt.tzinfo is not self:
+            raise ValueError("fromutc: dt.tzinfo is not self")
+        return self._zone.fromutc(dt.replace(tzinfo=self._zone)).replace(tzinfo=self)
+
+    def __str__(self) -> str:
+        return str(self._zone)
+
+    def __repr__(self) -> str:
+        return f"zoneinfo.ZoneInfo(key={self._key!r})"
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("time zones cannot be pickled here; keep their key")
 
 
 def available_timezones() -> set[str]:
