@@ -140,10 +140,8 @@ class HostChannel:
     def _ask(self, name: str, arguments: Mapping[str, Json]) -> int:
         try:
             data = encode({"t": "call", "name": name, "args": arguments})
-        except FrameError:
-            raise ValueError(f"The arguments of {name} are too large. Pass less at once.") from None
-        except RecursionError:
-            raise ValueError(f"The arguments of {name} are nested too deeply or contain themselves.") from None
+        except FrameError as error:
+            raise ValueError(f"The arguments of {name} cannot be passed on: {error}") from None
         self._calls += 1
         number = self._calls
         self.send(data)

@@ -68,6 +68,7 @@ class Launcher:
         self._hello: asyncio.Future[int] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._burial: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -88,7 +89,6 @@ class Launcher:
         self._loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
         ours.setblocking(False)
-        self._control = ours
         self._hello = self._loop.create_future()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
         with theirs:
@@ -107,15 +107,15 @@ class Launcher:
                     start_new_session=True,
                 )
             )
+        self._control = ours
         self._loop.add_reader(ours.fileno(), self._hear)
         try:
             await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
-        except (TimeoutError, WorkerLost) as error:
-            self.kill()
-            reason = f"no answer in {_START_SECONDS:g} s" if isinstance(error, TimeoutError) else self._last_words()
-            raise WorkerLost(f"The sandbox did not start: {reason}.") from None
+        except TimeoutError:
+            self._lost()
+            raise WorkerLost(f"The sandbox did not start within {_START_SECONDS:g} seconds.") from None
         except BaseException:
-            self.kill()
+            self._lost()
             raise
 
     async def fork(self, channel: socket.socket, output_fd: int) -> Forked:
@@ -140,16 +140,10 @@ class Launcher:
             raise
 
     async def close(self) -> None:
-        """End the zygote and wait until it and its workers are gone."""
-        self.kill()
-        if self._process is not None:
-            await asyncio.to_thread(self._process.wait)
-
-    def kill(self) -> None:
-        """End the zygote now; the kernel ends its workers with it."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        """End the zygote and wait until it is gone; the kernel ends its workers with it."""
         self._lost()
+        if self._burial is not None:
+            await asyncio.shield(self._burial)
 
     def _last_words(self) -> str:
         self._stderr.seek(0)
@@ -202,12 +196,18 @@ class Launcher:
             )
 
     def _lost(self) -> None:
+        """Make sure that it is gone, and tell all who wait for it."""
         control, self._control = self._control, None
-        if control is None or self._loop is None:
+        if control is None or self._loop is None or self._process is None:
             return
         self._loop.remove_reader(control.fileno())
         control.close()
-        error = WorkerLost("The sandbox's zygote is gone.")
+        self._process.kill()
+        self._burial = self._loop.create_task(self._bury(self._process))
+        reason = "The sandbox's zygote is gone."
+        if self._hello is not None and not self._hello.done():
+            reason = f"The sandbox did not start: {self._last_words()}."
+        error = WorkerLost(reason)
         for waiting in (self._hello, *self._forks.values()):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
@@ -216,6 +216,10 @@ class Launcher:
         for ended in self._exits.values():
             ended.set_result(Exit())
         self._exits.clear()
+
+    async def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        await asyncio.to_thread(process.wait)
+        self._stderr.close()
 
 
 def _end_unwanted(forked: asyncio.Future[Forked]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from . import output
 from .clock import CLOCK, Clock
-from .errors import FrameError, HostCallError, WorkerLost
+from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
 from .launcher import Exit, Forked, Launcher
 from .limits import Allowance
 from .output import Output
@@ -43,11 +43,13 @@ class LiveWorker:
         self._frames = Frames()
         self._sending = asyncio.Lock()
         self._answering: set[asyncio.Task[None]] = set()
+        self._sends: set[asyncio.Task[None]] = set()
         self._slot: asyncio.Future[None] | None = None
         self._calls = 0
         self._killed = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
+        forked.exit.add_done_callback(lambda _exit: self._open_slot())
 
     @classmethod
     async def make(cls, launcher: Launcher, isolation: Isolation, output_bytes: int) -> LiveWorker:
@@ -108,8 +110,13 @@ class LiveWorker:
             return
         _kill(self._forked.pidfd)
         self._ended = True
-        for task in self._answering:
+        self._drop_calls()
+        for task in self._sends:
             task.cancel()
+        # A cancelled send takes its descriptor off the loop a moment later, when the number may be another's.
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._channel)
+        loop.remove_writer(self._channel)
         os.close(self._forked.pidfd)
         self._channel.close()
         self._output.close()
@@ -117,23 +124,14 @@ class LiveWorker:
     async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
         """Run one job here and report it; the worker lives on only after a report of its own.
 
-        Raises `WorkerLost` if the worker was gone before it had the job: then nothing of the code ran. Cancelling
-        kills the worker.
+        Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
+        then nothing of the code ran. Cancelling kills the worker.
         """
-        allowance = Allowance.of(job.limits, session=job.session is not None)
-        frame = encode(
-            {
-                "t": "run",
-                "code": job.code,
-                "vars": job.context_vars,
-                "limits": allowance.to_json(),
-                "session": job.session is not None,
-            }
-        )
+        frame = _job_frame(job)
         if self._has_spoken():
             self.kill()
             raise WorkerLost("The worker spoke before it was asked, and was killed.")
-        self._output.clear()
+        self._output.hand_over()
         cpu_before = self._cpu_ms()
         clock = Clock(job.limits.timeout_seconds, self._give_up)
         inherited = CLOCK.set(clock)
@@ -149,6 +147,8 @@ class LiveWorker:
             raise
         except (EOFError, FrameError) as error:
             self.kill()
+            if isinstance(error, EOFError) and self._output.untouched and not clock.expired:
+                raise WorkerLost("The worker ended before it began with the job.") from None
             duration_ms = clock.elapsed_ms
             outcome = await self._obituary(job, clock, error)
         else:
@@ -156,8 +156,7 @@ class LiveWorker:
         finally:
             clock.stop()
             CLOCK.reset(inherited)
-            for task in self._answering:
-                task.cancel()
+            self._drop_calls()
         return replace(
             outcome,
             output=self._output.read(),
@@ -180,10 +179,18 @@ class LiveWorker:
 
     async def _send_job(self, frame: bytes) -> None:
         try:
-            await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+            await self._send(frame)
         except OSError:
             # The worker acts on whole frames only, so it cannot have begun.
             raise WorkerLost("The worker ended before it had the job.") from None
+
+    async def _send(self, frame: bytes) -> None:
+        async with self._sending:
+            await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+
+    def _drop_calls(self) -> None:
+        for task in self._answering:
+            task.cancel()
 
     async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
         while True:
@@ -221,6 +228,8 @@ class LiveWorker:
             await self._slot
             if clock.expired:
                 raise EOFError
+            if self._forked.exit.done():
+                self._drop_calls()  # nobody is there to hear their answers, but a report may still lie in the channel
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._answering.discard(task)
@@ -241,16 +250,22 @@ class LiveWorker:
             frame = encode(answer)
         except HostCallError as error:
             frame = _error_answer(number, error.type, error.message)
-        except FrameError:
-            frame = _error_answer(
-                number, "ValueError", f"The answer of {call.name} is too large. Ask for less at once."
-            )
+        except FrameError as error:
+            message = f"The answer of {call.name} cannot be passed on: {error} Ask for less at once."
+            frame = _error_answer(number, "ValueError", message)
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
-        with suppress(OSError):
-            async with self._sending:
-                await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+        # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
+        send = asyncio.create_task(self._send(frame))
+        self._sends.add(send)
+        send.add_done_callback(self._sent)
+        await asyncio.wait([send])
+
+    def _sent(self, send: asyncio.Task[None]) -> None:
+        self._sends.discard(send)
+        if not send.cancelled():
+            send.exception()  # a channel that has ended is noticed by its reader
 
     async def _obituary(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
         """Say why there is no report: from what the host itself did, and from how the process ended."""
@@ -280,6 +295,22 @@ class LiveWorker:
         except OSError:
             return None
         return int(peak[0]) / 1024 if peak else None
+
+
+def _job_frame(job: Job) -> bytes:
+    session = job.session is not None
+    try:
+        return encode(
+            {
+                "t": "run",
+                "code": job.code,
+                "vars": job.context_vars,
+                "limits": Allowance.of(job.limits, session=session).to_json(),
+                "session": session,
+            }
+        )
+    except FrameError as error:
+        raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
 
 
 def _kill(pidfd: int) -> None:

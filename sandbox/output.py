@@ -16,6 +16,7 @@ import tempfile
 
 _LENGTH = struct.Struct("<Q")
 HEADER_BYTES = _LENGTH.size
+_UNTOUCHED = (1 << 64) - 1
 
 
 class OutputFull(RuntimeError):
@@ -64,6 +65,15 @@ class Output:
         self._end = HEADER_BYTES
         _LENGTH.pack_into(self._memory, 0, 0)
 
+    def hand_over(self) -> None:
+        """Mark the buffer (in the parent), so that it shows whether the child ever cleared it for its job."""
+        _LENGTH.pack_into(self._memory, 0, _UNTOUCHED)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the child died before it began with what it was sent."""
+        return bool(_LENGTH.unpack_from(self._memory)[0] == _UNTOUCHED)
+
     def write(self, text: str) -> None:
         """Append text (in the child). Raises `OutputFull` after keeping what fits."""
         try:
@@ -85,6 +95,8 @@ class Output:
     def read(self) -> str:
         """Give the text so far (in the parent), whatever the child wrote there."""
         (length,) = _LENGTH.unpack_from(self._memory)
+        if length == _UNTOUCHED:
+            return ""
         return self._memory[HEADER_BYTES : HEADER_BYTES + min(length, self._text_bytes_max)].decode("utf-8", "replace")
 
     def close(self) -> None:

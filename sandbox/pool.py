@@ -211,8 +211,8 @@ class Pool:
 
     def _made(self, task: asyncio.Task[None]) -> None:
         self._making.discard(task)
-        # After a failure the next call tries again: a broken machine is not kept busy with trying.
-        if not task.cancelled() and (self._failures == 0 or any(not taker.done() for taker in self._takers)):
+        # After some failures only the next call tries again: a broken machine is not kept busy with trying.
+        if not task.cancelled() and (self._failures < _TRIES or any(not taker.done() for taker in self._takers)):
             self._refill()
 
     async def _make(self) -> None:

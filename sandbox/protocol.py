@@ -104,13 +104,21 @@ class Frames:
 
 
 def encode(frame: Mapping[str, Json]) -> bytes:
-    """Make a whole frame of an object; lone surrogates travel as escapes. Raises `FrameError` when it is too large."""
+    """Make a whole frame of an object; lone surrogates travel as escapes.
+
+    Raises `FrameError` when it is too large or too deep, or holds what JSON cannot (NaN, infinities, cycles), and
+    TypeError for what is no JSON value at all.
+    """
     try:
-        body = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"It is not JSON: {error}.") from None
+    try:
+        body = text.encode()
     except UnicodeEncodeError:
         body = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(body) > FRAME_BYTES_MAX:
-        raise FrameError(f"A frame of {len(body)} bytes is too large; {FRAME_BYTES_MAX} are allowed.")
+        raise FrameError(f"It is {len(body)} bytes large; a frame holds {FRAME_BYTES_MAX}.")
     return _LENGTH.pack(len(body)) + body
 
 

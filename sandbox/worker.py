@@ -6,16 +6,15 @@ wall clock of the parent. The worker is forked by the zygote, which prepared wha
 
 from __future__ import annotations
 
-import ast
 import keyword
 import os
 import random
+import re
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, TextIO, cast
 
 from . import confine, data_helpers, event_loop, failures, hosted, language, limits, names, namespace, values
 from .errors import FrameError, Refused
@@ -49,8 +48,8 @@ def f(n):
 f(1)
 """,
 )
+_FORGOTTEN = re.compile(r"coroutine '[^'\n]{1,200}' was never awaited")
 _exit_code_of = SystemExit.__dict__["code"].__get__
-_NOTHING: Final = object()
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -74,8 +73,7 @@ def warm() -> None:
     own = starting_namespace()
     for source in _WARM_SOURCES:
         try:
-            language.run_program(language.compile_program(source), own)
-            values.render(own.get(language.LAST_VALUE))
+            values.render(language.run_program(language.compile_program(source), own))
         except Exception as error:  # noqa: BLE001 - one of them fails on purpose
             failures.describe(error, source)
 
@@ -107,7 +105,6 @@ class _Worker:
         self._channel = channel
         self._output = output
         self._base_bytes = base_bytes
-        self._remarks: dict[str, str] = {}
         self._memory_mb = 0
         self._calls: dict[str, str] = {}
         GUEST.write = output.write
@@ -115,7 +112,8 @@ class _Worker:
         GUEST.call_host_async = channel.call_async
         GUEST.namespace = own_namespace
         event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
-        warnings.showwarning = self._take_warning  # type: ignore[assignment]  # stricter than the stub on purpose
+        self._slips = _Slips()
+        sys.stderr = cast("TextIO", self._slips)
 
     def work(self) -> NoReturn:
         while True:
@@ -123,7 +121,7 @@ class _Worker:
             allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
             limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
             self._output.clear(allowance.output_bytes)
-            self._remarks.clear()
+            self._slips.remarks.clear()
             self._memory_mb = allowance.memory_bytes // limits.MIB
             try:
                 report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
@@ -153,11 +151,8 @@ class _Worker:
             return self._failed(error, code, filename)
         own = self._namespace
         own.update(given)
-        own.pop(language.LAST_VALUE, None)
-        before = own.get("result", _NOTHING)
         try:
-            language.run_program(program, own)
-            return self._ended(_result(own, before, code))
+            return self._ended(language.run_program(program, own))
         except HostGone:
             raise
         except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
@@ -167,7 +162,7 @@ class _Worker:
 
     def _ended(self, result: object) -> dict[str, Json]:
         rendered = values.render(result)
-        return _report(Status.OK, result=rendered.json, notes={**rendered.notes, **self._remarks})
+        return _report(Status.OK, result=rendered.json, notes={**rendered.notes, **self._slips.remarks})
 
     def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
         if isinstance(error, SystemExit) and _is_success(error):
@@ -176,13 +171,13 @@ class _Worker:
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier=self._calls)
         if not isinstance(error, MemoryError):
-            return _report(Status.ERROR, error=failure, notes=self._remarks)
+            return _report(Status.ERROR, error=failure, notes=self._slips.remarks)
         failure = replace(
             failure,
             message=f"The code used up its {self._memory_mb} MB of memory.",
             hint="Hold less at once, or ask for more with memory_mb.",
         )
-        return _report(Status.MEMORY, error=failure, notes=self._remarks)
+        return _report(Status.MEMORY, error=failure, notes=self._slips.remarks)
 
     def _encoded(self, report: dict[str, Json]) -> bytes:
         try:
@@ -196,29 +191,25 @@ class _Worker:
             )
             return encode({**report, "result": None, "notes": {"result": told}})
 
-    def _take_warning(self, message: Warning | str, category: type[Warning], *_where: object) -> None:
-        """Keep what is said of a coroutine that nobody awaited: the most frequent slip in asynchronous code."""
-        text = str(message)
-        if issubclass(category, RuntimeWarning) and text.endswith("was never awaited"):
-            self._remarks["code"] = f"{text}: nothing of it ran. Write `await` before the call."
 
+class _Slips:
+    """Stands where standard error was, and keeps one thing that CPython writes there: a forgotten `await`.
 
-def _result(own: Mapping[str, object], before: object, code: str) -> object:
-    """Choose what this call shows: `result` if this call set it, else the value of the last expression, else None."""
-    now = own.get("result", _NOTHING)
-    if now is not _NOTHING and (now is not before or _assigns_result(code)):
-        return now
-    return own.get(language.LAST_VALUE)
+    CPython looks for the warnings module through the importer of the running code, does not find it, and then writes
+    the warning itself. Nothing else that it writes there (errors in `__del__`) concerns the report.
+    """
 
+    def __init__(self) -> None:
+        self.remarks: dict[str, str] = {}
 
-def _assigns_result(code: str) -> bool:
-    """Tell whether the code, having ended well, surely assigned `result`: the same object may have been set again."""
-    return any(
-        isinstance(name, ast.Name) and name.id == "result" and isinstance(name.ctx, ast.Store)
-        for statement in ast.parse(code).body
-        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
-        for name in ast.walk(statement)
-    )
+    def write(self, text: str) -> int:
+        forgotten = _FORGOTTEN.search(text)
+        if forgotten is not None:
+            self.remarks["code"] = f"{forgotten[0]}: nothing of it ran. Write `await` before the call."
+        return len(text)
+
+    def flush(self) -> None:
+        """Have nothing to do."""
 
 
 def _variable(name: str) -> str:

@@ -1,0 +1,45 @@
+"""A pool of real workers, and what tests need to look at their processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+
+import psutil
+import pytest
+
+from sealab.sandbox.pool import Pool, PoolSettings
+from sealab.sandbox.run import Job, Json, Limits, Outcome
+
+
+async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
+    raise AssertionError(f"the code called {name} with {arguments}")
+
+
+async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None = None, **limits) -> Outcome:
+    """Run code with small limits, unless others are given."""
+    allowed = Limits(**{"timeout_seconds": 20.0, "memory_mb": 100, **limits})
+    return await pool.run(Job(code, limits=allowed, session=session), host_calls)
+
+
+async def until(condition) -> None:
+    """Wait for something that comes about by itself."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.01)
+
+
+def children() -> set[int]:
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+def descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(spares=1)) as pool:
+        await pool.ready()
+        yield pool

@@ -1,0 +1,168 @@
+"""Sessions: a worker that is kept, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from sealab.sandbox.errors import SessionRefused
+from sealab.sandbox.pool import Pool, PoolSettings
+from sealab.sandbox.run import Status
+
+from .conftest import children, run, until
+
+ENDLESS = "while True:\n    pass"
+
+
+async def test_variables_functions_and_imports_survive(pool):
+    await run(pool, "import math\nx = 20\ndef double(n):\n    return 2 * n", session="a")
+    assert (await run(pool, "double(x) + math.floor(2.5)", session="a")).result == 42
+
+
+async def test_sessions_and_single_runs_never_see_each_other(pool):
+    await run(pool, "x = 1", session="a")
+    assert (await run(pool, "x", session="b")).status is Status.ERROR
+    assert (await run(pool, "x")).status is Status.ERROR
+    assert (await run(pool, "x", session="a")).result == 1
+
+
+async def test_a_failed_call_leaves_what_it_had_done_and_the_session_lives_on(pool):
+    failed = await run(pool, "x = 1\n1 / 0", session="a")
+    assert failed.status is Status.ERROR
+    assert failed.session_ended is None
+    assert (await run(pool, "x", session="a")).result == 1
+
+
+async def test_a_refused_call_changes_nothing(pool):
+    await run(pool, "x = 1", session="a")
+    refused = await run(pool, "x = 2\nimport subprocess", session="a")
+    assert refused.status is Status.REFUSED
+    assert (await run(pool, "x", session="a")).result == 1
+
+
+async def test_a_call_out_of_memory_leaves_the_session_alive(pool):
+    await run(pool, "x = 1", session="a")
+    assert (await run(pool, "y = bytearray(10**9)", session="a")).status is Status.MEMORY
+    assert (await run(pool, "x", session="a")).result == 1
+
+
+async def test_only_a_result_of_this_call_counts(pool):
+    assert (await run(pool, "result = 1", session="a")).result == 1
+    assert (await run(pool, "x = 2", session="a")).result is None
+    assert (await run(pool, "result + 1", session="a")).result == 2
+    assert (await run(pool, "result = 1", session="a")).result == 1
+    assert (await run(pool, "y = 1", session="a")).result is None
+
+
+async def test_output_of_earlier_calls_does_not_come_back(pool):
+    await run(pool, "print('first call')", session="a")
+    assert (await run(pool, "print('2')", session="a")).output == "2\n"
+
+
+async def test_each_call_is_metered_by_itself(pool):
+    busy = await run(pool, "sum(i * i for i in range(1_000_000))", session="a")
+    idle = await run(pool, "1", session="a")
+    assert idle.cpu_ms < busy.cpu_ms
+
+
+async def test_a_call_may_ask_for_more_memory_than_the_one_before(pool):
+    code = "len(bytearray(150 * 1024 * 1024))"
+    assert (await run(pool, code, session="a", memory_mb=50)).status is Status.MEMORY
+    assert (await run(pool, code, session="a", memory_mb=300)).status is Status.OK
+
+
+async def test_a_time_out_ends_the_session_and_the_next_report_says_so(pool):
+    await run(pool, "x = 1", session="a")
+    ended = await run(pool, ENDLESS, session="a", timeout_seconds=0.3)
+    assert ended.status is Status.TIMEOUT
+    assert "out of time" in ended.session_ended
+    told = await run(pool, "x", session="a")
+    assert told.status is Status.ERROR
+    assert "out of time" in told.notes["session"]
+    assert "session" not in (await run(pool, "1", session="a")).notes
+
+
+async def test_a_crash_ends_the_session_and_the_next_report_says_so(pool):
+    await run(pool, "x = 1", session="a")
+    task = asyncio.create_task(run(pool, ENDLESS, session="a"))
+    await asyncio.sleep(0.2)
+    os.kill(pool._sessions._alive["a"].worker.pid, signal.SIGKILL)
+    ended = await task
+    assert ended.status is Status.CRASHED
+    assert "crashed" in ended.session_ended
+    assert "crashed" in (await run(pool, "1", session="a")).notes["session"]
+
+
+async def test_a_session_whose_process_died_between_two_calls_says_so(pool):
+    await run(pool, "x = 1", session="a")
+    os.kill(pool._sessions._alive["a"].worker.pid, signal.SIGKILL)
+    told = await run(pool, "1 + 1", session="a")
+    assert told.result == 2
+    assert "between two calls" in told.notes["session"]
+
+
+async def test_a_cancelled_call_ends_the_session_and_the_next_report_says_so(pool):
+    await run(pool, "x = 1", session="a")
+    task = asyncio.create_task(run(pool, ENDLESS, session="a"))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert "cancelled" in (await run(pool, "1", session="a")).notes["session"]
+
+
+async def test_two_calls_at_once_take_turns(pool):
+    async def slow(name, arguments):
+        await asyncio.sleep(0.1)
+        return {"files": []}
+
+    await run(pool, "seen = []", session="a")
+    code = "seen.append(1)\nlist_files()\nseen.append(2)"
+    await asyncio.gather(*(run(pool, code, slow, session="a") for _ in range(3)))
+    assert (await run(pool, "seen", session="a")).result == [1, 2, 1, 2, 1, 2]
+
+
+async def test_a_call_whose_turn_does_not_come_is_refused(pool):
+    task = asyncio.create_task(run(pool, ENDLESS, session="a", timeout_seconds=2))
+    await asyncio.sleep(0.2)
+    with pytest.raises(SessionRefused, match="busy"):
+        await run(pool, "1", session="a", timeout_seconds=0.2)
+    assert (await task).status is Status.TIMEOUT
+
+
+async def test_an_idle_session_ends_and_the_next_report_says_so():
+    async with Pool(PoolSettings(spares=1, session_idle_seconds=0.2)) as pool:
+        await run(pool, "x = 1", session="a")
+        pid = pool._sessions._alive["a"].worker.pid
+        await until(lambda: pool.stats().sessions == 0 and pid not in children())
+        assert "idle" in (await run(pool, "1", session="a")).notes["session"]
+
+
+async def test_more_sessions_than_allowed_are_refused_until_one_ends():
+    async with Pool(PoolSettings(spares=1, sessions_max=1)) as pool:
+        await run(pool, "x = 1", session="a")
+        with pytest.raises(SessionRefused, match="as many as are allowed"):
+            await run(pool, "1", session="b")
+        assert await pool.end_session("a")
+        assert not await pool.end_session("a")
+        assert (await run(pool, "1 + 1", session="b")).result == 2
+
+
+async def test_an_error_in_a_function_of_an_earlier_call_shows_the_line_of_that_call(pool):
+    await run(pool, "def broken():\n    return 1 / 0", session="a")
+    failed = await run(pool, "x = 1\nbroken()", session="a")
+    assert failed.error.line == 2
+    assert "return 1 / 0" in failed.error.traceback
+
+
+async def test_calls_left_open_by_one_call_do_not_answer_the_next(pool):
+    async def slow(name, arguments):
+        await asyncio.sleep(0.2)
+        return {"files": [name]}
+
+    code = "import asyncio\nasync def f():\n    return 1\nawait f()"
+    assert (await run(pool, code, slow, session="a")).result == 1
+    assert (await run(pool, "list_files()", slow, session="a")).result == ["list_files"]
