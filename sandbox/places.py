@@ -1,4 +1,4 @@
-"""How a report names a place in a result, `result.items[3].price` or `result['odd key']`, and notes what changed there."""
+"""How a report names a place in a result, `result.items[3].price`, and notes what was changed there."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class Notes:
         self._name = name
         self._notes: dict[str, str] = {}
         self._taken = 0
+
+    def full(self) -> bool:
+        """Return whether further notes are only counted, so that their text need not be made."""
+        return self._taken >= NOTES_MAX
 
     def add(self, path: Path, text: str) -> None:
         """Note a change at `path`; several at one place are joined."""

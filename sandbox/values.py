@@ -58,6 +58,7 @@ CYCLE = "<cycle>"
 
 _DIGITS_SHOWN_MAX = 10_000_000
 _KEY_CHARS_MAX = 200
+_KEY_SHOWN_MAX = 80
 _KEYS_REMEMBERED = 1000
 _RECURSION_NEEDED = 1000
 _TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
@@ -326,10 +327,9 @@ class _Walk:
         while name in shown or (name in reserved and (type(key) is not str or name != key)):
             name = f"{text} ({type_name(type(key))}{'' if again == 1 else f' {again}'})"
             again += 1
-        if name != text:
-            self.notes.add(path, f"the key {repr_of(key, 80)} became {name!r}, since there is another key {text!r}")
-        elif not as_expected:
-            self.notes.add(path, f"the key {repr_of(key, 80)} became {name!r}")
+        if name != text or not as_expected:
+            change = "" if self.notes.full() else f"the key {repr_of(key, _KEY_SHOWN_MAX)} became {name!r}"
+            self.notes.add(path, change if name == text else f"{change}, since there is another key {text!r}")
         return self._text(name, path)
 
     def _key_text(self, key: object, path: Path) -> tuple[str, bool]:
@@ -337,6 +337,8 @@ class _Walk:
         cls = type(key)
         if key is None or cls is bool or cls is float:
             return repr(key), True
+        if type(key) is int:
+            return decimal_digits(key), True
         if derives(cls, str) and not is_enum(cls):
             text = self.from_str(key, path, 0)
             return cast("str", text), True
