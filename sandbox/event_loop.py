@@ -17,6 +17,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextvars import Context
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from .guest import GUEST
@@ -32,12 +33,16 @@ _DEADLOCK = (
 )
 
 
+@dataclass(slots=True)
 class _Channel:
     """The one descriptor that every loop listens to; see `set_channel`."""
 
     poller: select.poll | None = None
     on_readable: Callable[[], None] | None = None
     waiting: Callable[[], bool] | None = None
+
+
+_channel = _Channel()
 
 
 def set_channel(
@@ -48,12 +53,12 @@ def set_channel(
     `waiting()` says whether anything is still expected from there. Where it is given and false, a program whose tasks
     all wait for one another ends with an error at once instead of running into its time limit.
     """
-    _Channel.poller = None
-    _Channel.on_readable = on_readable
-    _Channel.waiting = waiting
+    _channel.poller = None
+    _channel.on_readable = on_readable
+    _channel.waiting = waiting
     if fd is not None:
-        _Channel.poller = select.poll()
-        _Channel.poller.register(fd, select.POLLIN)
+        _channel.poller = select.poll()
+        _channel.poller.register(fd, select.POLLIN)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -248,9 +253,9 @@ class GuestLoop(asyncio.AbstractEventLoop):
         timeout = 0.0 if self._ready else self._timers[0].when() - time.monotonic() if self._timers else None
         if timeout is not None:
             timeout = min(max(timeout, 0.0), _TIMEOUT_MAX_SECONDS)
-        if _Channel.poller is not None:
-            if _Channel.poller.poll(None if timeout is None else timeout * 1000) and _Channel.on_readable is not None:
-                _Channel.on_readable()
+        if _channel.poller is not None:
+            if _channel.poller.poll(None if timeout is None else timeout * 1000) and _channel.on_readable is not None:
+                _channel.on_readable()
         elif timeout:
             time.sleep(timeout)
         now = time.monotonic()
@@ -306,7 +311,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
 
 
 def _expecting() -> bool:
-    return _Channel.poller is not None and (_Channel.waiting is None or _Channel.waiting())
+    return _channel.poller is not None and (_channel.waiting is None or _channel.waiting())
 
 
 def _deadlock(cancelled: asyncio.CancelledError | None) -> NoReturn:

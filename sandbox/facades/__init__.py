@@ -16,8 +16,9 @@ from . import codecs_, zoneinfo_
 from .facade import Facade, make, names, title
 from .hints import instead_of
 from .listing import PUBLIC, STAND_INS
+from .sealing import seal
 
-__all__ = ["Facade", "exports", "find", "instead_of", "preload", "title"]
+__all__ = ["Facade", "exports", "find", "gives", "instead_of", "preload", "seal", "title"]
 
 
 def find(module: str) -> Facade | None:
@@ -36,6 +37,17 @@ def preload() -> None:
     codecs_.preload()
     zoneinfo_.database()
     time.localtime()
+
+
+def gives(cls: type) -> bool:
+    """Tell whether `cls` is a class that some module gives; its bases need not be."""
+    return cls in _given_classes()
+
+
+@cache
+def _given_classes() -> frozenset[type]:
+    values = (getattr(facade, name) for facade in _facades().values() for name in names(facade))
+    return frozenset(value for value in values if isinstance(value, type))
 
 
 @cache

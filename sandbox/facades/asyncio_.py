@@ -15,10 +15,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Current:
-    """The loop that `get_event_loop` gives while none runs."""
-
-    loop: event_loop.GuestLoop | None = None
+_current: list[event_loop.GuestLoop] = []
+"""The loop that `get_event_loop` gives while none runs, if it was asked for or set."""
 
 
 def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None, loop_factory: object = None) -> T:  # noqa: ARG001 - Python's own signature
@@ -31,9 +29,9 @@ def get_event_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        if _Current.loop is None or _Current.loop.is_closed():
-            _Current.loop = event_loop.new_loop()
-        return _Current.loop
+        if not _current or _current[0].is_closed():
+            _current[:] = [event_loop.new_loop()]
+        return _current[0]
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -45,7 +43,7 @@ def set_event_loop(loop: asyncio.AbstractEventLoop | None) -> None:
     """Make `loop` the one that `get_event_loop` gives while none runs."""
     if loop is not None and not isinstance(loop, event_loop.GuestLoop):
         raise TypeError(f"a loop made by new_event_loop() was expected, got {type(loop).__name__!r}")
-    _Current.loop = loop
+    _current[:] = [] if loop is None else [loop]
 
 
 async def to_thread(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

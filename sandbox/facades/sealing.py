@@ -1,0 +1,54 @@
+"""A security boundary: the host's classes take no stores once a process belongs to a guest.
+
+Guest code holds real classes (`json.JSONEncoder`, `collections.abc.Mapping`), and `Class.method = mine` stands in its
+source like any other store. CPython refuses that for the types written in C, by `Py_TPFLAGS_IMMUTABLETYPE` (PEP 674;
+Include/object.h). Here the classes written in Python get the same flag, so that neither the standard library nor this
+package ever calls guest code it did not mean to call. Subclassing stays as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Iterator
+
+_IMMUTABLE_TYPE = 1 << 8
+_FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
+"""Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
+_KEEP_STATE_ON_CLASS: tuple[type, ...] = (weakref.finalize,)
+
+
+def seal() -> int:
+    """Make every class of the host immutable, those of this project's trusted parts excepted; return how many.
+
+    For a process of its own: what runs in it afterwards can patch no class. Raises RuntimeError on an interpreter whose
+    types are laid out otherwise.
+    """
+    classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
+    for cls in classes:
+        _set_flag(cls)
+    return len(classes)
+
+
+def _classes() -> Iterator[type]:
+    seen: set[type] = set()
+    waiting: list[type] = [object]
+    while waiting:
+        cls = waiting.pop()
+        if cls not in seen:
+            seen.add(cls)
+            yield cls
+            waiting.extend(type.__subclasses__(cls))
+
+
+def _is_to_be_sealed(cls: type) -> bool:
+    module = str(cls.__module__)
+    trusted = module.startswith("sealab.") and ".facades" not in module
+    return not (cls.__flags__ & _IMMUTABLE_TYPE or trusted or cls in _KEEP_STATE_ON_CLASS)
+
+
+def _set_flag(cls: type) -> None:
+    flags = ctypes.c_ulong.from_address(id(cls) + _FLAGS_OFFSET)
+    if flags.value != cls.__flags__:
+        raise RuntimeError("the classes of this Python cannot be sealed: it is not a CPython laid out as expected")
+    flags.value |= _IMMUTABLE_TYPE
