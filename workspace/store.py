@@ -6,8 +6,8 @@ loss the old or the new is there. A new file is left to the kernel's write-back 
 crash may keep a part of what was being added, never lose what stood there.
 
 **Time.** All methods are plain calls that block: reads and small writes take well under a millisecond; replacing waits
-for the disk (milliseconds); listing takes about 20 ms for a thousand files; a text slice is found by reading the file up
-to it. A server calls them in a thread. They are safe to call from any thread, and from several processes on one root.
+for the disk (milliseconds); listing takes about 20 ms for a thousand files; a text slice is found by reading the file
+up to it. A server calls them in a thread. Any thread may, and several processes may on one root.
 """
 
 from __future__ import annotations
