@@ -142,14 +142,10 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pool.ready())
         await asyncio.sleep(0)
-        from .serving import Ended, serve_http, serve_stdio  # noqa: PLC0415
+        from .serving import serve_http, serve_stdio  # noqa: PLC0415
 
         await starting
-        ended = await (serve_stdio(app) if address is None else serve_http(app, address))
-    if address is None and ended is Ended.BY_SIGNAL:
-        # Nothing of sealab is left but a thread that waits for stdin, which would hold up an ordinary exit for ever.
-        logging.shutdown()
-        os._exit(Exit.OK)
+        await (serve_stdio(app) if address is None else serve_http(app, address))
 
 
 def _run(chosen: argparse.Namespace) -> int:

@@ -8,23 +8,24 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
-from enum import StrEnum
 from importlib.metadata import version
+from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
 
-from ..sandbox import facades
 from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, INSTRUCTIONS
+from .stdin_relay import StdinRelay
 from .tools import tools_of
 
 SHUTDOWN_SECONDS = 1
 MCP_PATH = "/mcp"
 
 
-def mcp_server(app: App) -> MCPServer[None]:
+def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, its one resource and its instructions."""
     server: MCPServer[None] = MCPServer(
         "sealab",
@@ -34,39 +35,51 @@ def mcp_server(app: App) -> MCPServer[None]:
         version=version("sealab"),
         log_level=app.settings.log_level.value,
         tools=list(tools_of(app)),
+        middleware=[] if requests is None else [requests],
     )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
         """Say what the code run by execute_code can use."""
+        from ..sandbox import facades  # noqa: PLC0415 - only this answer needs them on the host's side
+
         return CAPABILITIES.format(modules=" ".join(sorted(facades.exports())), **asdict(app.settings))
 
     return server
 
 
-class Ended(StrEnum):
-    """Why serving ended."""
-
-    BY_CLIENT = "the client closed the connection"
-    BY_SIGNAL = "a signal said so"
-
-
-async def serve_stdio(app: App) -> Ended:
-    """Serve one client over the standard streams until it closes them or a signal says to stop.
-
-    After a signal a thread of the SDK still waits in a read of standard input, which nothing can interrupt: the caller
-    has to end the process without waiting for threads.
-    """
-    serving = asyncio.create_task(mcp_server(app).run_stdio_async())
+async def serve_stdio(app: App) -> None:
+    """Serve one client over the standard streams until it closes them or a signal says to stop."""
+    requests = Requests()
+    server = mcp_server(app, requests)
+    relay = StdinRelay(idle=requests.idle)
+    serving = asyncio.create_task(server.run_stdio_async())
     async with _signals() as signalled:
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-    if not serving.done():
-        return Ended.BY_SIGNAL
-    serving.result()
-    return Ended.BY_CLIENT
+        relay.end()
+        await serving
 
 
-async def serve_http(app: App, address: Address) -> Ended:
+class Requests:
+    """Counts the messages that are being worked on."""
+
+    def __init__(self) -> None:
+        self._open = 0
+
+    def idle(self) -> bool:
+        """Tell whether there is none."""
+        return self._open == 0
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Work on one message, as a middleware of the SDK."""
+        self._open += 1
+        try:
+            return await call_next(ctx)
+        finally:
+            self._open -= 1
+
+
+async def serve_http(app: App, address: Address) -> None:
     """Serve streamable HTTP at `MCP_PATH` until a signal says to stop. Raises `AddressRefused` for a port in use.
 
     `Host` and `Origin` must name this machine, which stops DNS rebinding: a web page whose name has come to stand for
@@ -103,7 +116,6 @@ async def serve_http(app: App, address: Address) -> Ended:
             await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
             server.should_exit = True
             await serving
-    return Ended.BY_SIGNAL
 
 
 @asynccontextmanager

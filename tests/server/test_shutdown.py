@@ -182,6 +182,22 @@ def test_nothing_but_protocol_reaches_stdout(client: RawClient) -> None:
     assert client.process.wait(10) == 0
 
 
+def test_requests_that_are_piped_in_are_answered_before_the_server_ends(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(message) + "\n" for message in (INITIALIZE, INITIALIZED, call_of("6 * 7")))
+    ended = subprocess.run(
+        [*SEALAB, "--home", str(tmp_path)],
+        input=lines.encode(),
+        capture_output=True,
+        timeout=30,
+        env=environment(),
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [0, 1]
+    assert answers[1]["result"]["structuredContent"]["result"] == 42
+
+
 def test_lines_that_are_no_protocol_do_not_end_the_server(client: RawClient) -> None:
     assert client.process.stdin is not None
     client.process.stdin.write(b"not json\n\xff\xfe\n[]\n{}\n\n")
