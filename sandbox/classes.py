@@ -15,9 +15,9 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from enum import EnumMeta
 from functools import cache
-from typing import Final, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, TypedDict, cast
 
-from .names import DEFINABLE, Verdict, demangle, judge, mangle
+from .names import DEFINABLE, PREFIX, Verdict, demangle, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .views import DictionaryView
 
@@ -25,6 +25,8 @@ _build_class = builtins.__build_class__
 _own_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 _set_on_class = type.__setattr__
+_NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
+_TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
 _IMPLICIT: Final = frozenset(
     "__classcell__ __classdictcell__ __classdict__ __orig_bases__ __type_params__ __static_attributes__ "
     "__firstlineno__ __annotate__ __annotate_func__ __annotations_cache__ __conditional_annotations__".split()
@@ -144,7 +146,7 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
 
 
-def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], **keywords: object) -> object:
+def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
     """Make a class from data under the same rules, for the facades whose functions make classes."""
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
@@ -162,15 +164,17 @@ class _Maker:
         self._asked = asked
         self._metaclass: type = type
 
-    def __prepare__(self, name: str, bases: tuple[type, ...], **keywords: object) -> object:
+    def __prepare__(self, name: str, bases: tuple[type, ...], /, **keywords: object) -> object:
         for base in bases:
             _check_base(base)
         self._metaclass = _metaclass(self._asked, bases)
         return self._metaclass.__prepare__(name, bases, **keywords)
 
-    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], **keywords: object) -> object:
-        own_annotations = not any(issubclass(self._metaclass, kind) for kind in _typed_dictionary_types())
+    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:
+        own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
         _respell(body, name, own_annotations)
+        if self._metaclass is _NAMED_TUPLE and _has_private_annotation(body):
+            raise ValueError("Field names cannot start with an underscore")
         mark_body(body)  # already here, since the body's own methods may run while the class is being made
         made = self._metaclass(name, bases, body, **keywords)
         if isinstance(made, type):
@@ -179,11 +183,9 @@ class _Maker:
         return made
 
 
-@cache
-def _typed_dictionary_types() -> tuple[type, ...]:
-    from typing import TypedDict  # noqa: PLC0415
-
-    return (type(TypedDict("Probe", {})),)  # type: ignore[operator]  # a function by its stub only
+def _has_private_annotation(body: dict[str, object]) -> bool:
+    annotations = body.get("__annotations__")
+    return type(annotations) is dict and any(type(name) is str and name.startswith(PREFIX) for name in annotations)
 
 
 def _check_base(base: object) -> None:

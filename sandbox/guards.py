@@ -20,7 +20,7 @@ from . import names
 from .classes import shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
-from .views import DictionaryView, attributes_view, shown_attributes, shown_names
+from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
 MISSING: Final = object()
 
@@ -143,6 +143,8 @@ def _refusal(name: str) -> SecurityError:
 def _judged(value: object, name: str) -> object:
     """Return `value`, or what guest code gets in its place, or raise `SecurityError`."""
     kind = type(value)
+    if is_guest_class(kind):
+        return value
     if kind is tuple:
         return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
     if isinstance(value, type):
@@ -182,11 +184,11 @@ def _lineage(obj: object, name: str) -> object:
     return _judged(value, name)
 
 
-def _mro_method(obj: object, name: str) -> object:
-    value = builtins.getattr(obj, name)
-    if not isinstance(obj, type) or is_guest_callable(value) or not callable(value):
+def _mro_method(value: object, name: str) -> object:
+    if not isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
         return _judged(value, name)
-    return lambda: list(_lineage(obj, "__mro__"))  # type: ignore[call-overload]  # a tuple of classes
+    cls = getattr(value, "__self__", None)
+    return lambda: list(_lineage(cls, "__mro__"))  # type: ignore[call-overload]  # a tuple of classes
 
 
 def _subclasses_method(obj: object, name: str) -> object:
@@ -200,6 +202,13 @@ def _guest_made(obj: object, name: str) -> object:
     if is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value)):
         return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
+
+
+def _defaults(obj: object, name: str) -> object:
+    if not is_guest_callable(obj):
+        raise SecurityError(f"the attribute {name!r} of this object is not for code here")
+    value = builtins.getattr(obj, name)
+    return dict(value) if type(value) is dict else value
 
 
 def _bound_to(obj: object, name: str) -> object:
@@ -217,11 +226,10 @@ def _host_method(value: object, name: str) -> object:
 
 def _formatter(value: object, name: str) -> object:
     """Give the guarded stand-in for every spelling of `str.format` and `str.format_map`, bound or not."""
-    # `isinstance` may be lied to by a class of the guest's, but each of these types is final.
-    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, str):
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, str) and value.__name__ in _FORMATS:
         return _bound_format(value.__self__, value.__name__)
-    if isinstance(value, types.MethodDescriptorType) and issubclass(value.__objclass__, str):
-        return _unbound_format(value.__name__)
+    if value is _FORMATS["format"] or value is _FORMATS["format_map"]:
+        return _unbound_format("format" if value is _FORMATS["format"] else "format_map")
     if value in _USER_STRING_METHODS:
         return lambda text, *args, **kwargs: _bound_format(_text(text), name)(*args, **kwargs)
     if isinstance(value, types.MethodType) and value.__func__ in _USER_STRING_METHODS:
@@ -248,6 +256,7 @@ def _unbound_format(name: str) -> Callable[..., str]:
     return unbound
 
 
+_FORMATS: Final = {"format": str.format, "format_map": str.format_map}
 _USER_STRING_METHODS: Final = (_own_dict(UserString)["format"], _own_dict(UserString)["format_map"])
 
 
@@ -297,12 +306,14 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__dict__": _dictionary,
     "__subclasses__": _subclasses_method,
     "__self__": _bound_to,
-    "mro": _mro_method,
+    "__defaults__": _defaults,
+    "__kwdefaults__": _defaults,
     **dict.fromkeys(_OF_CLASSES, _lineage),
     **dict.fromkeys(_BOUND_ELSEWHERE, _guest_made),
     **dict.fromkeys(names.ATTRIBUTE_METHODS, _named_access),
 }
 _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
+    "mro": _mro_method,
     "format": _formatter,
     "format_map": _formatter,
     **dict.fromkeys(_HOST_METHODS, _host_method),
@@ -332,7 +343,7 @@ def _change_dict(obj: object, value: object) -> None:
     pure = all(is_guest_class(cls) or cls is object for cls in _own_mro(type(obj)))
     if not pure:
         raise SecurityError("'__dict__' of this object cannot be replaced; set its attributes one by one")
-    shared = value._target if type(value) is DictionaryView else value
+    shared = value if (target := real_target(value)) is None else target
     if type(shared) is not dict:
         raise TypeError(f"__dict__ must be set to a dictionary, not a {type(value).__name__!r}")
     object.__setattr__(obj, "__dict__", shared)

@@ -19,8 +19,9 @@ from typing import Final, Literal, cast
 
 from . import event_loop
 from .errors import Refused
+from .guards import SecurityError
 from .guest import GUEST
-from .ownership import is_guest_frame, is_guest_namespace
+from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace
 from .policy import LAST_VALUE, Policy
 from .views import namespace_view, real_target, shown_variables
 
@@ -99,7 +100,9 @@ def guarded_compile(
     """Compile source for `guarded_exec` or `guarded_eval`. What comes back is opaque."""
     if mode not in {"exec", "eval", "single"}:
         raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
-    return _Compiled(_compile(source, str(filename), "eval" if mode == "eval" else "exec"))
+    compiled = _Compiled()
+    compiled._code = _compile_for_guest(source, str(filename), "eval" if mode == "eval" else "exec")
+    return compiled
 
 
 def guarded_globals() -> dict[str, object]:
@@ -115,24 +118,37 @@ def guarded_locals() -> dict[str, object]:
 class _Compiled:
     """What `compile` gives to guest code: it can only be run."""
 
-    __slots__ = ("_code",)
-
-    def __init__(self, code: CodeType) -> None:
-        self._code = code
+    __slots__ = ("_code",)  # set from outside: guest code may call any `__init__` again
+    _code: CodeType
 
     def __repr__(self) -> str:
         return "<code object>"
 
 
 def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
-    code = source._code if type(source) is _Compiled else _compile(_text(source, mode), "<string>", mode)
+    code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
     variables = _globals_of(caller) if given_globals is None else _as_namespace(given_globals)
     if given_locals is not None:
-        inner = real_target(given_locals) or given_locals
+        inner = given_locals if (target := real_target(given_locals)) is None else target
         return _evaluate_code(code, variables, cast("Mapping[str, object]", inner))
     if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
         return _evaluate_code(code, variables, _locals_of(caller))
     return _evaluate_code(code, variables)
+
+
+def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
+    """Compile what running code asks for; a refusal is an error that the code can understand and catch."""
+    try:
+        return _compile(source, filename, mode)
+    except Refused as refused:
+        message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
+        match refused.type:
+            case "ImportError":
+                raise ImportError(message, name=refused.module) from None
+            case "SyntaxError":
+                raise SyntaxError(message) from None
+            case _:
+                raise SecurityError(message) from None
 
 
 def _text(source: object, mode: _Mode) -> str:
@@ -167,7 +183,7 @@ def _as_namespace(given: object) -> dict[str, object]:
         if asked is not _MISSING:  # the idiom that takes the builtins away: keep only what the machinery needs
             layer = {name: value for name, value in layer.items() if not name.isascii() or name.startswith("__")}
             layer |= asked if type(asked) is dict else {}
-        namespace["__builtins__"] = dict(layer)
+        namespace["__builtins__"] = {**layer, BUILTINS_MARK: SEAL}
     return namespace
 
 

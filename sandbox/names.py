@@ -61,7 +61,7 @@ _DESCRIPTIONS: Final = _dunders(
 
 _JUDGED_BY_VALUE: Final = _dunders(
     "class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value supertype "
-    "type_params orig_bases orig_class default"
+    "type_params orig_bases orig_class default defaults kwdefaults"
 )
 
 _CLASS_BODY: Final = _dunders("classcell classdictcell classdict")
@@ -96,14 +96,12 @@ INSPECTION: Final = frozenset(
 
 _USE_INSTEAD: Final = {
     "__globals__": "pass the values as arguments, or use globals()",
-    "__code__": "use __name__, __doc__ or __annotations__ of the function",
+    "__code__": "use inspect.signature(function), or its __name__ and __doc__",
     "__closure__": "return the value from the function, or keep it in an object",
     "__builtins__": "call the builtin by its name",
     "__traceback__": "use str(error) and type(error).__name__",
     "__reduce__": "define __copy__ or __deepcopy__",
     "__reduce_ex__": "define __copy__ or __deepcopy__",
-    "__defaults__": "keep the defaults in a variable",
-    "__kwdefaults__": "keep the defaults in a variable",
     "__file__": "use read_file(name) of the workspace",
     "__import__": "use an import statement",
 }

@@ -20,6 +20,8 @@ class DictionaryView(dict[str, object]):
     __slots__ = ("_spell", "_target")
 
     def __init__(self, shown: Mapping[str, object], target: dict[str, object], spell: Callable[[str], str]) -> None:
+        if hasattr(self, "_target"):  # `__init__` is an ordinary method, which code may call again
+            raise TypeError("this dictionary cannot be made anew")
         super().__init__(shown)
         self._target = target
         self._spell = spell
@@ -70,7 +72,8 @@ class DictionaryView(dict[str, object]):
 
 def real_target(view: object) -> dict[str, object] | None:
     """Return the dictionary behind a view, or None for anything else."""
-    return view._target if type(view) is DictionaryView else None
+    target = getattr(view, "_target", None) if type(view) is DictionaryView else None
+    return target if type(target) is dict else None
 
 
 def attributes_view(attributes: dict[str, object]) -> DictionaryView:

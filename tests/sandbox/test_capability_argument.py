@@ -18,6 +18,7 @@ from textwrap import dedent
 import pytest
 
 from sealab.sandbox.errors import Refused
+from sealab.sandbox.event_loop import GuestLoop
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import new_namespace
@@ -60,9 +61,11 @@ def run(source: str, namespace: dict[str, object] | None = None) -> object:
 def danger(value: object) -> str | None:
     """Name what is dangerous about a value, or a value directly inside it, or return None."""
     for item in [value, *(value if type(value) in {list, tuple} else ())]:
+        if item == "ESCAPED":
+            return "an effect that shows the way is open"
         if isinstance(item, DANGEROUS_TYPES) or any(item is known for known in DANGEROUS_OBJECTS):
             return f"{type(item).__name__} {item!r}"
-        if isinstance(item, asyncio.AbstractEventLoop):
+        if isinstance(item, asyncio.AbstractEventLoop) and type(item) is not GuestLoop:
             return "an event loop"
         if (
             type(item) is types.BuiltinMethodType
@@ -186,7 +189,7 @@ DYNAMIC_NAMES = {
     "attrgetter": "import operator\nresult = operator.attrgetter('__globals__')(print)",
     "attrgetter with dots": "import operator\nresult = operator.attrgetter('__class__.__mro__')(1)",
     "methodcaller": "import operator\nresult = operator.methodcaller('__getattribute__', '__globals__')(print)",
-    "methodcaller of format": "import operator\nresult = '__main__' in operator.methodcaller('format', print)('{0.__globals__}') or type",
+    "methodcaller of format": "import operator\nresult = '__name__' in operator.methodcaller('format', print)('{0.__globals__}') and 'ESCAPED'",
     "__getattribute__ of object": "result = object.__getattribute__(print, '__globals__')",
     "__getattribute__ of a function": "result = print.__getattribute__('__globals__')",
     "__getattribute__ of type": "result = type.__getattribute__(int, '__subclasses__')",
@@ -198,37 +201,37 @@ DYNAMIC_NAMES = {
     "__getattribute__ of a guest's str": """
         class S(str): pass
         result = object.__getattribute__(S('{0.__globals__}'), 'format')""",
-    "__setattr__ on a module": "import json\nobject.__setattr__(json, 'dumps', 1)\nresult = json.dumps == 1 and type",
+    "__setattr__ on a module": "import json\nobject.__setattr__(json, 'dumps', 1)\nresult = json.dumps == 1 and 'ESCAPED'",
     "__setattr__ of a class": "class A: pass\nobject.__setattr__(A(), '__class__', int)\ntype.__setattr__(A, '__bases__', (int,))",
     "setattr of __class__": "class A: pass\na = A()\nsetattr(a, '__class__', dict)",
     "setattr of __code__": "def f(): pass\nsetattr(f, '__code__', 1)",
-    "setattr of __defaults__ on a host function": "setattr(print, '__kwdefaults__', {})\nresult = type",
-    "delattr of a hook": "delattr(print, '__defaults__')\nresult = type",
+    "setattr of __defaults__ on a host function": "setattr(print, '__kwdefaults__', {})\nresult = 'ESCAPED'",
+    "delattr of a hook": "delattr(print, '__defaults__')\nresult = 'ESCAPED'",
     "vars of an object, then a dunder key": """
         class A: pass
         a = A()
         vars(a)['__class__'] = 1
-        result = type""",
-    "a template": "result = '__main__' in '{0.__globals__}'.format(print) and type",
-    "a template with a nested look-up": "result = 'obj' in '{0:{1.__class__.__mro__}}'.format(1, 1) and type",
+        result = 'ESCAPED'""",
+    "a template": "result = '__name__' in '{0.__globals__}'.format(print) and 'ESCAPED'",
+    "a template with a nested look-up": "result = 'obj' in '{0:{1.__class__.__mro__}}'.format(1, 1) and 'ESCAPED'",
     "a broken template": """
         try:
             '{0.__globals__[__builtins__].nope} {'.format(print)
         except Exception as error:
             result = getattr(error, 'obj', None)""",
-    "a template for map": "result = list(map('{0.__globals__}'.format, [print])) and type",
+    "a template for map": "result = list(map('{0.__globals__}'.format, [print])) and 'ESCAPED'",
     "a template by Formatter": "import string\nresult = string.Formatter().get_field('0.__globals__', (print,), {})",
     "a Formatter whose get_value returns a host function": """
         import string
         class F(string.Formatter):
             def get_value(self, key, args, kwargs): return print
-        result = F().format('{x.__globals__}') and type""",
-    "a hook name by globals()": "globals()['\\u16e5\\u02c8attribute'] = 1\nresult = type",
+        result = F().format('{x.__globals__}') and 'ESCAPED'""",
+    "a hook name by globals()": "globals()['\\u16e5\\u02c8attribute'] = 1\nresult = 'ESCAPED'",
     "the builtins by globals()": "result = globals()['__builtins__']",
     "the builtins by an exec'd namespace": "exec('result = globals()[\"__builtins__\"]')",
     "the builtins by locals()": "result = locals()['__builtins__']",
     "the builtins by globals().get": "result = globals().get('__builtins__')",
-    "the builtins by update": "globals().update(__builtins__={})\nresult = type",
+    "the builtins by update": "globals().update(__builtins__={})\nresult = 'ESCAPED'",
     "a cached property on a host function": """
         import functools
         p = functools.cached_property(lambda self: 0)
@@ -241,7 +244,43 @@ DYNAMIC_NAMES = {
         class A: x: int
         dataclasses.fields(A)[0].name = '__class__'
         result = dataclasses.astuple(A(1))""",
-    "the state of an exception": "e = Exception()\ne.__setstate__({'__class__': int, '_x': 1})\nresult = type",
+    "the state of an exception": "e = Exception()\ne.__setstate__({'__class__': int, '_x': 1})\nresult = 'ESCAPED'",
+    "a compiled object made anew": """
+        c = compile('1', 'x', 'eval')
+        c.__init__('().__class__.__base__.__subclasses__()')
+        result = eval(c) and 'ESCAPED'""",
+    "a view made anew around a mapping that lies": """
+        class A: pass
+        class Lying(dict):
+            def get(self, name, default=None): return known["__builtins__"]
+        known = {}
+        exec("1", known)
+        view = vars(A())
+        view.__init__({}, Lying(), str)
+        exec("opened = open", view)
+        result = view.get("opened")""",
+    "a dictionary that lies as a namespace": """
+        class Lying(dict):
+            def get(self, name, default=None): return known["__builtins__"]
+        known = {}
+        exec("1", known)
+        ns = Lying()
+        exec("opened = open", ns)
+        result = ns.get("opened")""",
+    "a namespace whose builtins were replaced": """
+        ns = {}
+        exec("1", ns)
+        ns["__builtins__"]["__build_class__"] = None
+        ns["__builtins__"].clear()
+        exec("result = [open, __import__('subprocess')]", ns)
+        result = ns["result"]""",
+    "a weak proxy of a class": "import weakref\nresult = [weakref.proxy(int).mro, weakref.proxy(int).__mro__]",
+    "an exec'd program with odd locals": """
+        class Locals(dict):
+            def __missing__(self, name): return names.append(name) or (lambda *a: a)
+        names = []
+        exec("x = print.__class__", {}, Locals())
+        result = [name for name in names if name == "open"] and 'ESCAPED'""",
     "a partial's function": "import functools\nresult = functools.partial(print).func.__globals__",
     "a property's getter": "class A:\n    @property\n    def x(self): pass\nresult = A.x.fget.__globals__",
 }
@@ -255,7 +294,7 @@ IMPORTS = {
     "__import__ with the real globals": "result = __import__('_io', globals())",
     "a facade's own name": "import json\nresult = json.__name__",
     "a facade's loader": "import json\nresult = json.__loader__",
-    "storing into a facade": "import json\njson.dumps = 1\nresult = type",
+    "storing into a facade": "import json\njson.dumps = 1\nresult = 'ESCAPED'",
     "making a module": "import json\nresult = type(json)('os')",
     "a star import": "from json import *\nresult = codecs",
     "a relative import": "from . import os\nresult = os",
@@ -320,39 +359,39 @@ PATTERNS = {
         A.register(str)
         match 'x':
             case A(f): result = f""",
-    "a value pattern": "class A: pass\nmatch 1:\n    case A.__subclasses__: pass\nresult = type",
+    "a value pattern": "class A: pass\nmatch 1:\n    case A.__subclasses__: pass\nresult = 'ESCAPED'",
 }
 
 CLASSES = {
     "type as a base": "class M(type): pass\nresult = M",
     "type under another name as a base": "t = type\nclass M(t): pass\nresult = M.__class__",
-    "the metaclass of an enum as a base": "from enum import EnumType\nclass M(EnumType): pass\nresult = type",
-    "ABCMeta as a base": "import abc\nclass M(abc.ABCMeta): pass\nresult = type",
-    "ABCMeta called": "import abc\nresult = abc.ABCMeta('X', (), {}) and type",
-    "type with three arguments": "result = [type][0]('X', (), {}) and type",
-    "type with three arguments in a star": "result = type(*('X', (), {})) and type",
-    "a class by __class__": "class A: pass\nresult = A.__class__('X', (), {}) and type",
-    "type.__new__": "result = type.__new__(type, 'X', (), {}) and type",
-    "type.__call__": "result = type.__call__(type, 'X', (), {}) and type",
-    "__mro_entries__ that returns type": "class E:\n    def __mro_entries__(self, bases): return (type,)\nclass M(E()): pass\nresult = type",
+    "the metaclass of an enum as a base": "from enum import EnumType\nclass M(EnumType): pass\nresult = 'ESCAPED'",
+    "ABCMeta as a base": "import abc\nclass M(abc.ABCMeta): pass\nresult = 'ESCAPED'",
+    "ABCMeta called": "import abc\nresult = abc.ABCMeta('X', (), {}) and 'ESCAPED'",
+    "type with three arguments": "result = [type][0]('X', (), {}) and 'ESCAPED'",
+    "type with three arguments in a star": "result = type(*('X', (), {})) and 'ESCAPED'",
+    "a class by __class__": "class A: pass\nresult = A.__class__('X', (), {}) and 'ESCAPED'",
+    "type.__new__": "result = type.__new__(type, 'X', (), {}) and 'ESCAPED'",
+    "type.__call__": "result = type.__call__(type, 'X', (), {}) and 'ESCAPED'",
+    "__mro_entries__ that returns type": "class E:\n    def __mro_entries__(self, bases): return (type,)\nclass M(E()): pass\nresult = 'ESCAPED'",
     "a metaclass that is a function": "class M(metaclass=lambda *a: a): pass\nresult = M",
-    "__prepare__": "class E:\n    @classmethod\n    def __prepare__(cls, *a): return {}\nclass M(metaclass=E): pass\nresult = type",
-    "__class__ in a body": "class A:\n    __class__ = int\nresult = isinstance(A(), int) and type",
-    "__class__ by locals() in a body": "class A:\n    locals()['__class__'] = property(lambda s: int)\nresult = isinstance(A(), int) and type",
-    "__reduce__ in a body": "class A:\n    def __reduce__(self): return print, ()\nresult = type",
+    "__prepare__": "class E:\n    @classmethod\n    def __prepare__(cls, *a): return {}\nclass M(metaclass=E): pass\nresult = 'ESCAPED'",
+    "__class__ in a body": "class A:\n    __class__ = int\nresult = isinstance(A(), int) and 'ESCAPED'",
+    "__class__ by locals() in a body": "class A:\n    locals()['__class__'] = property(lambda s: int)\nresult = isinstance(A(), int) and 'ESCAPED'",
+    "__reduce__ in a body": "class A:\n    def __reduce__(self): return print, ()\nresult = 'ESCAPED'",
     "a namespace for make_dataclass": """
         import dataclasses
         D = dataclasses.make_dataclass('D', ['x'], namespace={'__class__': property(lambda s: int)})
-        result = isinstance(D(1), int) and type""",
-    "a functional enum": "from enum import Enum\nresult = Enum('E', {'__class__': property(lambda s: int)}) and type",
-    "a named tuple with a dunder field": "from collections import namedtuple\nresult = namedtuple('N', ['__class__'])(1) and type",
-    "a facade as a base": "import json\nclass A(type(json)): pass\nresult = type",
+        result = isinstance(D(1), int) and 'ESCAPED'""",
+    "a functional enum": "from enum import Enum\nresult = Enum('E', {'__class__': property(lambda s: int)}) and 'ESCAPED'",
+    "a named tuple with a dunder field": "from collections import namedtuple\nresult = namedtuple('N', ['__class__'])(1) and 'ESCAPED'",
+    "a facade as a base": "import json\nclass A(type(json)): pass\nresult = 'ESCAPED'",
     "__build_class__": "result = __build_class__",
     "a class made by a function of the host": "class A: pass\nresult = A.__init_subclass__.__self__.__class__",
-    "__slots__ that name a dunder": "class A:\n    __slots__ = ('__class__',)\nresult = type",
+    "__slots__ that name a dunder": "class A:\n    __slots__ = ('__class__',)\nresult = 'ESCAPED'",
     "__slots__ with a lying str": "class S(str):\n    def startswith(self, *a): return False\nclass A:\n    __slots__ = (S('__globals__'),)\nresult = A.__globals__",
-    "__getattr__ and the inner spelling": "class A:\n    def __getattr__(self, name): return name\nresult = '\\u16e5' in A()._x and type",
-    "__set_name__ of a host descriptor": "import functools\nresult = functools.cached_property.__set_name__(1, 2, 3) and type",
+    "__getattr__ and the inner spelling": "class A:\n    def __getattr__(self, name): return name\nresult = '\\u16e5' in A()._x and 'ESCAPED'",
+    "__set_name__ of a host descriptor": "import functools\nresult = functools.cached_property.__set_name__(1, 2, 3) and 'ESCAPED'",
     "NamedTuple's base class": "from typing import NamedTuple\nresult = NamedTuple.__mro_entries__(()) ",
 }
 
@@ -378,7 +417,7 @@ FRAMES = {
             def __exit__(self, kind, error, tb): self.got = '{0.tb_frame.f_globals}'.format(tb); return True
         c = C()
         with c: 1 / 0
-        result = c.got and type""",
+        result = c.got and 'ESCAPED'""",
     "a traceback stored under a public name": """
         class C:
             def __enter__(self): return self
