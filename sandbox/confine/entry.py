@@ -56,8 +56,7 @@ def _give_up_privileges(plan: Plan) -> None:
         namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
         namespaces.set_host_name()
     if plan.scratch_bytes:
-        root.mount_scratch(layout.SCRATCH, plan.scratch_bytes)
-        os.chdir(layout.SCRATCH)
+        root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
     if plan.own_init:
         worker = os.fork()
         if worker:

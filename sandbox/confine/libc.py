@@ -60,7 +60,7 @@ def close_range(first: int, last: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones; the flags are those of unshare(2)."""
+    """Leave namespaces for new ones, by the flags of clone(2)."""
     if _LIBC.unshare(ctypes.c_int(flags)) < 0:
         raise failed("unshare")
 

@@ -39,9 +39,9 @@ def fork_into(flags: int) -> int:
     if pid == 0:
         python.PyOS_AfterFork_Child()
         return 0
-    error = libc.failed("clone")
+    error = libc.failed("clone") if pid < 0 else None
     python.PyOS_AfterFork_Parent()
-    if pid < 0:
+    if error is not None:
         raise error
     return pid
 

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import struct
+import sys
 
 from . import libc, numbers
 
@@ -29,11 +30,15 @@ _LINUX_CAPABILITY_VERSION_3 = 0x20080522  # capget(2)
 
 def leave_root() -> None:
     """Become `NOBODY` for good, if this process is root: real, effective and saved ids, and no other groups."""
-    if 0 not in os.getresuid():
+    if 0 not in (os.getuid(), os.geteuid()):
         return
     os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
+    if sys.platform == "linux":
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    else:  # setuid(2) as root sets all three everywhere else
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
 
 
 def die_with_parent(parent_pidfd: int | None) -> None:

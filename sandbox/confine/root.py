@@ -101,7 +101,7 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
     _attach(root, _MOUNT_POINT)
     os.fchdir(root)
     for path, tree in sorted(trees):
-        _make_place(path, tree)
+        _make_place(_inside(path), tree)
         _attach(tree, _inside(path))
         os.close(tree)
     for path in layout.masked:
@@ -121,10 +121,21 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
     return tuple(unmapped)
 
 
-def mount_scratch(path: str, size_bytes: int) -> None:
-    """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root. Nothing in it executes."""
+def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> None:
+    """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root, and go there.
+
+    Nothing in it executes. Those of the `readable` paths that lie beneath (an interpreter installed in a temporary
+    directory) stay where they are, read-only as before.
+    """
+    beneath = [(kept, _copied(kept)) for kept in readable if kept.startswith(path.rstrip("/") + "/")]
     scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC)
     _attach(scratch, path)
+    os.fchdir(scratch)
+    for kept, tree in beneath:
+        place = os.path.relpath(kept, path)
+        _make_place(place, tree)
+        _attach(tree, place)
+        os.close(tree)
     os.close(scratch)
 
 
@@ -140,16 +151,15 @@ def _translate_owners(tree: int, owner_map_fd: int) -> bool:
 
 
 def _detached_copy(path: str, flags: int) -> int:
-    """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet."""
-    tree = libc.syscall(
-        f"open_tree {path}",
-        _OPEN_TREE,
-        _AT_FDCWD,
-        os.fsencode(path),
-        _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE,
-    )
+    """Copy the mount at `path`, and those beneath it, to a tree that stands nowhere yet and grants no more."""
+    tree = _copied(path)
     _set_attributes(tree, flags, recursive=True)
     return tree
+
+
+def _copied(path: str) -> int:
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
+    return libc.syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
 
 
 def _set_attributes(tree: int, flags: int, *, recursive: bool = False, owner_map_fd: int = 0) -> None:
@@ -174,14 +184,13 @@ def _attach(tree: int, path: str) -> None:
     libc.syscall(f"move_mount {path}", _MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(path), _MOVE_MOUNT_F_EMPTY_PATH)
 
 
-def _make_place(path: str, tree: int) -> None:
+def _make_place(place: str, tree: int) -> None:
     """Make what a tree is mounted on: a directory, or an empty file where the tree is a file."""
-    inside = _inside(path)
     if stat.S_ISDIR(os.fstat(tree).st_mode):
-        os.makedirs(inside, exist_ok=True)
+        os.makedirs(place, exist_ok=True)
     else:
-        os.makedirs(os.path.dirname(inside), exist_ok=True)
-        os.close(os.open(inside, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+        os.makedirs(os.path.dirname(place) or ".", exist_ok=True)
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
 
 
 def _inside(path: str) -> str:

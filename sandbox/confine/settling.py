@@ -35,6 +35,7 @@ def prepare(
     """
     require(required, probe)
     if sys.platform != "linux":
+        privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))
     full_python = isolation is not Isolation.RESTRICTED
     try:
