@@ -21,7 +21,7 @@ import sys
 from typing import NoReturn, cast
 
 from . import confine, worker
-from .errors import SandboxError
+from .errors import LevelMissing, SandboxError
 from .limits import AddressSpace
 from .orders import PACKET_BYTES_MAX, Orders
 
@@ -50,6 +50,8 @@ class _Zygote:
         address_space = AddressSpace()
         own = worker.starting_namespace()
         self._plan = confine.prepare(probe, isolation=orders.isolation, required=orders.required)
+        if probe.level is not confine.Level.LIMITS:
+            _prove(self._plan)
         self._prepared = worker.Prepared(self._plan, orders.standing, address_space.bytes(), own)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
@@ -109,3 +111,13 @@ class _Zygote:
 
     def _tell(self, **message: object) -> None:
         self._control.send(json.dumps(message).encode())
+
+
+def _prove(plan: confine.Plan) -> None:
+    """Raise `LevelMissing` if a worker of this plan can do what its layers should forbid."""
+    possible = confine.self_test(plan)
+    if possible:
+        raise LevelMissing(
+            f"The layers {', '.join(plan.layers)} do not hold: a trial worker could reach {', '.join(possible)}. "
+            "Run `sealab doctor`, and report this."
+        )

@@ -8,6 +8,7 @@ Prints a table and asserts nothing: the figures are this machine's.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import statistics
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealab.sandbox import confine
+from sealab.sandbox import confine, worker
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Job, Limits
 
@@ -43,17 +44,20 @@ def timed(runs: int, once: Callable[[], object]) -> list[float]:
 
 
 def bare_rate(forks: int) -> float:
-    """Fork, confine and end workers that do nothing else, as many at once as there are clients; give forks a second.
+    """Fork, confine and end processes that do nothing else; give forks a second.
 
-    In a process of its own, since a zygote cannot go back.
+    The forking process holds what a zygote holds, and lets as many run at once as there are clients. It is a process
+    of its own, since a zygote cannot go back.
     """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         try:
-            probe = confine.probe()
-            plan = confine.prepare(probe)
+            worker.warm()
+            plan = confine.prepare(confine.probe())
+            gc.collect()
+            gc.freeze()
             began = time.perf_counter()
             alive = 0
             for _ in range(forks):
@@ -111,7 +115,13 @@ def monty(runs: int) -> None:
     except ImportError:
         print("pydantic-monty is not installed")
         return
-    show("pydantic-monty, in process", timed(runs, lambda: pydantic_monty.Monty("1 + 1").run()))
+
+    def once() -> None:
+        with pool.checkout() as session:
+            session.feed_run("1 + 1")
+
+    with pydantic_monty.Monty() as pool:
+        show("pydantic-monty, checked out of its pool", timed(runs, once))
 
 
 def main() -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sealab.sandbox import launcher
+from sealab.sandbox.errors import LevelMissing
 from sealab.sandbox.pool import Pool, PoolSettings
 
 from .conftest import children, until
@@ -113,3 +115,11 @@ async def test_nothing_it_leaves_is_a_zombie(pool):
         lambda: not [c for c in psutil.Process().children(recursive=True) if c.status() == psutil.STATUS_ZOMBIE]
     )
     assert time.monotonic() - began < 20
+
+
+async def test_layers_that_do_not_hold_are_refused_at_the_start(monkeypatch):
+    boot = "from sealab.sandbox import confine;confine.self_test=lambda plan:('file','socket');"
+    monkeypatch.setattr(launcher, "_BOOT", launcher._BOOT.replace("from sealab", boot + "from sealab", 1))
+    async with Pool(PoolSettings(spares=1)) as pool:
+        with pytest.raises(LevelMissing, match="could reach file, socket"):
+            await pool.ready()
