@@ -22,6 +22,8 @@ class Level(StrEnum):
     LIMITS = "limits"
 
 
+_OF_A_LEVEL = frozenset({"process", "seccomp", "landlock", "namespaces"})
+
 STRONGEST_FIRST = (Level.KERNEL, Level.LANDLOCK, Level.LIMITS)
 
 
@@ -72,7 +74,7 @@ def require(level: Level, probe: Probe) -> None:
     """Raise LevelMissing, naming what is missing and what to do, unless the machine reaches `level`."""
     if STRONGEST_FIRST.index(probe.level) <= STRONGEST_FIRST.index(level):
         return
-    missing = [finding for finding in probe.findings if not finding.available]
+    missing = [finding for finding in probe.findings if finding.layer in _OF_A_LEVEL and not finding.available]
     reasons = "; ".join(f"{finding.layer} ({finding.detail})" for finding in missing)
     remedies = " ".join(dict.fromkeys(finding.remedy for finding in missing if finding.remedy))
     raise LevelMissing(

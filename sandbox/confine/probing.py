@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ..run import Isolation
-from . import landlock, layout, namespaces, numbers, policy, privileges, seccomp, settling
+from . import cgroups, landlock, layout, namespaces, numbers, policy, privileges, seccomp, settling
 from .levels import Finding, Probe
 
 _TRY_SECONDS = 10
@@ -32,7 +32,7 @@ def probe() -> Probe:
         return Probe(findings=(Finding("process", True, "a fresh process for every run"), *missing))
     abi, landlock_finding = _landlock()
     return Probe(
-        findings=(_process(), _seccomp(), landlock_finding, _namespaces()),
+        findings=(_process(), _seccomp(), landlock_finding, _namespaces(), _cgroup()),
         landlock_abi=abi if landlock_finding.available else 0,
         is_root=os.geteuid() == 0,
     )
@@ -109,6 +109,17 @@ def _namespaces() -> Finding:
     if failure is None:
         return Finding("namespaces", True, "user, mount, pid, net, ipc, uts, with a root of its own")
     return Finding("namespaces", False, failure, _USER_NAMESPACES)
+
+
+def _cgroup() -> Finding:
+    try:
+        where = cgroups.where()
+    except OSError as error:
+        return Finding("cgroup", False, str(error), "Nothing needs to be done: each worker has its own limits.")
+    if where is None:
+        detail = "no writable control group has the memory and pids controllers"
+        return Finding("cgroup", False, detail, "Nothing needs to be done: each worker has its own limits.")
+    return Finding("cgroup", True, f"groups can be made in {where}; their limits are tried when a zygote starts")
 
 
 def _attempt(action: Callable[[], None], fork: Callable[[], int] = os.fork) -> str | None:

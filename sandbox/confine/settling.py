@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..run import Isolation
-from . import layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
+from . import cgroups, layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
 from .levels import Level, Probe, require
 from .plan import Plan
 
@@ -22,13 +23,16 @@ def prepare(
     required: Level = Level.LIMITS,
     workspace: str | None = None,
     scratch_bytes: int = SCRATCH_BYTES,
+    group_limits: tuple[int, int] | None = None,
 ) -> Plan:
     """Settle this process as a zygote and say how its workers will be confined.
 
     Call it once, with one thread, after everything was imported and run once. It cannot be undone: a root user is left
     for good, and where there are namespaces the process moves into the root in which its workers will live, without
     /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
-    full Python only.
+    full Python only. `group_limits` are bytes of memory, and processes and threads, for this process and all its
+    workers together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they
+    are not.
 
     Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or a trial
     worker could do what it must not.
@@ -38,6 +42,7 @@ def prepare(
         privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))
     full_python = isolation is not Isolation.RESTRICTED
+    grouped = group_limits is not None and _join_group(*group_limits)
     try:
         plan = _settle(probe, isolation, workspace if full_python else None, scratch_bytes if full_python else 0)
         done = trial.self_test(plan) if plan.filter is not None else ()
@@ -50,7 +55,15 @@ def prepare(
             f"The layers {', '.join(plan.layers)} were set up, but a trial worker still could: {', '.join(done)}. "
             "Do not run code here; report this with the output of `sealab doctor --json`."
         )
-    return plan
+    return replace(plan, layers=(*plan.layers, "cgroup")) if grouped else plan
+
+
+def _join_group(memory_bytes: int, processes: int) -> bool:
+    try:
+        cgroups.join(memory_bytes, processes)
+    except OSError:
+        return False
+    return True
 
 
 def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int) -> Plan:

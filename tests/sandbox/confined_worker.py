@@ -82,6 +82,7 @@ def main():
     request = json.loads(sys.argv[1])
     code = compile(request["code"], "<worker>", "exec")
     "".encode("cp1252")
+    sys.path += request["path"]
     if request["user"]:
         os.setgroups([])
         os.setresgid(12345, 12345, 12345)
@@ -93,7 +94,11 @@ def main():
         everything = seccomp.Filter(struct.pack("=HBBI", 0x06, 0, 0, seccomp.ALLOW), ())
         seccomp.build = lambda _policy: everything
     probe = confine.probe()
-    answer = {"level": probe.level, "findings": {f.layer: [f.available, f.detail, f.remedy] for f in probe.findings}}
+    answer = {
+        "zygote": os.getpid(),
+        "level": probe.level,
+        "findings": {f.layer: [f.available, f.detail, f.remedy] for f in probe.findings},
+    }
     try:
         plan = confine.prepare(
             probe,
@@ -101,6 +106,7 @@ def main():
             required=confine.Level(request["required"]),
             workspace=request["workspace"],
             scratch_bytes=1 << 20,
+            group_limits=request["group_limits"],
         )
     except LevelMissing as error:
         print(json.dumps(answer | {"refused": str(error)}))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.confine import Level
+from sealab.sandbox.confine import Level, cgroups
 
 SCRIPT = Path(__file__).with_name("confined_worker.py")
 
@@ -42,6 +42,8 @@ def start(code, *, isolation="restricted", user=False, without=(), workspace=Non
         "plan": {},
         "workers": 1,
         "die": False,
+        "group_limits": None,
+        "path": [],
         "kill_after": 0,
         "hollow_filter": False,
         **more,
@@ -308,6 +310,19 @@ class TestFullPython:
         assert file.read_text() == "a,b\n"
         assert workspace.stat().st_mode & 0o777 == 0o700
 
+    def test_finds_packages_that_are_installed_beneath_tmp(self, tmp_path):
+        packages = tmp_path / "site-packages"
+        packages.mkdir()
+        (packages / "from_tmp.py").write_text("VALUE = 7")
+        for folder in (packages, tmp_path, tmp_path.parent):
+            folder.chmod(0o755)
+        code = f"""
+            import from_tmp
+            tell(from_tmp.VALUE)
+            tell(attempt(lambda: open({str(packages)!r} + "/mine.py", "w")))
+        """
+        assert told(code, isolation="process", path=[str(packages)]) == [7, "OSError"]
+
     def test_is_not_the_first_process_so_that_signals_do_to_it_what_they_do_anywhere(self, user):
         code = "tell(os.getpid())\nos.kill(os.getpid(), signal.SIGSEGV)\ntell('survived')"
         answer = confined(code, isolation="process", user=user)
@@ -324,6 +339,36 @@ class TestFullPython:
             tell(attempt(lambda: os.execv("/bin/true", ["true"])))
         """
         assert told(code, isolation="process", user=user) == ["PermissionError", "PermissionError"]
+
+
+@pytest.mark.usefixtures("kernel")
+class TestAControlGroup:
+    """Of a zygote and its workers; nothing is created where none is writable."""
+
+    def test_bounds_the_memory_of_workers_and_leaves_no_group_behind(self):
+        code = """
+            try:
+                with mmap.mmap(-1, 1 << 28) as memory:
+                    for offset in range(0, 1 << 28, 4096):
+                        memory[offset] = 1
+                tell("held 256 MB")
+            finally:
+                tell(layers)
+        """
+        answer = confined(code, group_limits=[1 << 27, 50])
+        if not answer["findings"]["cgroup"][0]:
+            assert "cgroup" not in answer["layers"]
+            pytest.skip(answer["findings"]["cgroup"][1])
+        assert "cgroup" in answer["layers"]
+        assert answer["told"] == []
+        assert answer["status"] == -signal.SIGKILL
+        cgroups.remove_empty()
+        for folder in cgroups.where().split(", "):
+            assert not [name for name in os.listdir(folder) if name == f"sealab-{answer['zygote']}"]
+
+    def test_is_not_claimed_where_none_can_be_made(self):
+        answer = confined("tell(layers)", user=os.geteuid() == 0, group_limits=[1 << 27, 50])
+        assert "cgroup" not in answer["told"][0]
 
 
 class TestALayerThatIsMissing:

@@ -1,0 +1,148 @@
+"""A bound on the memory and the processes of a zygote and all its workers together, where control groups are writable.
+
+Each worker is limited by its own resource limits already; this is the net below them, and it also counts what they do
+not see: kernel memory, page tables, the files of a scratch directory. Sources: cgroups(7), the kernel's
+Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
+
+A group cannot be removed by who is in it, and a zygote may be killed at any time: so each new one removes the empty
+groups of earlier ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import signal
+from dataclasses import dataclass
+
+_PREFIX = "sealab-"
+_TRIAL_LIMIT_BYTES = 4 << 20
+_TRIAL_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Controller:
+    """One directory in which groups for `name` can be made; the files that hold its limits."""
+
+    name: str
+    folder: str
+    memory_file: str | None
+    processes_file: str | None
+
+
+def join(memory_bytes: int, processes: int) -> None:
+    """Put this process, and whatever it forks, into a new group with these limits, once they were seen to hold.
+
+    `processes` counts threads too. Raises OSError where no group can be made, or its limits hold nothing back.
+    """
+    if where() is None:
+        raise OSError(errno.ENOENT, "no control groups for memory and processes can be made")
+    controllers = _controllers()
+    remove_empty()
+    groups = [(controller, _new_group(controller)) for controller in controllers]
+    for controller, group in groups:
+        if controller.processes_file:
+            _write(group, controller.processes_file, 1)
+            _expect_no_fork()
+            _write(group, controller.processes_file, processes)
+    for controller, group in groups:
+        if controller.memory_file:
+            _write(group, controller.memory_file, _TRIAL_LIMIT_BYTES)
+            try:
+                _expect_an_end()
+            finally:
+                _write(group, controller.memory_file, memory_bytes)
+
+
+def where() -> str | None:
+    """Say in which directories groups can be made, or None where they cannot."""
+    controllers = _controllers()
+    if not all(any(getattr(one, kind) for one in controllers) for kind in ("memory_file", "processes_file")):
+        return None
+    return ", ".join(controller.folder for controller in controllers)
+
+
+def remove_empty() -> None:
+    """Remove the groups whose processes are all gone, as far as possible."""
+    for controller in _controllers():
+        for entry in os.scandir(controller.folder):
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):  # EBUSY: another zygote lives in it
+                    os.rmdir(entry.path)
+
+
+def _controllers() -> list[_Controller]:
+    """Find where groups can be made: of version 1 for each controller beneath this process's own, else version 2."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
+    found: list[_Controller] = []
+    unified: str | None = None
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            before, after = line.rstrip("\n").split(" - ", 1)
+            kind, _source, options = after.split(" ", 2)
+            mounted_root, mount_point = before.split(" ")[3:5]
+            if kind == "cgroup2":
+                unified = _beneath(mount_point, mounted_root, own.get("", "/"))
+            elif kind == "cgroup":
+                for names, path in own.items():
+                    its = set(names.split(",")) & {"memory", "pids"} & set(options.split(","))
+                    folder = _beneath(mount_point, mounted_root, path)
+                    if its and os.access(folder, os.W_OK):
+                        memory = "memory.limit_in_bytes" if "memory" in its else None
+                        pids = "pids.max" if "pids" in its else None
+                        found.append(_Controller("+".join(sorted(its)), folder, memory, pids))
+    if not found and unified is not None:
+        # Only where the parent already hands both controllers down: it may, or its processes would have to leave it.
+        for folder in (unified, os.path.dirname(unified)):
+            with contextlib.suppress(OSError), open(os.path.join(folder, "cgroup.subtree_control")) as file:
+                if {"memory", "pids"} <= set(file.read().split()) and os.access(folder, os.W_OK):
+                    return [_Controller("unified", folder, "memory.max", "pids.max")]
+    return found
+
+
+def _beneath(mount_point: str, mounted_root: str, path: str) -> str:
+    relative = path.removeprefix(mounted_root.rstrip("/"))
+    return os.path.join(mount_point, relative.lstrip("/")).rstrip("/")
+
+
+def _new_group(controller: _Controller) -> str:
+    group = os.path.join(controller.folder, f"{_PREFIX}{os.getpid()}")
+    os.mkdir(group)
+    _write(group, "cgroup.procs", os.getpid())
+    return group
+
+
+def _write(group: str, file: str, value: int) -> None:
+    with open(os.path.join(group, file), "w", encoding="ascii") as limit:
+        limit.write(str(value))
+
+
+def _expect_no_fork() -> None:
+    try:
+        pid = os.fork()
+    except OSError:
+        return
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    raise OSError(errno.EPERM, "the control group for processes holds nothing back")
+
+
+def _expect_an_end() -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # The one to choose, rather than this process, which shares the group.
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+                score.write("1000")
+            with mmap.mmap(-1, _TRIAL_BYTES) as memory:
+                for offset in range(0, _TRIAL_BYTES, mmap.PAGESIZE):
+                    memory[offset] = 1
+        finally:
+            os._exit(0)
+    _pid, status = os.waitpid(pid, 0)
+    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+        raise OSError(errno.EPERM, "the control group for memory holds nothing back")
