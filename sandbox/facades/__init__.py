@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from types import FunctionType, MappingProxyType
 
-from . import codecs_, zoneinfo_
+from . import codecs_, sys_, zoneinfo_
 from .facade import Facade, make, names, title
 from .hints import instead_of
 from .listing import PUBLIC, STAND_INS
@@ -36,6 +36,7 @@ def preload() -> None:
     _exports()
     codecs_.preload()
     zoneinfo_.database()
+    sys_.recursion_limit_max()
     time.localtime()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import sys
+from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -13,9 +15,12 @@ __all__ = [
     "stderr", "stdin", "stdout", "version",
 ]  # fmt: skip
 
-RECURSION_LIMIT_MAX = 10_000
-"""The deepest recursion that cannot overflow the main thread's stack of `STACK_BYTES_MIN`, on any supported Python."""
-STACK_BYTES_MIN = 8 * 1024 * 1024
+RECURSION_LIMIT_MAX = 20_000
+"""The deepest recursion that code may ask for, where the stack is large enough for it."""
+STACK_BYTES_PER_CALL = 12 * 1024
+"""What one level of recursion may take of the C stack, twice over: sorting by a key that sorts takes most, about 5 KiB
+(measured on 3.11, 3.12 and 3.13 with a 256 MiB stack, where 40,000 levels of it still fit)."""
+_RECURSION_LIMIT_DEFAULT = 1_000
 
 argv = [""]
 executable = ""
@@ -43,8 +48,17 @@ def getrecursionlimit() -> int:
     return sys.getrecursionlimit()
 
 
+@cache
+def recursion_limit_max() -> int:
+    """Return the deepest recursion that cannot overflow this process's main stack, at least Python's own default."""
+    stack, _hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if stack == resource.RLIM_INFINITY:
+        return RECURSION_LIMIT_MAX
+    return max(_RECURSION_LIMIT_DEFAULT, min(RECURSION_LIMIT_MAX, stack // STACK_BYTES_PER_CALL))
+
+
 def setrecursionlimit(limit: int, /) -> None:
-    """Set how deep calls may nest, up to `RECURSION_LIMIT_MAX`; a larger limit is taken as that one.
+    """Set how deep calls may nest, up to what the stack allows; a larger limit is taken as that one.
 
     Textbook code asks for a million as a matter of course. Whether it needs more shows only when it recurses, as a
     RecursionError.
@@ -53,7 +67,7 @@ def setrecursionlimit(limit: int, /) -> None:
         raise TypeError(f"{type(limit).__name__!r} object cannot be interpreted as an integer")
     if limit <= 0:
         raise ValueError("recursion limit must be greater or equal than 1")
-    sys.setrecursionlimit(min(limit, RECURSION_LIMIT_MAX))
+    sys.setrecursionlimit(min(limit, recursion_limit_max()))
 
 
 def getrefcount(obj: object, /) -> int:
