@@ -89,6 +89,7 @@ def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
         limits.stand(prepared.standing, base_bytes)
         random.seed()
         worker = _Worker(prepared.namespace, channel, output, base_bytes)
+        worker.rehearse()
         channel.send(encode({"t": "ready", "layers": ["language", *layers, "limits"]}))
         worker.work()
     except HostGone:
@@ -114,6 +115,10 @@ class _Worker:
         event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
         self._slips = _Slips()
         sys.stderr = cast("TextIO", self._slips)
+
+    def rehearse(self) -> None:
+        """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
+        self._encoded(self._run("0", {}))
 
     def work(self) -> NoReturn:
         while True:
