@@ -125,7 +125,7 @@ PROGRAMS = {
                 free ^= bit
                 count += queens(n, row + 1, cols | bit, (left | bit) << 1, (right | bit) >> 1)
             return count
-        result = fib(22) + queens(7)
+        result = fib(24) + queens(8)
         """,
     "generators": """
         def numbers(n):
