@@ -34,7 +34,10 @@ class Corpus(ValueError):
 
 @dataclass(frozen=True)
 class Case:
-    """One record. `code` is None for records made of `steps`."""
+    """One record. `code` is None for records made of `steps`.
+
+    `may_complete`: its words say that it holds when the code completes, whatever kinds its oracle lists.
+    """
 
     id: str
     category: str
@@ -49,6 +52,7 @@ class Case:
     setup: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[Mapping[str, Any], ...] = ()
+    may_complete: bool = False
 
     def unmet_need(self) -> str | None:
         """Say which need of the record this machine or interpreter does not meet."""
@@ -126,6 +130,7 @@ def _case(record: Mapping[str, Any], where: str) -> Case:
             setup=record.get("setup") or {},
             limits=record.get("limits") or {},
             steps=tuple(record.get("steps") or ()),
+            may_complete=record["holds_when"].startswith("completes"),
         )
     except (KeyError, ValueError) as error:
         raise Corpus(f"{where} is no record: {error!r}") from error

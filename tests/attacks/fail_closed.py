@@ -39,7 +39,7 @@ NOT_USED = {
 def seen(variants: Sequence[str], ground: Ground, *, as_user: bool) -> Seen:
     """Start a server that requires every layer, once without each primitive; none may run code."""
     from oracles import Seen
-    from product import Gone, Server, Silent
+    from product import HOMES, Gone, Server, Silent
 
     wrong: list[str] = []
     for variant in variants:
@@ -49,7 +49,7 @@ def seen(variants: Sequence[str], ground: Ground, *, as_user: bool) -> Seen:
             wrong.append(f"the runner cannot take away {variant}")
             continue
         server = Server(ground.base, ground.environment(), as_user=as_user, more={"SEALAB_REQUIRED_LEVEL": "kernel"})
-        server.log_file = ground.base / f"{variant}.log"
+        server.log_file = ground.base / f"{HOMES}{variant}.log"
         prefix = [sys.executable, os.path.abspath(__file__), variant]
         try:
             server.start(prefix=prefix)

@@ -40,6 +40,9 @@ _NOT_YET = {
     "P-HTTP-07": "HTTP listens on loopback only and has no authentication yet",
     "X-31": "this version calls no upstream tools yet, so there is no approval of single calls",
 }
+_NEEDS_TIME = ("result_equals", "then_equals", "disk_quota", "inode_quota", "depth_limit")
+"""Oracles that judge what comes of a whole run, which therefore gets the time and memory that the contract promises."""
+_USUAL_SECONDS, _USUAL_MB = 30.0, 500
 _FILLS_THE_WORKSPACE = "res.disk"
 
 
@@ -61,7 +64,10 @@ def run(plan: Plan, runs: Sequence[Run]) -> list[Verdict]:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     lane = Lane(plan)
     try:
+        lane.start()
         return [lane.judge(case, mode) for case, mode in runs]
+    except (Gone, Silent) as error:
+        return [Verdict(case, mode, Held.BROKE, f"the server does not start: {error}") for case, mode in runs]
     finally:
         lane.close()
 
@@ -76,6 +82,8 @@ class Lane:
         if plan.as_user:
             product.open_the_way(Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix), product.PROJECT)
             os.chown(self._ground.base, product.NOBODY, product.NOBODY)
+
+    def start(self) -> None:
         self._server.start()
 
     def close(self) -> None:
@@ -152,7 +160,8 @@ class Lane:
             time.sleep(oracle["marker_file_quiet_after_s"])
             grows = _grows(ground.marker_file)
         new = product.watched_names(ground.base, server.home) - names
-        new = {name for name in new if not name.startswith((str(ground.marker_file), str(server.home / "workspace")))}
+        kept = (str(ground.marker_file), str(server.home / "workspace"))
+        new = {name for name in new if not name.startswith(kept) and product.made_here(name, ground.base)}
         failures += [f"files left: {sorted(new)[:5]}"] if new else []
         failures += [] if ground.canary_is_whole() else ["the canary file was changed"]
         return replace(
@@ -198,6 +207,8 @@ class Lane:
 
     def _limits(self, case: Case) -> tuple[float, int]:
         limits = case.limits
+        if not limits and case.oracle["type"] in _NEEDS_TIME:
+            return _USUAL_SECONDS, _USUAL_MB
         timeout = limits.get(
             "timeout_seconds", limits.get("wall_s", limits.get("timeout_s", self._plan.timeout_seconds))
         )
@@ -242,7 +253,7 @@ class Lane:
 
     def _rpc(self, case: Case) -> Seen:
         timeout, memory = self._limits(case)
-        home = self._ground.base / "rpc-home"
+        home = self._ground.base / f"{product.HOMES}rpc"
         home.mkdir(exist_ok=True)
         order = {
             "code": adapters.channel(case.code or ""),
@@ -259,6 +270,7 @@ class Lane:
                 [sys.executable, str(Path(__file__).with_name("rpc_host.py"))],
                 input=json.dumps(order),
                 capture_output=True,
+                check=False,
                 text=True,
                 timeout=timeout + 40,
                 env=product.environment(self._ground.environment()),

@@ -26,10 +26,11 @@ _LISTING_SECONDS = 2.0
 
 
 class Held(StrEnum):
-    """How a case came out."""
+    """How a case came out. SETTLED: it contradicts the contract, which is kept."""
 
     HELD = "held"
     UNRELATED = "held, unrelated"
+    SETTLED = "settled"
     BROKE = "broke"
     NOT_APPLICABLE = "not applicable"
 
@@ -133,6 +134,8 @@ def judge(seen: Seen, context: Context) -> Verdict:
         found = f"the runner knows no oracle {kind!r}" if oracle is None else oracle(seen, context)
         reasons += [found] if found else []
     reasons += _always_of_oracle(seen, context)
+    if reasons and case.id in SETTLED and len(reasons) == 1:
+        return Verdict(case, mode, Held.SETTLED, SETTLED[case.id], seen.seconds)
     if reasons:
         return Verdict(case, mode, Held.BROKE, f"{'; '.join(dict.fromkeys(reasons))} [{seen.told()}]", seen.seconds)
     unrelated = _unrelated(seen, context)
@@ -151,7 +154,7 @@ def _nothing(_seen: Seen, _context: Context) -> str | None:
 
 
 def _kinds(seen: Seen, context: Context) -> str | None:
-    wanted = set(context.oracle.get("kinds", ()))
+    wanted = set(context.oracle.get("kinds", ())) | ({"ok"} if context.case.may_complete else set())
     if wanted and not wanted & seen.kinds:
         return f"the kind is one of {sorted(seen.kinds)}, wanted {sorted(wanted)}"
     unwanted = set(context.oracle.get("not_kinds", ())) & seen.kinds
@@ -323,6 +326,11 @@ def _steps(seen: Seen, _context: Context) -> str | None:
     wrong = seen.facts.get("wrong", ())
     return "; ".join(wrong) if wrong else None
 
+
+SETTLED: Mapping[str, str] = {
+    "L-AW-18": "the dialect has descriptors, so that __get__ runs; that is no attack",
+}
+"""Cases that contradict the contract, and what it says."""
 
 ORACLES: Mapping[str, Judge] = {
     "no_marker": _no_marker,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -23,7 +25,9 @@ NOBODY = 65534
 START_SECONDS = 30.0
 SPARES = 2
 QUOTA_MB = 200
+HOMES = "home-"
 _PIPE_BYTES = 1 << 20
+_numbers = itertools.count(1)
 _FOLDERS_WATCHED = (
     "/",
     "/tmp",
@@ -86,7 +90,6 @@ class Server:
         self._base = base
         self._environment = {**environment(secrets), **(more or {})}
         self._as_user = as_user
-        self._homes = 0
         self._process: subprocess.Popen[bytes] | None = None
         self.log_file = base / "server.log"
         self.home = base / "home"
@@ -105,13 +108,14 @@ class Server:
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self, *, fresh_home: bool = True, cwd: Path | None = None, prefix: Sequence[str] = ()) -> None:
+    def start(
+        self, *, fresh_home: bool = True, cwd: Path | None = None, prefix: Sequence[str] = (), handshake: bool = True
+    ) -> None:
         """Start it (again) and shake hands. Raises `Gone` or `Silent` when it does not start."""
         self.stop()
         if fresh_home:
             shutil.rmtree(self.home, ignore_errors=True)
-            self._homes += 1
-            self.home = self._base / f"home-{self._homes}"
+            self.home = self._base / f"{HOMES}{next(_numbers)}"
             self.home.mkdir(mode=0o700)
             if self._as_user:
                 os.chown(self.home, NOBODY, NOBODY)
@@ -137,6 +141,8 @@ class Server:
         os.set_blocking(self._process.stdin.fileno(), False)
         fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
+        if not handshake:
+            return
         self.initialize()
         tools = self.request("tools/list", {}, START_SECONDS)["result"]["tools"]
         self.parameters = next(tool for tool in tools if tool["name"] == "execute_code")["inputSchema"]["properties"]
@@ -204,7 +210,7 @@ class Server:
             if number in self._answers:
                 return self._answers[number]
         if come:
-            raise Gone("the server closed its stdout")
+            raise Gone(f"the server closed its stdout; its log ends with {self.log_from(0)[-300:]!r}")
         raise Silent(f"no answer in {seconds:g} s")
 
     def line_of(self, number: object) -> bytes:
@@ -306,7 +312,7 @@ def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[s
             extra += workers[SPARES:]
             extra += [pid for worker in workers for pid in descendants(worker)[1:]]
         if not extra or time.monotonic() > deadline:
-            return [f"{pid} {_command_of(pid)}" for pid in extra]
+            return [_described(pid) for pid in extra]
         time.sleep(0.02)
 
 
@@ -318,12 +324,15 @@ def _reap(pid: int) -> bool:
         return True
 
 
-def _command_of(pid: int) -> str:
+def _described(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().replace(b"\0", b" ").decode(errors="replace")[:80]
+            command = file.read().replace(b"\0", b" ").decode(errors="replace")[:30]
+        with open(f"/proc/{pid}/stat") as file:
+            state, parent = file.read().rpartition(")")[2].split()[:2]
     except OSError:
-        return "(gone)"
+        return f"{pid} (gone)"
+    return f"{pid} of {parent} in state {state}: {command}"
 
 
 class PeakWatch:
@@ -371,7 +380,23 @@ def watched_names(ground: Path, home: Path) -> set[str]:
     for folder in folders:
         with contextlib.suppress(OSError):
             names |= {os.path.join(folder, name) for name in os.listdir(folder)}
-    return names
+    return {name for name in names if not name.startswith(str(ground / HOMES))}
+
+
+def made_here(path: str, ground: Path) -> bool:
+    """Tell whether a file was made on this machine, not in the layer below it, where other work may go on.
+
+    An overlay shows the device of the layer that a file is in; a folder tells by the files in it and by its owner.
+    """
+    try:
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            return status.st_dev == os.lstat(ground / "treasure" / "secret.txt").st_dev
+        return status.st_uid == NOBODY or any(
+            made_here(os.path.join(folder, name), ground) for folder, _, files in os.walk(path) for name in files
+        )
+    except OSError:
+        return False
 
 
 def ipc_objects() -> list[str]:

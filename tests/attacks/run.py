@@ -25,6 +25,11 @@ import lane
 from cases import OWN_CASES, Case, Mode, choose, load
 from oracles import Held, Verdict
 
+_TITLES = {
+    Held.NOT_APPLICABLE: "Not applicable",
+    Held.UNRELATED: "Held for an unrelated reason",
+    Held.SETTLED: "Settled in favour of the contract",
+}
 LAYERS = ("language", "resource", "workspace", "rpc", "kernel", "protocol")
 
 
@@ -88,7 +93,9 @@ def _in_lanes(plan: lane.Plan, runs: Sequence[lane.Run], lanes: int) -> list[Ver
 
 def _tell(verdicts: Sequence[Verdict], seconds: float, *, verbose: bool) -> None:
     categories = sorted({(verdict.case.layer, verdict.case.category) for verdict in verdicts})
-    print(f"{'layer':10} {'category':24} {'mode':10} {'held':>5} {'unrelated':>10} {'broke':>6} {'n/a':>4}")
+    print(
+        f"{'layer':10} {'category':24} {'mode':10} {'held':>5} {'unrelated':>10} {'settled':>8} {'broke':>6} {'n/a':>4}"
+    )
     for layer, category in categories:
         for mode in Mode:
             counts = Counter(
@@ -100,7 +107,7 @@ def _tell(verdicts: Sequence[Verdict], seconds: float, *, verbose: bool) -> None
                 print(f"{layer:10} {category:24} {mode:10} {_columns(counts)}")
     total = Counter(verdict.held for verdict in verdicts)
     print(f"{'all':10} {'':24} {'':10} {_columns(total)}")
-    for held, title in ((Held.NOT_APPLICABLE, "Not applicable"), (Held.UNRELATED, "Held for an unrelated reason")):
+    for held, title in _TITLES.items():
         reasons: dict[str, list[str]] = {}
         for verdict in verdicts:
             if verdict.held is held:
@@ -118,13 +125,13 @@ def _tell(verdicts: Sequence[Verdict], seconds: float, *, verbose: bool) -> None
         print("\nAll:")
         for verdict in verdicts:
             print(f"  {verdict.held:16} {_name(verdict)} {verdict.seconds:.1f} s: {verdict.reason[:200]!r}")
-    passed = total[Held.HELD] + total[Held.UNRELATED]
+    passed = total[Held.HELD] + total[Held.UNRELATED] + total[Held.SETTLED]
     print(f"\n{seconds:.0f} s, {total[Held.NOT_APPLICABLE]} not applicable")
     print(f"{passed} passed, {total[Held.BROKE]} failed")
 
 
 def _columns(counts: Counter[Held]) -> str:
-    return f"{counts[Held.HELD]:5} {counts[Held.UNRELATED]:10} {counts[Held.BROKE]:6} {counts[Held.NOT_APPLICABLE]:4}"
+    return f"{counts[Held.HELD]:5} {counts[Held.UNRELATED]:10} {counts[Held.SETTLED]:8} {counts[Held.BROKE]:6} {counts[Held.NOT_APPLICABLE]:4}"
 
 
 def _name(verdict: Verdict) -> str:
