@@ -15,9 +15,11 @@ import errno
 import mmap
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _PREFIX = "sealab-"
+_MEMBERS = "cgroup.procs"
 _TRIAL_LIMIT_BYTES = 4 << 20
 _TRIAL_BYTES = 16 << 20
 
@@ -39,21 +41,15 @@ def join(memory_bytes: int, processes: int) -> None:
     """
     if where() is None:
         raise OSError(errno.ENOENT, "no control groups for memory and processes can be made")
-    controllers = _controllers()
     remove_empty()
-    groups = [(controller, _new_group(controller)) for controller in controllers]
-    for controller, group in groups:
-        if controller.processes_file:
-            _write(group, controller.processes_file, 1)
-            _expect_no_fork()
-            _write(group, controller.processes_file, processes)
-    for controller, group in groups:
+    for controller in _controllers():
+        _try(controller)
+        group = _new_group(controller, str(os.getpid()))
         if controller.memory_file:
-            _write(group, controller.memory_file, _TRIAL_LIMIT_BYTES)
-            try:
-                _expect_an_end()
-            finally:
-                _write(group, controller.memory_file, memory_bytes)
+            _write(group, controller.memory_file, memory_bytes)
+        if controller.processes_file:
+            _write(group, controller.processes_file, processes)
+        _write(group, _MEMBERS, os.getpid())
 
 
 def where() -> str | None:
@@ -108,10 +104,9 @@ def _beneath(mount_point: str, mounted_root: str, path: str) -> str:
     return os.path.join(mount_point, relative.lstrip("/")).rstrip("/")
 
 
-def _new_group(controller: _Controller) -> str:
-    group = os.path.join(controller.folder, f"{_PREFIX}{os.getpid()}")
+def _new_group(controller: _Controller, name: str) -> str:
+    group = os.path.join(controller.folder, _PREFIX + name)
     os.mkdir(group)
-    _write(group, "cgroup.procs", os.getpid())
     return group
 
 
@@ -120,29 +115,50 @@ def _write(group: str, file: str, value: int) -> None:
         limit.write(str(value))
 
 
-def _expect_no_fork() -> None:
+def _try(controller: _Controller) -> None:
+    """Raise OSError unless a group of this controller really holds a trial process back."""
+    group = _new_group(controller, f"{os.getpid()}-trial")
+    try:
+        if controller.processes_file:
+            _write(group, controller.processes_file, 1)
+            if _ended(group, _fork_once) != 0:
+                raise OSError(errno.EPERM, "the control group for processes holds nothing back")
+            _write(group, controller.processes_file, 10)
+        if controller.memory_file:
+            _write(group, controller.memory_file, _TRIAL_LIMIT_BYTES)
+            if _ended(group, _use_memory) != -signal.SIGKILL:
+                raise OSError(errno.EPERM, "the control group for memory holds nothing back")
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+
+
+def _ended(group: str, action: Callable[[], int]) -> int:
+    """Do it in a child process inside the group, and say how that ended: its exit code, or minus the signal."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _write(group, _MEMBERS, os.getpid())
+            code = action()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _fork_once() -> int:
     try:
         pid = os.fork()
     except OSError:
-        return
+        return 0
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    raise OSError(errno.EPERM, "the control group for processes holds nothing back")
+    return 1
 
 
-def _expect_an_end() -> None:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            # The one to choose, rather than this process, which shares the group.
-            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-                score.write("1000")
-            with mmap.mmap(-1, _TRIAL_BYTES) as memory:
-                for offset in range(0, _TRIAL_BYTES, mmap.PAGESIZE):
-                    memory[offset] = 1
-        finally:
-            os._exit(0)
-    _pid, status = os.waitpid(pid, 0)
-    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-        raise OSError(errno.EPERM, "the control group for memory holds nothing back")
+def _use_memory() -> int:
+    with mmap.mmap(-1, _TRIAL_BYTES) as memory:
+        for offset in range(0, _TRIAL_BYTES, mmap.PAGESIZE):
+            memory[offset] = 1
+    return 0
