@@ -140,7 +140,8 @@ class Server:
             )
         os.set_blocking(self._process.stdin.fileno(), False)
         fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+        self._listener.start()
         if not handshake:
             return
         self.initialize()
@@ -168,6 +169,7 @@ class Server:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
+        self._listener.join()
         self._process = None
 
     def request(self, method: str, params: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
