@@ -68,7 +68,10 @@ def _give_up_privileges(plan: Plan) -> None:
 
 def _forbid(plan: Plan, keep_fds: frozenset[int]) -> None:
     if plan.landlock_abi:
-        landlock.restrict(plan.landlock_abi, plan.readable, plan.changeable)
+        rules = plan.ruleset_fd
+        landlock.restrict(
+            landlock.ruleset(plan.landlock_abi, plan.readable, plan.changeable) if rules is None else rules
+        )
     privileges.set_dumpable(False)
     privileges.close_others(keep_fds)
     if plan.filter is not None:

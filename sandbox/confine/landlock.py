@@ -48,11 +48,11 @@ def abi() -> int:
     )
 
 
-def restrict(version: int, readable: Iterable[str], changeable: Iterable[str]) -> None:
-    """Deny this process, for good, everything that the ABI `version` knows, except beneath the given paths.
+def ruleset(version: int, readable: Iterable[str], changeable: Iterable[str]) -> int:
+    """Describe, as a descriptor, a domain without anything that the ABI `version` knows, except beneath given paths.
 
     What lies at `readable` may be read, at `changeable` also be changed; nothing may be executed, no device
-    controlled. A path that cannot be opened grants nothing. Raises OSError; needs no_new_privs.
+    controlled. A path that cannot be opened grants nothing. Raises OSError.
     """
     fs_all = (1 << _FS_RIGHTS_BY_ABI.get(version, _FS_RIGHTS_BY_ABI[5])) - 1
     attributes = struct.pack("=Q", fs_all)
@@ -60,19 +60,25 @@ def restrict(version: int, readable: Iterable[str], changeable: Iterable[str]) -
         attributes += struct.pack("=Q", _NET_ALL)
     if version >= _ABI_WITH_SCOPES:
         attributes += struct.pack("=Q", _SCOPE_ALL)
-    ruleset = libc.syscall(
+    rules = libc.syscall(
         "landlock_create_ruleset", numbers.number("landlock_create_ruleset"), attributes, len(attributes), 0
     )
     try:
         for rights, paths in ((_READ, readable), (_CHANGE, changeable)):
             for path in paths:
-                _allow(ruleset, path, rights & fs_all)
-        libc.syscall("landlock_restrict_self", numbers.number("landlock_restrict_self"), ruleset, 0)
-    finally:
-        os.close(ruleset)
+                _allow(rules, path, rights & fs_all)
+    except OSError:
+        os.close(rules)
+        raise
+    return rules
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def restrict(rules: int) -> None:
+    """Put this process into the domain of a `ruleset`, for good. Raises OSError; needs no_new_privs."""
+    libc.syscall("landlock_restrict_self", numbers.number("landlock_restrict_self"), rules, 0)
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -81,6 +87,6 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         if not os.path.isdir(path):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, beneath)
-        libc.syscall("landlock_add_rule", numbers.number("landlock_add_rule"), ruleset, _RULE_PATH_BENEATH, rule, 0)
+        libc.syscall("landlock_add_rule", numbers.number("landlock_add_rule"), rules, _RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(beneath)

@@ -15,7 +15,8 @@ class Plan:
     `layers` are the names of the layers that each worker reports once they are active. Every step must succeed in the
     worker, or the worker ends. `own_init` says that a process of its own stands between the zygote and the worker as
     the first of the pid namespace, so that signals, orphans and threads are to the worker what they are anywhere.
-    `notes` say, in sentences, what works less well on this machine, though nothing is less safe.
+    `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
+    what works less well on this machine, though nothing is less safe.
     """
 
     isolation: Isolation
@@ -23,6 +24,7 @@ class Plan:
     zygote_pidfd: int | None = None
     filter: Filter | None = None
     landlock_abi: int = 0
+    ruleset_fd: int | None = None
     readable: tuple[str, ...] = ()
     changeable: tuple[str, ...] = ()
     namespaced: bool = False

@@ -5,7 +5,6 @@ Descriptors, privileges, the root user, the right to be traced or dumped, and a 
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import signal
@@ -20,7 +19,6 @@ NOBODY = 65534
 # Options of prctl(2).
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
-_PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -74,13 +72,7 @@ def drop_capabilities() -> None:
     no_new_privs has the same effect, as no execve(2) can gain anything.
     """
     libc.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    for capability in range(64):
-        try:
-            libc.prctl("PR_CAPBSET_DROP", _PR_CAPBSET_DROP, capability)
-        except OSError as error:
-            if error.errno in (errno.EINVAL, errno.EPERM):
-                break  # past the last capability of this kernel, or without CAP_SETPCAP
-            raise
+    libc.empty_bounding_set()
     header = struct.pack("=Ii", _LINUX_CAPABILITY_VERSION_3, 0)
     libc.syscall("capset", numbers.number("capset"), header, bytes(24))
 

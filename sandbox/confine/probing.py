@@ -78,7 +78,7 @@ def _landlock() -> tuple[int, Finding]:
 
     def restricted() -> None:
         privileges.no_new_privileges()
-        landlock.restrict(abi, ("/usr",), ())
+        landlock.restrict(landlock.ruleset(abi, ("/usr",), ()))
 
     failure = _attempt(restricted)
     if failure is not None:

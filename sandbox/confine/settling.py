@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..run import Isolation
-from . import cgroups, layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
+from . import cgroups, landlock, layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
 from .levels import Level, Probe, require
 from .plan import Plan
 
@@ -76,14 +76,18 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
     privileges.set_dumpable(False)
     if not namespaced:
         os.chdir("/")
+    abi = probe.landlock_abi if probe.has("landlock") else 0
+    readable = _readable(files, workspace, namespaced=namespaced)
     names = ("seccomp", "landlock", "namespaces")
     return Plan(
         isolation=isolation,
         layers=("process", *(name for name in names if probe.has(name))),
         zygote_pidfd=_pidfd(),
         filter=seccomp.build(policy.policy_for(isolation)) if probe.has("seccomp") else None,
-        landlock_abi=probe.landlock_abi if probe.has("landlock") else 0,
-        readable=_readable(files, workspace, namespaced=namespaced),
+        landlock_abi=abi,
+        # A scratch directory is another one in each worker, and so are the rules about it.
+        ruleset_fd=landlock.ruleset(abi, readable, files.devices) if abi and not scratch_bytes else None,
+        readable=readable,
         changeable=(*files.devices, *((layout.SCRATCH,) if namespaced and scratch_bytes else ())),
         namespaced=namespaced,
         proc_fd=proc_fd,
