@@ -52,7 +52,9 @@ class LiveWorker:
         forked.exit.add_done_callback(lambda _exit: self._open_slot())
 
     @classmethod
-    async def make(cls, launcher: Launcher, isolation: Isolation, output_bytes: int) -> LiveWorker:
+    async def make(
+        cls, launcher: Launcher, isolation: Isolation, output_bytes: int, *, rehearse: bool = True
+    ) -> LiveWorker:
         """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -61,7 +63,7 @@ class LiveWorker:
         worker: LiveWorker | None = None
         try:
             with theirs:
-                forked = await launcher.fork(theirs, output_fd)
+                forked = await launcher.fork(theirs, output_fd, rehearse=rehearse)
             shared = Output(output_fd)
             worker = cls(forked, ours, shared, isolation)
             async with asyncio.timeout(_READY_SECONDS):

@@ -218,8 +218,12 @@ class Pool:
     async def _make(self) -> None:
         await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
         try:
+            zygote = await self._zygote()
             worker = await LiveWorker.make(
-                await self._zygote(), self._settings.isolation, self._settings.maximum.output_bytes_max
+                zygote,
+                self._settings.isolation,
+                self._settings.maximum.output_bytes_max,
+                rehearse=not any(not taker.done() for taker in self._takers),
             )
         except (LevelMissing, WorkerLost) as error:
             self._failures += 1

@@ -78,7 +78,7 @@ def warm() -> None:
             failures.describe(error, source)
 
 
-def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
+def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool) -> NoReturn:
     """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
     status = _SETUP_FAILED
     try:
@@ -89,7 +89,8 @@ def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
         limits.stand(prepared.standing, base_bytes)
         random.seed()
         worker = _Worker(prepared.namespace, channel, output, base_bytes)
-        worker.rehearse()
+        if rehearse:
+            worker.rehearse()
         channel.send(encode({"t": "ready", "layers": ["language", *layers, "limits"]}))
         worker.work()
     except HostGone:

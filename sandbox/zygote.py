@@ -5,8 +5,8 @@ never reads a byte that a guest wrote: the host sends a request with two descrip
 its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
-Control messages are one JSON object each, in packets: down `{id}`, up `{hello}`, `{id, pid}`, `{id, refused}`,
-`{id, status, cpu_ms, memory_peak_mb}` and, before it gives up, `{failed, code}`.
+Control messages are one JSON object each, in packets: down `{id, rehearse}`; up `{hello}`, `{id, pid}`, `{id, refused}`
+or `{id, status, cpu_ms, memory_peak_mb}` and, before it gives up, `{failed, code}`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class _Zygote:
             data, ancillary = b"", []
         if not data:
             os._exit(0)
-        number = cast("int", json.loads(data)["id"])
+        request = json.loads(data)
+        number = cast("int", request["id"])
         given = array.array("i")
         for _level, _type, descriptors in ancillary:
             given.frombytes(descriptors)
@@ -84,7 +85,7 @@ class _Zygote:
             self._tell(id=number, refused=str(error))
         else:
             if pid == 0:
-                worker.serve(self._prepared, channel_fd, output_fd)
+                worker.serve(self._prepared, channel_fd, output_fd, rehearse=request["rehearse"])
             self._announce(number, pid)
         finally:
             os.close(channel_fd)
