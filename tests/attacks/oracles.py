@@ -134,8 +134,10 @@ def judge(seen: Seen, context: Context) -> Verdict:
         found = f"the runner knows no oracle {kind!r}" if oracle is None else oracle(seen, context)
         reasons += [found] if found else []
     reasons += _always_of_oracle(seen, context)
-    if reasons and case.id in SETTLED and len(reasons) == 1:
-        return Verdict(case, mode, Held.SETTLED, SETTLED[case.id], seen.seconds)
+    if len(reasons) == 1 and case.id in SETTLED:
+        contract, shown = SETTLED[case.id]
+        if seen.value == shown:
+            return Verdict(case, mode, Held.SETTLED, contract, seen.seconds)
     if reasons:
         return Verdict(case, mode, Held.BROKE, f"{'; '.join(dict.fromkeys(reasons))} [{seen.told()}]", seen.seconds)
     unrelated = _unrelated(seen, context)
@@ -327,10 +329,11 @@ def _steps(seen: Seen, _context: Context) -> str | None:
     return "; ".join(wrong) if wrong else None
 
 
-SETTLED: Mapping[str, str] = {
-    "L-AW-18": "the dialect has descriptors, so that __get__ runs; that is no attack",
+SETTLED: Mapping[str, tuple[str, object]] = {
+    "L-AW-18": ("the dialect has descriptors, so that __get__ runs; that is no attack", f"{MARKER}descriptor ran"),
+    "K-FS-12": ("full Python has a scratch /tmp of its own, limited in size", f"{MARKER}['/tmp']"),
 }
-"""Cases that contradict the contract, and what it says."""
+"""Cases that contradict the contract: what it says, and the one result that it explains."""
 
 ORACLES: Mapping[str, Judge] = {
     "no_marker": _no_marker,
