@@ -135,6 +135,7 @@ class LiveWorker:
             raise WorkerLost("The worker spoke before it was asked, and was killed.")
         self._output.hand_over()
         cpu_before = self._cpu_ms()
+        calls_before = self._calls
         clock = Clock(job.limits.timeout_seconds, self._give_up)
         inherited = CLOCK.set(clock)
         try:
@@ -149,7 +150,8 @@ class LiveWorker:
             raise
         except (EOFError, FrameError) as error:
             self.kill()
-            if isinstance(error, EOFError) and self._output.untouched and not clock.expired:
+            began = self._calls > calls_before or not self._output.untouched
+            if isinstance(error, EOFError) and not began and not clock.expired:
                 raise WorkerLost("The worker ended before it began with the job.") from None
             duration_ms = clock.elapsed_ms
             outcome = await self._obituary(job, clock, error)
