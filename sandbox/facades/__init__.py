@@ -15,7 +15,7 @@ from types import FunctionType, MappingProxyType
 from . import codecs_, sys_, zoneinfo_
 from .facade import Facade, make, names, title
 from .hints import instead_of
-from .listing import PUBLIC, STAND_INS
+from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
 __all__ = ["Facade", "exports", "find", "gives", "instead_of", "preload", "seal", "title"]
@@ -67,6 +67,7 @@ def _facades() -> Mapping[str, Facade]:
             if parent == module:
                 members[name] = facades[child]
         facades[module] = make(module, members)
+    facades |= {alias: facades[module] for alias, module in ALIASES.items()}
     return MappingProxyType(facades)
 
 

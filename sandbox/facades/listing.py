@@ -210,5 +210,8 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(listing)
 
 
+ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
+"""Module name → the module that is given under it as well."""
+
 PUBLIC: Mapping[str, tuple[str, ...]] = _read(_TABLE)
 """Module name → its public names."""

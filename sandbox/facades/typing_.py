@@ -6,6 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from typing import Any, cast
@@ -13,8 +14,9 @@ from typing import Any, cast
 from ..guest import GUEST
 from ..names import demangle
 
-__all__ = ["get_type_hints", "reveal_type"]
+__all__ = ["get_type_hints", "override", "reveal_type"]
 
+T = typing.TypeVar("T")
 _Names = dict[str, Any] | None
 
 
@@ -34,6 +36,13 @@ def reveal_type(obj: object, /) -> object:
     """Write the type of `obj` to the output and return `obj`."""
     GUEST.write(f"Runtime type is {type(obj).__name__!r}\n")
     return obj
+
+
+def override(method: T, /) -> T:
+    """Mark a method that replaces one of a base class."""
+    with suppress(AttributeError, TypeError):
+        method.__override__ = True  # type: ignore[attr-defined]  # as PEP 698 says
+    return method
 
 
 def _owners(obj: object) -> list[Mapping[str, object]]:

@@ -1,0 +1,51 @@
+"""The capability argument for the facades: nothing that guest code can reach by public names leads out.
+
+The walk starts at every facade and follows what source may write: attributes that the dialect reads unguarded, items of
+containers, what calls with harmless arguments return, and the exceptions they raise. What leaks differs between
+versions of Python, so this runs on each.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import statistics
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox import facades
+
+from . import facades_walk
+
+_WALK = Path(__file__).with_name("facades_walk.py")
+
+
+def test_nothing_that_a_module_gives_leads_to_the_interpreter() -> None:
+    modules = sorted(facades.exports())
+
+    walked = subprocess.run([sys.executable, _WALK, *modules], capture_output=True, text=True, check=False, timeout=55)
+
+    assert walked.returncode == 0, walked.stderr[-2000:]
+    found = json.loads(walked.stdout.splitlines()[-1])
+    assert set(found) == set(modules)
+    assert {module: leaks for module, leaks in found.items() if leaks} == {}
+
+
+@pytest.mark.parametrize(
+    ("start", "leak"),
+    [
+        (types.SimpleNamespace(json=json), "module"),
+        (types.SimpleNamespace(a=[{"b": open}]), "open"),
+        (types.SimpleNamespace(modules=sys.modules), "sys.modules"),
+        (types.SimpleNamespace(take=sys._getframe), "frame"),
+        (collections.UserDict(a=types.SimpleNamespace(b=statistics)), "module"),
+    ],
+)
+def test_the_walk_finds_what_real_modules_give_away(start: object, leak: str) -> None:
+    walk = facades_walk.Walk()
+    walk.visit(start, "start", 0)
+    assert leak in " ".join(walk.found)
