@@ -4,6 +4,7 @@
     ├── Refused           the dialect does not allow the source; nothing of it ran
     ├── LimitRefused      a request above what the operator allows
     ├── LevelMissing      a protective layer that is required cannot be set up
+    ├── ContainerMissing  there is no container engine or image, or its limits do not hold
     ├── SessionRefused    a session is busy, or there are too many
     ├── WorkerLost        the process died or stopped answering before it took the job
     ├── FrameError        a frame from a child was not valid; the child is killed
@@ -60,6 +61,12 @@ class LevelMissing(SandboxError):
     """The protective level that the operator requires cannot be reached on this machine."""
 
     code = "level"
+
+
+class ContainerMissing(SandboxError):
+    """Code cannot run in a container here: no engine, no image, or limits that do not hold."""
+
+    code = "container"
 
 
 class SessionRefused(SandboxError):
