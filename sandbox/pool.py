@@ -112,6 +112,10 @@ class Pool:
             self._running -= 1
             self._turns.release()
 
+    def has_session(self, name: str) -> bool:
+        """Tell whether a session of that name is alive."""
+        return name in self._sessions
+
     async def end_session(self, name: str) -> bool:
         """End a session; tell whether there was one."""
         return self._sessions.end(name)

@@ -46,6 +46,9 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._alive)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._alive
+
     async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
         """Run a call in its session, which begins with its first call.
 

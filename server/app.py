@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from ..sandbox.pool import Pool, PoolSettings
-from ..sandbox.run import Limits
+from ..sandbox.pools import Pools
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .home import Home
+from .isolations import Offer, offer
 from .settings import Settings
 from .stats import RunStats
 
@@ -22,7 +22,8 @@ class App:
     settings: Settings
     workspace: Workspace
     archive: RunArchive
-    pool: Pool
+    pools: Pools
+    offer: Offer
     stats: RunStats = field(default_factory=RunStats)
 
 
@@ -30,25 +31,12 @@ class App:
 async def running(settings: Settings, home: Home) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
-    Raises `HomeError` where the home cannot be made, and `LevelMissing` where the machine protects too little.
+    Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code, and
+    `LevelMissing` where the machine protects too little.
     """
     home.prepare()
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunArchive(workspace, kept=settings.runs_kept)
-        async with Pool(_pool_settings(settings)) as pool:
-            yield App(settings, workspace, archive, pool)
-
-
-def _pool_settings(settings: Settings) -> PoolSettings:
-    return PoolSettings(
-        spares=settings.workers_spare,
-        workers_max=settings.workers_max,
-        sessions_max=settings.sessions_max,
-        session_idle_seconds=settings.session_idle_seconds,
-        maximum=Limits(
-            timeout_seconds=settings.max_timeout_seconds,
-            memory_mb=settings.max_memory_mb,
-            pids_max=settings.pids_max,
-        ),
-        required_level=settings.required_level,
-    )
+        offered = offer(settings)
+        async with Pools(offered.makers) as pools:
+            yield App(settings, workspace, archive, pools, offered)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ..sandbox.run import Status
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
+from .isolations import AUTO, CHOICES
 from .settings import LogLevel, Settings, Surface, read_settings
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def make_parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print the whole report as JSON")
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
+    run.add_argument(
+        "--isolation", choices=CHOICES, default=AUTO, help="what keeps the code apart: the operator allows which"
+    )
 
     demo = _command(commands, "demo", _demo, "show the main job end to end, in a throw-away home", own_home=True)
     demo.add_argument("--json", action="store_true", help="print what was shown as JSON")
@@ -140,7 +144,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
     async with running(settings, home) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
-        starting = asyncio.create_task(app.pool.ready())
+        starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
         from .serving import serve_http, serve_stdio  # noqa: PLC0415
 
@@ -153,7 +157,9 @@ def _run(chosen: argparse.Namespace) -> int:
     code = _source(chosen.file)
     from .execution import CodeRequest  # noqa: PLC0415
 
-    request = CodeRequest(code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory)
+    request = CodeRequest(
+        code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
+    )
     report = asyncio.run(_running_once(settings, home, request))
     if chosen.json:
         print(json.dumps(report, ensure_ascii=False))

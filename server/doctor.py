@@ -72,7 +72,7 @@ async def _layers_of_a_worker(settings: Settings, home: Home) -> tuple[tuple[str
     """Return the layers that a worker had on, and what kept it from running, or None."""
     try:
         async with running(replace(settings, workers_spare=0), home) as app:
-            outcome = await app.pool.run(Job("6 * 7"), _no_calls)
+            outcome = await app.pools.run(Job("6 * 7"), _no_calls)
     except SandboxError as error:
         return (), str(error)
     if outcome.result != 42:  # noqa: PLR2004 - 6 * 7

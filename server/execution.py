@@ -19,9 +19,9 @@ from ..workspace.errors import WorkspaceError
 from .app import App
 from .broker import Calls
 from .errors import RequestRefused
+from .isolations import AUTO
 from .report import ErrorReport, Report, WrittenFile
 from .run_ids import new_run_id
-from .settings import Settings
 from .truncation import Fitted, fit
 
 PROGRESS_EVERY_SECONDS = 1.0
@@ -43,6 +43,7 @@ class CodeRequest:
     timeout_seconds: float | None = None
     memory_mb: int | None = None
     session: str | None = None
+    isolation: str = AUTO
 
 
 async def execute(app: App, request: CodeRequest, *, progress: Progress | None = None) -> Report:
@@ -52,11 +53,11 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     Cancelling the awaiting task kills the run.
     """
     run_id = new_run_id()
-    job = _allowed(request, app.settings)
+    job = _allowed(request, app)
     calls = Calls(app.workspace, budget=app.settings.tool_calls_max)
     try:
         async with _telling(progress, job.limits.timeout_seconds):
-            outcome = await app.pool.run(job, calls.answer)
+            outcome = await app.pools.run(job, calls.answer)
     except asyncio.CancelledError:
         app.stats.count_cancelled()
         raise
@@ -65,8 +66,9 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     return _report(run_id, outcome, fitted, calls)
 
 
-def _allowed(request: CodeRequest, settings: Settings) -> Job:
+def _allowed(request: CodeRequest, app: App) -> Job:
     """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
+    settings = app.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
     for name, asked, most in (
@@ -79,11 +81,16 @@ def _allowed(request: CodeRequest, settings: Settings) -> Job:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    isolation = app.offer.named(request.isolation, settings)
+    if isolation is None:
+        kept_at = None if request.session is None else app.pools.home_of(request.session)
+        isolation = kept_at or app.pools.default
     return Job(
         code=request.code,
         context_vars=request.context_vars,
         limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
         session=request.session,
+        isolation=isolation,
     )
 
 

@@ -175,7 +175,6 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
 _NOT_YET: Mapping[str, str] = MappingProxyType(
     {
         "cpus": "cannot hold runs to a share of the processors yet",
-        "process_python": "has no `process` isolation yet",
         "container_runtime": "has no `container` isolation yet",
         "container_image": "has no `container` isolation yet",
         "database_url": "keeps nothing in a database yet",
@@ -266,10 +265,6 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
-    if Isolation.RESTRICTED not in settings.allowed_isolation:
-        raise SettingsError(
-            "ALLOWED_ISOLATION leaves out restricted, but this version has no other isolation yet. Add restricted."
-        )
     if settings.privacy is Privacy.AUTO:
         raise SettingsError(
             "PRIVACY is auto, but this version cannot hide personal data from the model yet, and does not start as if "

@@ -8,7 +8,6 @@ import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ..sandbox.confine.levels import Finding, Level, Probe
-from ..sandbox.run import Isolation
 from .app import App
 from .stats import Process, Runs, processes_now
 
@@ -74,7 +73,8 @@ async def statistics_of(app: App) -> Statistics:
     """Look at everything now."""
     settings = app.settings
     server, workers = await anyio.to_thread.run_sync(processes_now)
-    pool = app.pool.stats()
+    pools = app.pools.stats()
+    default = pools[app.pools.default]
     usage = await anyio.to_thread.run_sync(app.workspace.usage)
     return Statistics(
         limits=LimitsReport(
@@ -91,19 +91,19 @@ async def statistics_of(app: App) -> Statistics:
             runs_kept=settings.runs_kept,
         ),
         isolation=IsolationReport(
-            available=[Isolation.RESTRICTED.value],
-            layers=list(pool.layers),
-            level=level_of(pool.layers).value,
+            available=[isolation.value for isolation in app.pools.offered],
+            layers=list(default.layers),
+            level=level_of(default.layers).value,
             required_level=settings.required_level.value,
         ),
         runs=app.stats.summary(),
         pool=PoolReport(
-            spares=pool.spares,
-            running=pool.running,
-            waiting=pool.waiting,
-            sessions=pool.sessions,
-            workers_made=pool.workers,
-            zygotes_made=pool.zygotes,
+            spares=sum(pool.spares for pool in pools.values()),
+            running=sum(pool.running for pool in pools.values()),
+            waiting=sum(pool.waiting for pool in pools.values()),
+            sessions=sum(pool.sessions for pool in pools.values()),
+            workers_made=sum(pool.workers for pool in pools.values()),
+            zygotes_made=sum(pool.zygotes for pool in pools.values()),
         ),
         server=server,
         workers=workers,

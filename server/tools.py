@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from ..sandbox.run import Json
 from .app import App
 from .execution import CodeRequest, execute
+from .isolations import AUTO
 from .report import Report, as_text
 from .settings import Surface
 from .statistics_report import Statistics, statistics_of
@@ -32,7 +33,7 @@ EXECUTE_CODE_ALONE = """\
 Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. \
 Process data here and return little: the result is the variable `result` or the last expression; print() is returned \
 too. Top-level await works. Data modules can be imported. \
-Helpers: write_file(name, text), read_file(name), list_files(), delete_file(name) for files that stay; \
+Helpers: write_file(name, text), read_file(name), list_files(), delete_file(name); \
 summarize_list(data, limit), filter_by_field(data, field, value), aggregate_stats(data, fields), \
 format_output(data, max_chars). read_file what `truncated` names.\
 """
@@ -103,6 +104,7 @@ def _execute_code(app: App) -> StrictTool:
         timeout_seconds: float = settings.timeout_seconds,
         memory_mb: int = settings.memory_mb,
         session: OptionalText = None,
+        isolation: str = AUTO,
     ) -> Annotated[CallToolResult, Report]:
         request = CodeRequest(
             code=code,
@@ -110,16 +112,20 @@ def _execute_code(app: App) -> StrictTool:
             timeout_seconds=timeout_seconds,
             memory_mb=memory_mb,
             session=session,
+            isolation=isolation,
         )
         report = await execute(app, request, progress=partial(ctx.report_progress, message="running"))
         return _answer(report, as_text(report), failed=not report["success"])
 
-    return StrictTool.published(
+    tool = StrictTool.published(
         execute_code,
         EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
+    # The names alone, which only the operator's settings tell; `execute` says more than a schema when it refuses one.
+    tool.parameters["properties"]["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    return tool
 
 
 def _workspace_tools(app: App) -> list[StrictTool]:

@@ -99,12 +99,10 @@ def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was
     ("key", "value"),
     [
         ("CPUS", "2"),
-        ("PROCESS_PYTHON", "/usr/bin/python3"),
         ("CONTAINER_RUNTIME", "podman"),
         ("CONTAINER_IMAGE", "python"),
         ("DATABASE_URL", "sqlite://"),
         ("PRIVACY", "auto"),
-        ("ALLOWED_ISOLATION", "container"),
     ],
 )
 def test_a_protection_that_this_version_cannot_give_is_refused_not_ignored(

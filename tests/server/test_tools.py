@@ -33,7 +33,7 @@ async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(calle
         assert tool.annotations.open_world_hint is False
     assert tools["execute_code"].meta == {"anthropic/alwaysLoad": True}
     properties = tools["execute_code"].input_schema["properties"]
-    assert list(properties) == ["code", "context_vars", "timeout_seconds", "memory_mb", "session"]
+    assert list(properties) == ["code", "context_vars", "timeout_seconds", "memory_mb", "session", "isolation"]
     assert (properties["timeout_seconds"]["default"], properties["memory_mb"]["default"]) == (30, 500)
     reading = {name for name, tool in tools.items() if tool.annotations is not None and tool.annotations.read_only_hint}
     assert reading == {"read_workspace_file", "list_workspace_files", "get_execution_stats"}
@@ -122,7 +122,8 @@ async def test_a_session_that_ran_out_of_time_says_that_it_ended(caller: Caller)
     [
         ({"code": "1", "timeout": 3}, 'takes no argument "timeout". Did you mean timeout_seconds?'),
         ({"code": "1", "zzz": 3}, 'takes no argument "zzz". It takes code, context_vars'),
-        ({"code": "1", "isolation": "container"}, 'takes no argument "isolation"'),
+        ({"code": "1", "isolation": "none"}, "There is no isolation 'none'. Give one of auto, restricted"),
+        ({"code": "1", "isolation": "process"}, "not allowed here: ALLOWED_ISOLATION is restricted,container"),
         ({}, "needs the argument code. Give it"),
         ({"code": 5}, 'The argument code of execute_code cannot be 5. Its schema is {"type": "string"}'),
         ({"code": None}, "The argument code of execute_code cannot be null"),
