@@ -102,6 +102,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self._running = False
         self._stopped = False
         self._closed = False
+        self._cut_off = False
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
@@ -255,7 +256,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             timeout = min(max(timeout, 0.0), _TIMEOUT_MAX_SECONDS)
         if _channel.poller is not None:
             if _channel.poller.poll(None if timeout is None else timeout * 1000) and _channel.on_readable is not None:
-                _channel.on_readable()
+                self._read_channel(_channel.on_readable)
         elif timeout:
             time.sleep(timeout)
         now = time.monotonic()
@@ -267,6 +268,13 @@ class GuestLoop(asyncio.AbstractEventLoop):
             handle = self._ready.popleft()
             if not handle._cancelled:
                 handle._run()
+
+    def _read_channel(self, on_readable: Callable[[], None]) -> None:
+        try:
+            on_readable()
+        except BaseException:
+            self._cut_off = True
+            raise
 
     def _drop_stale_timers(self) -> None:
         if self._stale_timers > max(_STALE_TIMERS_MIN, len(self._timers) // 2):
@@ -288,11 +296,16 @@ class GuestLoop(asyncio.AbstractEventLoop):
             self.create_task(generator.aclose())
 
     def _wind_up(self) -> None:
-        """Cancel what is pending, wait for its end, and close."""
+        """Cancel what is pending, wait for its end, and close. Without a host, nothing is waited for."""
         if self._closed:
             return
+        pending = [task for task in asyncio.all_tasks(self) if not task.done()]
+        if self._cut_off:
+            for task in pending:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio's own gather does
+            self._closed = True
+            return
         try:
-            pending = [task for task in asyncio.all_tasks(self) if not task.done()]
             for task in pending:
                 task.cancel()
             if pending:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
 
@@ -19,6 +20,13 @@ from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
 __all__ = ["Facade", "exports", "find", "gives", "instead_of", "preload", "seal", "title"]
+
+
+_IMPORTED_LATE = """
+_pylong _strptime ast bisect concurrent.futures dataclasses decimal dis email.charset fractions ipaddress linecache
+locale stringprep tokenize tracemalloc unicodedata zoneinfo
+"""
+"""What the standard library and the interpreter import only when they first need it."""
 
 
 def find(module: str) -> Facade | None:
@@ -34,6 +42,9 @@ def exports() -> Mapping[str, frozenset[str]]:
 def preload() -> None:
     """Build every facade and read what they read, so that nothing needs a file once the process is confined."""
     _exports()
+    for module in _IMPORTED_LATE.split():
+        with suppress(ImportError):  # not every Python has each
+            importlib.import_module(module)
     codecs_.preload()
     zoneinfo_.database()
     sys_.recursion_limit_max()

@@ -167,7 +167,7 @@ tomllib: TOMLDecodeError loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
     FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
-    NotImplementedType SimpleNamespace TracebackType UnionType get_original_bases resolve_bases
+    NotImplementedType SimpleNamespace TracebackType UnionType
 typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator Awaitable
     BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine Counter
     DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
@@ -176,7 +176,7 @@ typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator Asyn
     ReadOnly Required Reversible Self Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat
     SupportsIndex SupportsInt SupportsRound TYPE_CHECKING Text TextIO Tuple Type TypeAlias TypeAliasType TypeGuard
     TypeIs TypeVar TypeVarTuple TypedDict Union Unpack ValuesView assert_never assert_type cast dataclass_transform
-    final get_args get_origin get_protocol_members get_type_hints is_protocol is_typeddict no_type_check overload
+    final get_args get_origin get_type_hints is_typeddict no_type_check overload
     override reveal_type runtime_checkable
 unicodedata: bidirectional category combining decimal decomposition digit east_asian_width is_normalized lookup
     mirrored name normalize numeric unidata_version

@@ -12,6 +12,8 @@ import ctypes
 import weakref
 from collections.abc import Iterator
 
+from .binding import bind_methods
+
 _IMMUTABLE_TYPE = 1 << 8
 _FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
 """Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
@@ -21,10 +23,13 @@ _KEEP_STATE_ON_CLASS: tuple[type, ...] = (weakref.finalize,)
 def seal() -> int:
     """Make every class of the host immutable, those of this project's trusted parts excepted; return how many.
 
+    Before that, their methods are bound to their instances; see `binding`.
+
     For a process of its own: what runs in it afterwards can patch no class. Raises RuntimeError on an interpreter whose
     types are laid out otherwise.
     """
     classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
+    bind_methods(cls for cls in classes if not issubclass(cls, type))
     for cls in classes:
         _set_flag(cls)
     return len(classes)

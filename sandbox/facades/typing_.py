@@ -11,10 +11,11 @@ from functools import reduce
 from operator import or_
 from typing import Any, cast
 
+from ..classes import shown_type
 from ..guest import GUEST
 from ..names import demangle
 
-__all__ = ["get_type_hints", "override", "reveal_type"]
+__all__ = ["get_origin", "get_type_hints", "override", "reveal_type"]
 
 T = typing.TypeVar("T")
 _Names = dict[str, Any] | None
@@ -30,6 +31,12 @@ def get_type_hints(
             value = evaluated(hint, globalns, localns)
             hints[demangle(name)] = value if include_extras else _plain(value)
     return hints
+
+
+def get_origin(tp: object) -> object:
+    """Return what a generic alias is made from: `list` of `list[int]`; None of anything else."""
+    origin = typing.get_origin(tp)
+    return shown_type(origin) if isinstance(origin, type) else origin
 
 
 def reveal_type(obj: object, /) -> object:
@@ -89,4 +96,5 @@ def evaluated(hint: object, globalns: _Names = None, localns: _Names = None) -> 
 
 def _plain(hint: object) -> object:
     strip: Callable[[object], object] = typing._strip_annotations  # type: ignore[attr-defined]  # what get_type_hints itself uses
-    return strip(hint)
+    plain = strip(hint)
+    return shown_type(plain) if isinstance(plain, type) else plain

@@ -93,7 +93,8 @@ class _Warned:
         self.warning: Warning | None = None
 
     def __enter__(self) -> Self:
-        self.warnings = self._catching.__enter__() or []
+        kept = self._catching.__enter__()
+        self.warnings = [] if kept is None else kept
         return self
 
     def __exit__(self, kind: object, *_error: object) -> None:

@@ -36,25 +36,15 @@ _UNWANTED_MODULES = (
     " gc sys tempfile mmap signal select fcntl resource linecache runpy pty code codeop glob multiprocessing faulthandler"
     " sysconfig zipimport _imp webbrowser pdb site"
 ).split()
-_HARMLESS = {
-    # Of the modules above, what the listing gives on purpose: pure functions, numbers, and markers.
-    *(
-        "StringIO BytesIO TextIOWrapper BufferedReader BufferedWriter IOBase RawIOBase BufferedIOBase TextIOBase"
-    ).split(),
-    *(
-        "UnsupportedOperation fspath fsencode fsdecode urandom PathLike intern getsizeof getdefaultencoding exception"
-    ).split(),
-    *("get_int_max_str_digits set_int_max_str_digits collect disable enable get_count get_threshold isenabled").split(),
-    *(
-        "basename commonpath commonprefix dirname isabs join normcase normpath split splitdrive splitext splitroot"
-    ).split(),
-    *(
-        "isreserved cleandoc isabstract isasyncgen isasyncgenfunction isawaitable isbuiltin iscoroutine isfunction"
-    ).split(),
-    *(
-        "iscoroutinefunction isgenerator isgeneratorfunction ismethod isroutine Parameter Signature BoundArguments"
-    ).split(),
-}
+_HARMLESS = frozenset(
+    """
+    StringIO BytesIO TextIOWrapper BufferedReader BufferedWriter IOBase RawIOBase BufferedIOBase TextIOBase
+    UnsupportedOperation fspath fsencode fsdecode urandom PathLike intern getsizeof getdefaultencoding exception
+    get_int_max_str_digits set_int_max_str_digits collect disable enable get_count get_threshold isenabled
+    _path_normpath _path_splitroot_ex
+    """.split()
+)
+"""Of the modules above, what the listing gives on purpose: numbers, functions of text, streams in memory."""
 _ATOMS = {str, bytes, int, float, complex, bool, type(None)}
 _NEVER_TYPES = (
     types.ModuleType,
@@ -82,9 +72,18 @@ _NOT_CALLED = {
         "timeit repeat Timer testmod put get join acquire set_event_loop reset enable gather wait wait_for as_completed"
     ).split(),
 }
+
+
+class Victim:
+    """A class to pass where a method expects an instance: its own class is `type`."""
+
+    data = maps = registry = filters = args = (int,)
+    keys = items = values = list
+
+
 _ARGUMENTS: tuple[tuple[object, ...], ...] = (
     (), (1,), ("a",), (b"a",), ([1, 2],), (lambda *_: 1,), ("a", "b"), (2, 3), (int,), ([3, 1], 2), ("a", lambda *_: "a"),
-    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"),
+    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"), (Victim,), (Victim, [int]), (Victim, "a", {}),
 )  # fmt: skip
 _DEPTH_MAX = 6
 _CALL_DEPTH_MAX = 4
@@ -215,6 +214,7 @@ def main() -> None:
     GUEST.write = lambda _text: None
     GUEST.namespace = new_namespace()
     facades.preload()
+    facades.seal()
     found: dict[str, list[str]] = {}
     silence = io.StringIO()
     with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):

@@ -1,0 +1,58 @@
+"""A security boundary: a method of a host class works on instances of that class only.
+
+`Counter.copy` ends in `self.__class__(self)`. Called as `Counter.copy(int)`, that is `type(int)`: the real `type`, with
+which code could make classes that no compiler has judged. Methods written in C check their receiver; those written in
+Python do not, so the ones that ask for their receiver's class get a check here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
+
+_SPECIAL = frozenset(
+    f"__{word}__"
+    for side in ("", "r", "i")
+    for word in (f"{side}{name}" for name in ("add", "sub", "mul", "mod", "or", "and", "xor", "truediv", "invert"))
+) | {"__getitem__", "__copy__", "__deepcopy__", "__replace__", "__call__"}
+_ASKS = frozenset({"__class__", "type"})
+
+
+def bind_methods(classes: Iterable[type]) -> int:
+    """Give the methods that ask for their receiver's class a check of it; return how many."""
+    bound = 0
+    for cls in classes:
+        for name, method in list(vars(cls).items()):
+            if type(method) is FunctionType and _is_reachable(name) and _asks_for_a_class(method.__code__):
+                setattr(cls, name, _checked(method, cls))
+                bound += 1
+    return bound
+
+
+def _is_reachable(name: str) -> bool:
+    return not name.startswith("_") or name in _SPECIAL
+
+
+def _asks_for_a_class(code: CodeType) -> bool:
+    return code.co_argcount > 0 and any(_ASKS & set(part.co_names) for part in _parts(code))
+
+
+def _parts(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+
+
+def _checked(method: FunctionType, cls: type) -> Callable[..., object]:
+    @functools.wraps(method)
+    def checked(self: object, /, *args: object, **kwargs: object) -> object:
+        if cls not in type(self).__mro__:
+            raise TypeError(
+                f"descriptor {method.__name__!r} for {cls.__name__!r} objects doesn't apply to a "
+                f"{type(self).__name__!r} object"
+            )
+        return method(self, *args, **kwargs)
+
+    return checked
