@@ -19,7 +19,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from ..classes import _Maker, limit_match_args
+from ..classes import limit_match_args, make_class
 from ..guest import GUEST
 from ..names import PREFIX, Verdict, demangle, judge, mangle
 from ..ownership import is_guest_class
@@ -150,7 +150,7 @@ def make_dataclass(
         if default:
             body[name] = default[0]
     body["__annotations__"] = annotations
-    return cast("type", _made(_class_of(cls_name, tuple(bases), body), options))
+    return cast("type", _made(make_class(cls_name, tuple(bases), body), options))
 
 
 def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[str, Any]]], Any] = dict) -> Any:
@@ -170,15 +170,6 @@ def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> A
 def replace(obj: Any, /, **changes: Any) -> Any:
     """Return a new instance with some fields changed."""
     return dataclasses.replace(obj, **{_spelled(obj, name): value for name, value in changes.items()})
-
-
-def _class_of(name: str, bases: tuple[type, ...], body: Mapping[str, object]) -> type:
-    """Make a class under the rules of class statements: bases, names in the body, private spelling."""
-    maker = _Maker(None)
-    namespace = cast("dict[str, object]", maker.__prepare__(name, bases))
-    for key, value in body.items():
-        namespace[key] = value
-    return cast("type", maker(name, bases, namespace))
 
 
 def _check_name(name: object) -> None:

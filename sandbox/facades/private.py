@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import NoReturn
 
 _FORGOTTEN = ("__import__", "breakpoint", "compile", "eval", "exec", "input", "open")
 
 
-def copy_of(module: str, *, keeping: tuple[str, ...] = ()) -> ModuleType:
-    """Load a second copy of `module` that nothing else uses; of the forgotten builtins it keeps those in `keeping`."""
+def copy_of(
+    module: str, *, keeping: tuple[str, ...] = (), replacing: Mapping[str, object] = MappingProxyType({})
+) -> ModuleType:
+    """Load a second copy of `module` that nothing else uses.
+
+    Of the forgotten builtins it keeps those in `keeping`; those in `replacing` it finds in place of the usual ones.
+    """
     spec = importlib.util.find_spec(module)
     if spec is None or spec.loader is None:
         raise ImportError(f"the standard library's {module} is missing")
@@ -27,6 +32,7 @@ def copy_of(module: str, *, keeping: tuple[str, ...] = ()) -> ModuleType:
     spec.loader.exec_module(copy)
     # Every function of the copy holds this one dictionary.
     own.update({name: _refusing(name) for name in _FORGOTTEN if name not in keeping})
+    own.update(replacing)
     return copy
 
 

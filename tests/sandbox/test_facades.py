@@ -160,6 +160,8 @@ def test_what_leads_out_of_a_real_module_is_not_there(source: str) -> None:
         "import zoneinfo\nzoneinfo.ZoneInfo('../../etc/hostname')",
         "import asyncio\nasyncio.get_event_loop().run_in_executor\nasyncio.new_event_loop().add_reader(0, print)",
         "import unittest\nunittest.TestCase('assertLogs')",
+        "import string\nstring.Formatter().vformat('{0.__globals__}', (lambda: 1,), {})",
+        "import string\nf = string.Formatter()\nsuper(string.Formatter, f).get_field('0.__globals__', (lambda: 1,), {})",
     ],
 )
 def test_names_paths_and_source_given_as_data_are_refused(source: str) -> None:
