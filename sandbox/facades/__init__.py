@@ -95,7 +95,7 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
     for name in PUBLIC[module]:
         if stand_in is not None and name in replaced:
             value = getattr(stand_in, name)
-            if isinstance(value, type | FunctionType) and value.__module__ == stand_in.__name__:
+            if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{__name__}."):
                 _name_module(value, module)
             yield name, value
             continue

@@ -1,4 +1,4 @@
-"""`string` whose `Formatter` judges the attributes that a template reads: of the private copy, under guarded `getattr`."""
+"""`string` whose `Formatter`, of a private copy, reads the attributes in a template through the guard."""
 
 from __future__ import annotations
 
