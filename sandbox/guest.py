@@ -32,12 +32,16 @@ class Guest:
 
     `write` takes what `print` and `sys.stdout.write` write; `call_host` sends one host call and waits for its answer;
     `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
+    `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
+    its author may ask for instead.
     """
 
     write: Callable[[str], None] = _discard
     call_host: Callable[[str, Mapping[str, Json]], Json] = _no_host
     call_host_async: Callable[[str, Mapping[str, Json]], Awaitable[Json]] = _no_host_async
     namespace: dict[str, object] = field(default_factory=dict)
+    full_python: bool = False
+    wider: tuple[str, ...] = ()
 
 
 GUEST = Guest()

@@ -96,14 +96,14 @@ class HostChannel:
         while number not in self._answers:
             self._readable.poll()
             self.receive()
-        return _value(self._answers.pop(number))
+        return value_of(self._answers.pop(number))
 
     async def call_async(self, name: str, arguments: Mapping[str, Json]) -> Json:
         """Ask the host without holding up other tasks."""
         number = self._ask(name, arguments)
         early = self._answers.pop(number, None)
         if early is not None:
-            return _value(early)
+            return value_of(early)
         future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         return await future
@@ -133,7 +133,7 @@ class HostChannel:
             self._answers[number] = frame
         elif not future.done():
             try:
-                future.set_result(_value(frame))
+                future.set_result(value_of(frame))
             except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
                 future.set_exception(error)
 
@@ -164,7 +164,8 @@ class HostChannel:
                 raise HostGone from None
 
 
-def _value(answer: Mapping[str, Json]) -> Json:
+def value_of(answer: Mapping[str, Json]) -> Json:
+    """Return what the host answered. Raises what it answered as a Python exception."""
     error = answer.get("error")
     if error is None:
         return answer.get("value")

@@ -12,12 +12,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
 from typing import Final, Literal, cast
 
 from . import event_loop
+from .dialect import Program
 from .errors import Refused
 from .guards import SecurityError
 from .guest import GUEST
@@ -46,14 +46,6 @@ _run_code = builtins.exec
 _evaluate_code = builtins.eval
 _MISSING: Final = object()
 _SOURCE_CHARS_MAX: Final = 4_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Source that was judged and compiled. `is_async` tells that it awaits at the top level."""
-
-    code: CodeType
-    is_async: bool
 
 
 def compile_program(source: str, *, filename: str = "<code>") -> Program:

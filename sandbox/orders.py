@@ -18,18 +18,30 @@ PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRA
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined."""
+    """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined.
+
+    `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
+    and that the code's author may ask for.
+    """
 
     standing: Allowance
     isolation: Isolation
     required: Level
+    workspace: str | None = None
+    wider: tuple[Isolation, ...] = ()
 
     def to_json(self) -> str:
         """Write it for the command line."""
-        return json.dumps({"standing": asdict(self.standing), "isolation": self.isolation, "required": self.required})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Orders:
         """Read it from the command line."""
         value = json.loads(text)
-        return cls(Allowance(**value["standing"]), Isolation(value["isolation"]), Level(value["required"]))
+        return cls(
+            Allowance(**value["standing"]),
+            Isolation(value["isolation"]),
+            Level(value["required"]),
+            value["workspace"],
+            tuple(map(Isolation, value["wider"])),
+        )

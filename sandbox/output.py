@@ -63,7 +63,7 @@ class Output:
         """Forget the text; from now on hold at most `bytes_max` bytes of it."""
         self._bytes_max = self._text_bytes_max if bytes_max is None else min(bytes_max, self._text_bytes_max)
         self._end = HEADER_BYTES
-        _LENGTH.pack_into(self._memory, 0, 0)
+        self._set_length(0)
 
     def hand_over(self) -> None:
         """Mark the buffer (in the parent), so that it shows whether the child ever cleared it for its job."""
@@ -88,7 +88,7 @@ class Output:
         self._memory[self._end : end] = data
         self._end = end
         # The length is written last, so that a kill in between leaves whole text.
-        _LENGTH.pack_into(self._memory, 0, end - HEADER_BYTES)
+        self._set_length(end - HEADER_BYTES)
         if full:
             raise OutputFull(self._bytes_max)
 
@@ -98,6 +98,9 @@ class Output:
         if length == _UNTOUCHED:
             return ""
         return self._memory[HEADER_BYTES : HEADER_BYTES + min(length, self._text_bytes_max)].decode("utf-8", "replace")
+
+    def _set_length(self, length: int) -> None:
+        _LENGTH.pack_into(self._memory, 0, length)
 
     def close(self) -> None:
         """Give the memory back."""

@@ -10,15 +10,17 @@ Sources: RFC 8259 (JSON; section 4 leaves duplicate names undefined, so they are
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import struct
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias, cast
 
 from .errors import FrameError
-from .run import Failure, Json, Status
+from .run import Failure, Json, Refusal, Status
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 DEPTH_MAX = 100
@@ -27,8 +29,14 @@ VALUES_MAX = 1_000_000
 NAME_CHARS_MAX = 256
 TEXT_CHARS_MAX = 256 * 1024
 NOTES_MAX = 1000
+FIGURES_MAX = 10
+FIGURE_BYTES_MAX = 2 * 1024 * 1024
+FIGURE_PIXELS_MAX = 2000
+"""The most that a figure is wide or high."""
 
 _LENGTH = struct.Struct(">I")
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_PNG = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
 HEADER_BYTES = _LENGTH.size
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -60,6 +68,8 @@ class Done:
     result: Json
     error: Failure | None
     notes: Mapping[str, str]
+    refusal: Refusal | None = None
+    figures: tuple[bytes, ...] = ()
 
 
 ChildFrame: TypeAlias = Ready | Call | Done
@@ -163,7 +173,7 @@ def child_frame(body: bytes) -> ChildFrame:
 
 
 def _done(frame: Mapping[str, Json]) -> Done:
-    _keys(frame, {"t", "status", "result", "error", "notes"})
+    _keys(frame, {"t", "status", "result", "error", "notes"}, may={"refusal", "figures"})
     status = frame["status"]
     if not isinstance(status, str) or status not in _REPORTABLE:
         raise FrameError("A done frame has no status that a child may report.")
@@ -177,7 +187,41 @@ def _done(frame: Mapping[str, Json]) -> Done:
         notes={
             _text(where, "note", TEXT_CHARS_MAX): _text(note, "note", TEXT_CHARS_MAX) for where, note in notes.items()
         },
+        refusal=_refusal(frame.get("refusal")),
+        figures=_figures(frame.get("figures")),
     )
+
+
+def _refusal(value: Json) -> Refusal | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise FrameError("A done frame's refusal is not an object.")
+    _keys(value, {"module"})
+    return Refusal(None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX))
+
+
+def _figures(value: Json) -> tuple[bytes, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > FIGURES_MAX:
+        raise FrameError(f"A done frame's figures are not a list of at most {FIGURES_MAX}.")
+    return tuple(_figure(figure) for figure in value)
+
+
+def _figure(value: Json) -> bytes:
+    """Read one figure: base64 of what at least begins as a PNG does (RFC 2083, section 12.12) and has a sane size."""
+    text = _text(value, "figure", FIGURE_BYTES_MAX * 4 // 3 + 4)
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise FrameError("A done frame's figure is not base64.") from None
+    if len(data) < _PNG.size:
+        raise FrameError("A done frame's figure is no PNG.")
+    signature, width, height = _PNG.unpack_from(data)
+    if signature != _PNG_SIGNATURE or not 0 < width <= FIGURE_PIXELS_MAX or not 0 < height <= FIGURE_PIXELS_MAX:
+        raise FrameError("A done frame's figure is no PNG of the size allowed.")
+    return data
 
 
 def _failure(value: Json) -> Failure | None:
@@ -198,8 +242,8 @@ def _failure(value: Json) -> Failure | None:
     )
 
 
-def _keys(frame: Mapping[str, Json], expected: set[str]) -> None:
-    if frame.keys() != expected:
+def _keys(frame: Mapping[str, Json], expected: set[str], *, may: AbstractSet[str] = frozenset()) -> None:
+    if frame.keys() - may != expected:
         raise FrameError(f"A frame does not have exactly the keys {', '.join(sorted(expected))}.")
 
 

@@ -71,11 +71,22 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """That the dialect refused the code before any of it ran, though full Python might run it.
+
+    `module` is the module whose import was refused, if that was the reason.
+    """
+
+    module: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What the sandbox knows of one ended execution.
 
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
-    `session_ended` says why the session's worker is gone, or None while it lives.
+    `session_ended` says why the session's worker is gone, or None while it lives. `figures` are PNG images that the
+    code showed or left open, in that order.
     """
 
     status: Status
@@ -89,3 +100,5 @@ class Outcome:
     isolation: Isolation = Isolation.RESTRICTED
     layers: tuple[str, ...] = ()
     session_ended: str | None = None
+    refusal: Refusal | None = None
+    figures: tuple[bytes, ...] = ()

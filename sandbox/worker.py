@@ -6,17 +6,17 @@ wall clock of the parent. The worker is forked by the zygote, which prepared wha
 
 from __future__ import annotations
 
+import base64
 import keyword
 import os
-import random
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Final, NoReturn, TextIO, cast
+from typing import Final, NoReturn, cast
 
-from . import confine, data_helpers, event_loop, failures, hosted, language, limits, names, namespace, values
+from . import confine, data_helpers, failures, hosted, limits, names, values
+from .dialect import Afterwards, Dialect
 from .errors import FrameError, Refused
 from .guest import GUEST
 from .host_channel import HostChannel, HostGone
@@ -48,7 +48,6 @@ def f(n):
 f(1)
 """,
 )
-_FORGOTTEN = re.compile(r"coroutine '[^'\n]{1,200}' was never awaited")
 _exit_code_of = SystemExit.__dict__["code"].__get__
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -57,23 +56,24 @@ _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 class Prepared:
     """What the zygote made ready for all its workers; each fork has a copy of its own."""
 
+    dialect: Dialect
     plan: confine.Plan
     standing: Allowance
     base_bytes: int | None
     namespace: dict[str, object]
 
 
-def starting_namespace() -> dict[str, object]:
+def starting_namespace(dialect: Dialect) -> dict[str, object]:
     """Make what every worker's code starts with."""
-    return namespace.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
+    return dialect.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
 
 
-def warm() -> None:
+def warm(dialect: Dialect) -> None:
     """Run what every job runs, so that no worker pays for a first time."""
-    own = starting_namespace()
+    own = starting_namespace(dialect)
     for source in _WARM_SOURCES:
         try:
-            values.render(language.run_program(language.compile_program(source), own))
+            values.render(dialect.run(dialect.compile(source, failures.SOURCE_NAME), own))
         except Exception as error:  # noqa: BLE001 - one of them fails on purpose
             failures.describe(error, source)
 
@@ -81,17 +81,16 @@ def warm() -> None:
 def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool) -> NoReturn:
     """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
     status = _SETUP_FAILED
+    dialect = prepared.dialect
     try:
-        output = Output(output_fd)
-        channel = HostChannel(channel_fd)
-        layers = confine.enter(prepared.plan, keep_fds={channel_fd})
+        channel, output, keep_fds = dialect.open(channel_fd, output_fd)
+        layers = confine.enter(prepared.plan, keep_fds=keep_fds)
         base_bytes = None if prepared.base_bytes is None else prepared.base_bytes + output.size
         limits.stand(prepared.standing, base_bytes)
-        random.seed()
-        worker = _Worker(prepared.namespace, channel, output, base_bytes)
+        worker = _Worker(dialect, prepared.namespace, channel, output, base_bytes)
         if rehearse:
             worker.rehearse()
-        channel.send(encode({"t": "ready", "layers": ["language", *layers, "limits"]}))
+        channel.send(encode({"t": "ready", "layers": [*dialect.layers, *layers, "limits"]}))
         worker.work()
     except HostGone:
         status = 0
@@ -101,8 +100,14 @@ def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool
 
 class _Worker:
     def __init__(
-        self, own_namespace: dict[str, object], channel: HostChannel, output: Output, base_bytes: int | None
+        self,
+        dialect: Dialect,
+        own_namespace: dict[str, object],
+        channel: HostChannel,
+        output: Output,
+        base_bytes: int | None,
     ) -> None:
+        self._dialect = dialect
         self._namespace = own_namespace
         self._channel = channel
         self._output = output
@@ -113,9 +118,7 @@ class _Worker:
         GUEST.call_host = channel.call
         GUEST.call_host_async = channel.call_async
         GUEST.namespace = own_namespace
-        event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
-        self._slips = _Slips()
-        sys.stderr = cast("TextIO", self._slips)
+        dialect.settle(channel, output)
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
@@ -127,11 +130,11 @@ class _Worker:
             allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
             limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
             self._output.clear(allowance.output_bytes)
-            self._slips.remarks.clear()
+            self._dialect.begin()
             self._memory_mb = allowance.memory_bytes // limits.MIB
             try:
                 report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
-                data = self._encoded(report)
+                data = self._encoded(_with(report, self._dialect.end(session=bool(frame["session"]))))
             except MemoryError:
                 limits.open_reserve()
                 data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
@@ -150,15 +153,16 @@ class _Worker:
         recursion_limit = sys.getrecursionlimit()
         try:
             given = {_variable(name): value for name, value in variables.items()}
-            program = language.compile_program(code, filename=filename)
+            program = self._dialect.compile(code, filename)
         except Refused as refusal:
-            return _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
+            report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
+            return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
             return self._failed(error, code, filename)
         own = self._namespace
         own.update(given)
         try:
-            return self._ended(language.run_program(program, own))
+            return self._ended(self._dialect.run(program, own))
         except HostGone:
             raise
         except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
@@ -168,7 +172,7 @@ class _Worker:
 
     def _ended(self, result: object) -> dict[str, Json]:
         rendered = values.render(result)
-        return _report(Status.OK, result=rendered.json, notes={**rendered.notes, **self._slips.remarks})
+        return _report(Status.OK, result=rendered.json, notes=rendered.notes)
 
     def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
         if isinstance(error, SystemExit) and _is_success(error):
@@ -177,13 +181,13 @@ class _Worker:
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier=self._calls)
         if not isinstance(error, MemoryError):
-            return _report(Status.ERROR, error=failure, notes=self._slips.remarks)
+            return _report(Status.ERROR, error=failure)
         failure = replace(
             failure,
             message=f"The code used up its {self._memory_mb} MB of memory.",
             hint="Hold less at once, or ask for more with memory_mb.",
         )
-        return _report(Status.MEMORY, error=failure, notes=self._slips.remarks)
+        return _report(Status.MEMORY, error=failure)
 
     def _encoded(self, report: dict[str, Json]) -> bytes:
         try:
@@ -195,27 +199,7 @@ class _Worker:
                 f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
                 "Write it to a file with write_file() and read it in slices."
             )
-            return encode({**report, "result": None, "notes": {"result": told}})
-
-
-class _Slips:
-    """Stands where standard error was, and keeps one thing that CPython writes there: a forgotten `await`.
-
-    CPython looks for the warnings module through the importer of the running code, does not find it, and then writes
-    the warning itself. Nothing else that it writes there (errors in `__del__`) concerns the report.
-    """
-
-    def __init__(self) -> None:
-        self.remarks: dict[str, str] = {}
-
-    def write(self, text: str) -> int:
-        forgotten = _FORGOTTEN.search(text)
-        if forgotten is not None:
-            self.remarks["code"] = f"{forgotten[0]}: nothing of it ran. Write `await` before the call."
-        return len(text)
-
-    def flush(self) -> None:
-        """Have nothing to do."""
+            return encode({**report, "result": None, "notes": {"result": told}, "figures": []})
 
 
 def _variable(name: str) -> str:
@@ -227,6 +211,12 @@ def _variable(name: str) -> str:
             instead="Use a plain Python name that does not begin with two underscores.",
         )
     return name
+
+
+def _with(report: dict[str, Json], afterwards: Afterwards) -> dict[str, Json]:
+    notes = {**cast("Mapping[str, str]", report["notes"]), **afterwards.notes}
+    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in afterwards.figures]
+    return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
 
 
 def _is_success(leaving: SystemExit) -> bool:

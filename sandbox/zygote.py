@@ -21,7 +21,9 @@ import sys
 from typing import NoReturn, cast
 
 from . import confine, worker
+from .dialect import dialect_of
 from .errors import LevelMissing, SandboxError
+from .guest import GUEST
 from .limits import AddressSpace
 from .orders import PACKET_BYTES_MAX, Orders
 
@@ -32,8 +34,10 @@ def main(control_fd: int, orders: str) -> NoReturn:
     """Be a zygote until the control socket ends."""
     os.environ.clear()
     control = socket.socket(fileno=control_fd)
+    given = Orders.from_json(orders)
+    GUEST.wider = tuple(given.wider)
     try:
-        _Zygote(control, Orders.from_json(orders)).work()
+        _Zygote(control, given).work()
     except SandboxError as error:
         control.send(json.dumps({"failed": str(error), "code": error.code}).encode())
         raise SystemExit(1) from None
@@ -46,13 +50,17 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         probe = confine.probe()
-        worker.warm()
+        dialect = dialect_of(orders.isolation)
+        dialect.prepare()
+        worker.warm(dialect)
         address_space = AddressSpace()
-        own = worker.starting_namespace()
-        self._plan = confine.prepare(probe, isolation=orders.isolation, required=orders.required)
+        own = worker.starting_namespace(dialect)
+        self._plan = confine.prepare(
+            probe, isolation=orders.isolation, required=orders.required, workspace=orders.workspace
+        )
         if probe.level is not confine.Level.LIMITS:
             _prove(self._plan)
-        self._prepared = worker.Prepared(self._plan, orders.standing, address_space.bytes(), own)
+        self._prepared = worker.Prepared(dialect, self._plan, orders.standing, address_space.bytes(), own)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
         gc.freeze()

@@ -1,0 +1,223 @@
+"""Full CPython as a worker's Python: nothing of the language is restricted, everything else of the sandbox is.
+
+What the kernel's layers refuse is also said in words here, so that code which starts a process or opens a connection
+learns why; no protection depends on that.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import ctypes
+import importlib
+import importlib.util
+import linecache
+import os
+import random
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from inspect import CO_COROUTINE
+from types import CodeType, ModuleType
+from typing import NoReturn, cast
+
+from . import keeping
+from .dialect import Afterwards, Program
+from .figures import Figures
+from .guest import GUEST
+from .host_channel import HostChannel
+from .output import Output
+from .stream_output import StreamOutput
+from .threaded_channel import ThreadedChannel
+
+PRELOADED = (
+    *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),
+    *("decimal", "fractions", "asyncio"),
+)
+"""The modules that code may use without importing them, as in the restricted dialect."""
+
+AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
+"""What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
+
+_LAST_VALUE = "<last value>"
+_STDIN = 0
+_SCRATCH = "/tmp"  # noqa: S108 - the worker's own
+_ENVIRONMENT = {
+    "HOME": _SCRATCH,
+    "TMPDIR": _SCRATCH,
+    "PATH": "",
+    "LANG": "C.UTF-8",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
+    # A process with threads must not fork.
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+}
+
+_THREAD_STACK_BYTES = 8 * 1024 * 1024
+_ATTRIBUTES_BYTES = 64
+"""More than any C library's pthread_attr_t has."""
+_M_ARENA_MAX = -8
+
+_NO_PROCESS = "no other process can be started here; use threads, asyncio or a library's own functions"
+_NO_NETWORK = "there is no network here; only upstream tools reach further: search_tools(…) finds one"
+_IN_WORDS = {
+    **dict.fromkeys(
+        (
+            "os.fork",
+            "os.forkpty",
+            "os.exec",
+            "os.posix_spawn",
+            "os.spawn",
+            "os.system",
+            "subprocess.Popen",
+            "pty.spawn",
+        ),
+        _NO_PROCESS,
+    ),
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.bind"), _NO_NETWORK),
+}
+
+
+class FullPython:
+    """Code as any Python program, in a module `__main__` of its own."""
+
+    layers: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._output: StreamOutput | None = None
+        self._figures = Figures()
+
+    def prepare(self) -> None:
+        """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
+        GUEST.full_python = True
+        os.environ.update(_ENVIRONMENT)
+        sys.dont_write_bytecode = True
+        _small_thread_stacks()
+        late = sys._xoptions.get("late", "")
+        # Libraries that keep files of their own must not do so in the host's scratch directory.
+        with tempfile.TemporaryDirectory() as own:
+            os.environ.update(MPLCONFIGDIR=own, HOME=own)
+            for name in AHEAD:
+                if name not in str(late).split(","):
+                    _import_ahead(name)
+                    if _threads() > 1:
+                        # It cannot be undone: begin anew without.
+                        again = f"late={late},{name}"
+                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606
+        os.environ.update(_ENVIRONMENT)
+        self._figures.take_over()
+
+    def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Make a module `__main__` that holds the preloaded modules and `helpers`."""
+        main = ModuleType("__main__")
+        sys.modules["__main__"] = main
+        own = cast("dict[str, object]", vars(main))
+        own.update({name: importlib.import_module(name) for name in PRELOADED})
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own["__builtins__"] = builtins
+        return own
+
+    def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
+        """Map the output, and keep it open as a file too; standard input is empty already."""
+        self._output = output = StreamOutput(output_fd)
+        return ThreadedChannel(channel_fd), output, frozenset({_STDIN, channel_fd, output.descriptor})
+
+    def settle(self, channel: HostChannel, output: Output) -> None:  # noqa: ARG002 - it makes itself known to loops
+        """Write to the output, seed every generator, and tell in words what the kernel refuses."""
+        assert self._output is not None
+        self._output.become_standard_streams()
+        random.seed()
+        numpy_random = sys.modules.get("numpy.random")
+        if numpy_random is not None:
+            numpy_random.seed()
+        sys.path[:] = [path for path in sys.path if path]
+        sys.addaudithook(_refuse_in_words)
+
+    def begin(self) -> None:
+        """Forget earlier figures."""
+        self._figures.forget()
+
+    def compile(self, source: str, filename: str) -> Program:
+        """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
+        # So that tracebacks that the code prints itself show its lines, and `inspect.getsource` works.
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = compile(
+                source, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+            )
+            if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+                name = ast.copy_location(ast.Name(_LAST_VALUE, ast.Store()), last)
+                tree.body[-1] = ast.copy_location(ast.Assign([name], last.value), last)
+            code = cast("CodeType", compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True))
+        return Program(code, bool(code.co_flags & CO_COROUTINE))
+
+    def run(self, program: Program, namespace: dict[str, object]) -> object:
+        """Run in `namespace`. `result` of an earlier run stays readable, but does not count."""
+        missing = object()
+        before = namespace.pop("result", missing)
+        if before is not missing:
+            vars(builtins)["result"] = before  # still found by a reader, while one in the namespace must be new
+        try:
+            if program.is_async:
+                asyncio.run(eval(program.code, namespace))  # noqa: S307 - it is what this process is for
+            else:
+                exec(program.code, namespace)  # noqa: S102 - as above
+            return namespace.get("result", namespace.get(_LAST_VALUE))
+        finally:
+            namespace.pop(_LAST_VALUE, None)
+            if before is not missing:
+                vars(builtins).pop("result", None)
+                namespace.setdefault("result", before)
+
+    def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
+        """Write out what is held back, and give the figures that were shown or left open."""
+        assert self._output is not None
+        with suppress(Exception):
+            self._figures.take_open()
+        with suppress(Exception):
+            self._output.settle()
+        return Afterwards(notes=self._figures.notes(), figures=self._figures.images())
+
+
+def _import_ahead(name: str) -> None:
+    try:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a broken library is the business of the code that imports it
+        for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name.partition(".")[0]]:
+            del sys.modules[loaded]
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+
+
+def _small_thread_stacks() -> None:
+    """Let threads have stacks and heaps that many of them fit into the limited address space.
+
+    The main thread's deep stack is also the default of others (pthread_attr_setstacksize(3)), and each thread would
+    reserve a heap of 64 MB (mallopt(3), M_ARENA_MAX).
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "pthread_setattr_default_np"):
+        return
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_THREAD_STACK_BYTES))
+    libc.pthread_setattr_default_np(attributes)
+    libc.mallopt(_M_ARENA_MAX, 1)
+
+
+def _refuse_in_words(event: str, _arguments: tuple[object, ...]) -> None:
+    words = _IN_WORDS.get(event)
+    if words is not None:
+        raise PermissionError(words)
+
+
+def _exit(code: object = None) -> NoReturn:
+    """End the code."""
+    raise SystemExit(code)
