@@ -13,11 +13,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
+from .child import Exit
 from .errors import LevelMissing, WorkerLost
 from .limits import STACK_BYTES
 from .orders import PACKET_BYTES_MAX, PACKETS, Orders
@@ -39,24 +41,45 @@ _BOOT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
-    """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
-
-    Everything is None when the zygote died too and nobody can tell.
-    """
-
-    status: int | None = None
-    cpu_ms: float | None = None
-    memory_peak_mb: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Forked:
-    """A worker process as the zygote handed it over: `pidfd` belongs to the receiver, `exit` tells how it ends."""
+    """A worker process that the zygote forked: `pidfd` belongs to the receiver."""
 
     pid: int
     pidfd: int
     exit: asyncio.Future[Exit]
+
+    def kill(self) -> None:
+        """End it now, if it has not ended."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and forget it."""
+        self.kill()
+        os.close(self.pidfd)
+
+    def begin(self) -> None:
+        """Have nothing to do: the worker shares the host's own buffer."""
+
+    def cpu_ms(self) -> float | None:
+        """Read the CPU clock of the process: clock_getcpuclockid(3), as the kernel's posix-timers.h encodes it."""
+        if sys.platform != "linux":
+            return None
+        try:
+            return time.clock_gettime(~self.pid << 3 | 2) * 1000
+        except OSError:
+            return None
+
+    def memory_peak_mb(self) -> float | None:
+        """Read the high-water mark of its resident memory (proc(5), status)."""
+        if sys.platform != "linux":
+            return None
+        try:
+            with open(f"/proc/{self.pid}/status", "rb") as file:
+                peak = file.read().partition(b"VmHWM:")[2].split(None, 1)
+        except OSError:
+            return None
+        return int(peak[0]) / 1024 if peak else None
 
 
 class Launcher:
@@ -231,10 +254,7 @@ class Launcher:
 
 def _end_unwanted(forked: asyncio.Future[Forked]) -> None:
     if not forked.cancelled() and forked.exception() is None:
-        pidfd = forked.result().pidfd
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        os.close(pidfd)
+        forked.result().close()
 
 
 def _search_path() -> list[str]:

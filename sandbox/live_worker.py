@@ -7,16 +7,14 @@ import logging
 import os
 import signal
 import socket
-import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from . import output
+from .child import Child, Exit, Launches
 from .clock import CLOCK, Clock
 from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
-from .launcher import Exit, Forked, Launcher
 from .limits import Allowance
 from .output import Output
 from .protocol import Call, Done, Frames, Ready, child_frame, encode
@@ -35,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 class LiveWorker:
     """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
 
-    def __init__(self, forked: Forked, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+    def __init__(self, forked: Child, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
         self._forked = forked
         self._channel = channel
         self._output = shared
@@ -53,7 +51,7 @@ class LiveWorker:
 
     @classmethod
     async def make(
-        cls, launcher: Launcher, isolation: Isolation, output_bytes: int, *, rehearse: bool = True
+        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, rehearse: bool = True
     ) -> LiveWorker:
         """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
         ours, theirs = socket.socketpair()
@@ -102,7 +100,7 @@ class LiveWorker:
         """End the process now; whoever reads its channel finds the end of it."""
         self._killed = True
         if not self._ended:
-            _kill(self._forked.pidfd)
+            self._forked.kill()
             with suppress(OSError):
                 self._channel.shutdown(socket.SHUT_RDWR)
 
@@ -110,7 +108,7 @@ class LiveWorker:
         """End the process and give back everything that belonged to it."""
         if self._ended:
             return
-        _kill(self._forked.pidfd)
+        self._forked.kill()
         self._ended = True
         self._drop_calls()
         for task in self._sends:
@@ -119,7 +117,7 @@ class LiveWorker:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._channel)
         loop.remove_writer(self._channel)
-        os.close(self._forked.pidfd)
+        self._forked.close()
         self._channel.close()
         self._output.close()
 
@@ -134,7 +132,8 @@ class LiveWorker:
             self.kill()
             raise WorkerLost("The worker spoke before it was asked, and was killed.")
         self._output.hand_over()
-        cpu_before = self._cpu_ms()
+        self._forked.begin()
+        cpu_before = self._forked.cpu_ms()
         calls_before = self._calls
         clock = Clock(job.limits.timeout_seconds, self._give_up)
         inherited = CLOCK.set(clock)
@@ -143,7 +142,9 @@ class LiveWorker:
             done = await self._converse(host_calls, clock)
             outcome = Outcome(status=done.status, result=done.result, error=done.error, notes=done.notes)
             outcome = replace(
-                outcome, cpu_ms=_difference(self._cpu_ms(), cpu_before), memory_peak_mb=self._memory_peak_mb()
+                outcome,
+                cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
+                memory_peak_mb=self._forked.memory_peak_mb(),
             )
         except asyncio.CancelledError:
             self.kill()
@@ -281,25 +282,6 @@ class LiveWorker:
         status, failure = _cause(job, clock, error, ended)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms, memory_peak_mb=ended.memory_peak_mb)
 
-    def _cpu_ms(self) -> float | None:
-        if sys.platform != "linux":
-            return None
-        # The CPU clock of another process: clock_getcpuclockid(3), as the kernel's posix-timers.h encodes it.
-        try:
-            return time.clock_gettime(~self._forked.pid << 3 | 2) * 1000
-        except OSError:
-            return None
-
-    def _memory_peak_mb(self) -> float | None:
-        if sys.platform != "linux":
-            return None
-        try:
-            with open(f"/proc/{self._forked.pid}/status", "rb") as file:
-                peak = file.read().partition(b"VmHWM:")[2].split(None, 1)
-        except OSError:
-            return None
-        return int(peak[0]) / 1024 if peak else None
-
 
 def _job_frame(job: Job) -> bytes:
     session = job.session is not None
@@ -315,11 +297,6 @@ def _job_frame(job: Job) -> bytes:
         )
     except FrameError as error:
         raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
-
-
-def _kill(pidfd: int) -> None:
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
 def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: Exit) -> tuple[Status, Failure]:

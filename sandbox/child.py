@@ -1,0 +1,70 @@
+"""What the host knows of a worker process, whoever made it: a zygote beside it, or a fork server in a container."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
+
+    Everything is None when the zygote died too and nobody can tell.
+    """
+
+    status: int | None = None
+    cpu_ms: float | None = None
+    memory_peak_mb: float | None = None
+
+
+class Child(Protocol):
+    """A worker process as its launcher handed it over; `exit` tells how it ends."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id where it lives."""
+        ...
+
+    @property
+    def exit(self) -> asyncio.Future[Exit]:
+        """How it ended, once it has."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+
+    def close(self) -> None:
+        """End it, and give back everything that belonged to it; called once."""
+
+    def begin(self) -> None:
+        """Hear that a job is about to be sent, and that the output begins anew."""
+
+    def cpu_ms(self) -> float | None:
+        """Tell how much CPU time it has used, where the machine says so."""
+        ...
+
+    def memory_peak_mb(self) -> float | None:
+        """Tell the most memory that it has had, where the machine says so."""
+        ...
+
+
+class Launches(Protocol):
+    """What makes workers for a pool. A dead one stays dead; its owner makes another."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for workers."""
+        ...
+
+    async def start(self) -> None:
+        """Get ready. Raises `SandboxError` when it cannot make workers as required."""
+
+    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Child:
+        """Make a worker that holds the other ends of channel and output. Raises `WorkerLost`."""
+        ...
+
+    async def close(self) -> None:
+        """End everything it made, and wait until it is gone."""
