@@ -11,7 +11,7 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Protocol
 
 from .protocol import FIGURE_BYTES_MAX, FIGURE_PIXELS_MAX, FIGURES_MAX
 
@@ -27,6 +27,14 @@ class _Figure(Protocol):
     def savefig(self, file: io.BytesIO, *, format: str, dpi: float) -> None: ...  # noqa: A002 - matplotlib's own
 
 
+class _Canvas(Protocol):
+    figure: _Figure
+
+
+class _Manager(Protocol):
+    canvas: _Canvas
+
+
 class Figures:
     """What one run shows. At most `FIGURES_MAX` of them, none wider or higher than `FIGURE_PIXELS_MAX`."""
 
@@ -39,13 +47,20 @@ class Figures:
         pyplot, bases = sys.modules.get("matplotlib.pyplot"), sys.modules.get("matplotlib.backend_bases")
         if pyplot is None or bases is None:
             return
-        pyplot.show = self.show  # type: ignore[attr-defined]  # a module of a library that may be missing
-        bases.FigureManagerBase.show = self._show_manager
-        _keep_own_fonts(sys.modules["matplotlib.font_manager"])
 
-    def show(self, *_arguments: object, **_options: object) -> None:
-        """Take every open figure, as a notebook does, and close it."""
-        self.take_open()
+        def show(*_arguments: object, **_options: object) -> None:
+            """Show every open figure in the report, and close it."""
+            self.take_open()
+
+        def show_manager(manager: _Manager) -> None:
+            """Show a figure in the report, and close it."""
+            self._take(manager.canvas.figure)
+            sys.modules["matplotlib._pylab_helpers"].Gcf.destroy(manager)
+
+        # Plain functions: matplotlib gives them attributes.
+        pyplot.show = show  # type: ignore[attr-defined]  # a module of a library that may be missing
+        bases.FigureManagerBase.show = show_manager
+        _keep_own_fonts(sys.modules["matplotlib.font_manager"])
 
     def take_open(self) -> None:
         """Take every figure that is open, and close it."""
@@ -71,10 +86,6 @@ class Figures:
             return {}
         told = "; ".join(self._left_out[:FIGURES_MAX])
         return {"images": f"{told}. Save such figures with savefig(path) and bring them home with keep(path)."}
-
-    def _show_manager(self, manager: object) -> None:
-        self._take(cast("_Figure", manager.canvas.figure))  # type: ignore[attr-defined]  # matplotlib's FigureManagerBase
-        sys.modules["matplotlib._pylab_helpers"].Gcf.destroy(manager)
 
     def _take(self, figure: _Figure) -> None:
         number = len(self._images) + len(self._left_out) + 1

@@ -23,6 +23,7 @@ from .child import Exit
 from .errors import LevelMissing, WorkerLost
 from .limits import STACK_BYTES
 from .orders import PACKET_BYTES_MAX, PACKETS, Orders
+from .run import Isolation
 
 _T = TypeVar("_T")
 
@@ -38,15 +39,27 @@ _BOOT = (
     "control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
     "from sealab.sandbox.zygote import main;main(int(control),orders)"
 )
+# Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may
+# be for another version.
+_BOOT_FULL_PYTHON = (
+    "import json,os,sys,types;os.register_at_fork=lambda **hooks:None;"
+    "control,package,orders=sys.argv[1:];sealab=sys.modules['sealab']=types.ModuleType('sealab');"
+    "sealab.__path__=json.loads(package);"
+    "from sealab.sandbox.zygote import main;main(int(control),orders)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """A worker process that the zygote forked: `pidfd` belongs to the receiver."""
+    """A worker process that the zygote forked: `pidfd` belongs to the receiver.
+
+    `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code.
+    """
 
     pid: int
     pidfd: int
     exit: asyncio.Future[Exit]
+    behind_init: bool = False
 
     def kill(self) -> None:
         """End it now, if it has not ended."""
@@ -66,7 +79,7 @@ class Forked:
         if sys.platform != "linux":
             return None
         try:
-            return time.clock_gettime(~self.pid << 3 | 2) * 1000
+            return time.clock_gettime(~self._working_pid() << 3 | 2) * 1000
         except OSError:
             return None
 
@@ -75,11 +88,21 @@ class Forked:
         if sys.platform != "linux":
             return None
         try:
-            with open(f"/proc/{self.pid}/status", "rb") as file:
+            with open(f"/proc/{self._working_pid()}/status", "rb") as file:
                 peak = file.read().partition(b"VmHWM:")[2].split(None, 1)
         except OSError:
             return None
         return int(peak[0]) / 1024 if peak else None
+
+    def _working_pid(self) -> int:
+        """Return the process that runs the code (proc(5), children)."""
+        if not self.behind_init:
+            return self.pid
+        try:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children", "rb") as file:
+                return int(file.read().split()[0])
+        except (OSError, IndexError):
+            return self.pid
 
 
 class Launcher:
@@ -117,22 +140,24 @@ class Launcher:
         ours.setblocking(False)
         self._hello = self._loop.create_future()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
-        with theirs:
-            self._process = _with_deep_stack(
-                lambda: subprocess.Popen(
-                    [
-                        *(self._python, "-I", "-S", "-X", "utf8", "-c", _BOOT),
-                        *(str(theirs.fileno()), json.dumps(_search_path()), self._orders.to_json()),
-                    ],
-                    env={},
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=self._stderr,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
+        try:
+            with theirs:
+                self._process = _with_deep_stack(
+                    lambda: subprocess.Popen(
+                        [self._python, *_boot(self._orders.isolation, theirs.fileno()), self._orders.to_json()],
+                        env={},
+                        cwd="/",
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=self._stderr,
+                        pass_fds=[theirs.fileno()],
+                        start_new_session=True,
+                    )
                 )
-            )
+        except OSError as error:
+            ours.close()
+            self._stderr.close()
+            raise WorkerLost(f"{self._python} cannot be started: {error.strerror}.") from None
         self._control = ours
         self._loop.add_reader(ours.fileno(), self._hear)
         try:
@@ -211,7 +236,7 @@ class Launcher:
             self._hello.set_exception(LevelMissing(told) if message["code"] == "level" else WorkerLost(told))
         elif "pid" in message:
             self._exits[number] = ended = self._loop.create_future()
-            forked = Forked(cast("int", message["pid"]), descriptors[0], ended)
+            forked = Forked(cast("int", message["pid"]), descriptors[0], ended, bool(message["behind_init"]))
             self._forks.pop(number).set_result(forked)
         elif "refused" in message:
             self._forks.pop(number).set_exception(WorkerLost(f"A worker cannot be made: {message['refused']}."))
@@ -257,8 +282,12 @@ def _end_unwanted(forked: asyncio.Future[Forked]) -> None:
         forked.result().close()
 
 
-def _search_path() -> list[str]:
-    return [os.path.abspath(path) for path in sys.path if path]
+def _boot(isolation: Isolation, control_fd: int) -> list[str]:
+    if isolation is Isolation.RESTRICTED:
+        search_path = [os.path.abspath(path) for path in sys.path if path]
+        return ["-I", "-S", "-X", "utf8", "-c", _BOOT, str(control_fd), json.dumps(search_path)]
+    package = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON, str(control_fd), json.dumps(package)]
 
 
 def _with_deep_stack(start: Callable[[], _T]) -> _T:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .run import Json, Limits
+from .run import Isolation, Json, Limits
 
 MIB = 1024 * 1024
 
@@ -71,6 +71,11 @@ class Allowance:
     def from_json(cls, value: Mapping[str, int]) -> Allowance:
         """Read it from a frame of the host."""
         return cls(**value)
+
+
+def processes_of(isolation: Isolation, limits: Limits) -> int:
+    """Return how many processes and threads code may have: none of its own where the dialect has no threads."""
+    return 0 if isolation is Isolation.RESTRICTED else limits.pids_max
 
 
 class AddressSpace:

@@ -15,7 +15,7 @@ from . import output
 from .child import Child, Exit, Launches
 from .clock import CLOCK, Clock
 from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
-from .limits import Allowance
+from .limits import Allowance, processes_of
 from .output import Output
 from .protocol import Call, Done, Frames, Ready, child_frame, encode
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
@@ -127,7 +127,7 @@ class LiveWorker:
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
         then nothing of the code ran. Cancelling kills the worker.
         """
-        frame = _job_frame(job)
+        frame = _job_frame(job, self._isolation)
         if self._has_spoken():
             self.kill()
             raise WorkerLost("The worker spoke before it was asked, and was killed.")
@@ -140,7 +140,14 @@ class LiveWorker:
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock)
-            outcome = Outcome(status=done.status, result=done.result, error=done.error, notes=done.notes)
+            outcome = Outcome(
+                status=done.status,
+                result=done.result,
+                error=done.error,
+                notes=done.notes,
+                refusal=done.refusal,
+                figures=done.figures,
+            )
             outcome = replace(
                 outcome,
                 cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
@@ -283,15 +290,16 @@ class LiveWorker:
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms, memory_peak_mb=ended.memory_peak_mb)
 
 
-def _job_frame(job: Job) -> bytes:
+def _job_frame(job: Job, isolation: Isolation) -> bytes:
     session = job.session is not None
+    allowance = Allowance.of(job.limits, session=session, processes=processes_of(isolation, job.limits))
     try:
         return encode(
             {
                 "t": "run",
                 "code": job.code,
                 "vars": job.context_vars,
-                "limits": Allowance.of(job.limits, session=session).to_json(),
+                "limits": allowance.to_json(),
                 "session": session,
             }
         )

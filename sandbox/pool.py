@@ -19,7 +19,7 @@ from typing import Self
 from .confine import Level, default_level
 from .errors import LevelMissing, LimitRefused, WorkerLost
 from .launcher import Launcher
-from .limits import Allowance
+from .limits import Allowance, processes_of
 from .live_worker import LiveWorker
 from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
@@ -32,7 +32,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """What the operator allows. `maximum` is the most that any one job may ask for."""
+    """What the operator allows. `maximum` is the most that any one job may ask for.
+
+    `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
+    full Python that hints may name.
+    """
 
     spares: int = 2
     workers_max: int = 8
@@ -42,6 +46,8 @@ class PoolSettings:
     isolation: Isolation = Isolation.RESTRICTED
     required_level: Level = field(default_factory=default_level)
     python: str = sys.executable
+    workspace: str | None = None
+    wider: tuple[Isolation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,5 +273,6 @@ class Pool:
 
     def _orders(self) -> Orders:
         maximum = self._settings.maximum
-        standing = Allowance.of(maximum, session=True)
-        return Orders(standing, self._settings.isolation, self._settings.required_level)
+        settings = self._settings
+        standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))
+        return Orders(standing, settings.isolation, settings.required_level, settings.workspace, settings.wider)

@@ -5,8 +5,8 @@ never reads a byte that a guest wrote: the host sends a request with two descrip
 its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
-Control messages are one JSON object each, in packets: down `{id, rehearse}`; up `{hello}`, `{id, pid}`, `{id, refused}`
-or `{id, status, cpu_ms, memory_peak_mb}` and, before it gives up, `{failed, code}`.
+Control messages are one JSON object each, in packets: down `{id, rehearse}`; up `{hello}`, `{id, pid, behind_init}`,
+`{id, refused}` or `{id, status, cpu_ms, memory_peak_mb}` and, before it gives up, `{failed, code}`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Zygote:
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = (pid, number)
         self._poll.register(pidfd, select.POLLIN)
-        message = json.dumps({"id": number, "pid": pid}).encode()
+        message = json.dumps({"id": number, "pid": pid, "behind_init": self._plan.own_init}).encode()
         socket.send_fds(self._control, [message], [pidfd])
 
     def _bury(self, pidfd: int) -> None:
@@ -113,7 +113,7 @@ class _Zygote:
         _pid, status, usage = os.wait4(pid, 0)
         self._tell(
             id=number,
-            status=os.waitstatus_to_exitcode(status),
+            status=self._plan.status_of_worker(os.waitstatus_to_exitcode(status)),
             cpu_ms=(usage.ru_utime + usage.ru_stime) * 1000,
             memory_peak_mb=usage.ru_maxrss / 1024,
         )

@@ -13,10 +13,9 @@ from collections.abc import Collection
 from typing import NoReturn
 
 from . import landlock, layout, namespaces, privileges, root
-from .plan import Plan
+from .plan import SIGNALLED, Plan
 
 _STDERR = 2
-_SIGNALLED = 128
 
 
 def fork(plan: Plan) -> int:
@@ -89,6 +88,6 @@ def _be_first_process(plan: Plan, worker: int) -> NoReturn:
         while ended != worker:
             ended, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        status = code if code >= 0 else _SIGNALLED - code
+        status = code if code >= 0 else SIGNALLED - code
     finally:
         os._exit(status)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ..run import Isolation
 from .seccomp import Filter
 
+SIGNALLED = 128
+"""What the first process of a pid namespace adds to the number of the signal that ended its worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -34,3 +37,7 @@ class Plan:
     scratch_bytes: int = 0
     own_init: bool = False
     notes: tuple[str, ...] = ()
+
+    def status_of_worker(self, status: int) -> int:
+        """Return how the worker ended, as `subprocess` does, by how the process ended that the zygote forked."""
+        return SIGNALLED - status if self.own_init and status > SIGNALLED else status
