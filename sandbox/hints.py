@@ -6,9 +6,10 @@ dicts and frames, bounded, and no guest code is called. What a rule says stands 
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, cast
@@ -17,6 +18,8 @@ from . import facades
 from .containers import Missed, missed_by
 from .disclosure import bounded, derives, mro_of, plain_names
 from .errors import Refused
+from .facades.hints import NEEDS_FULL_PYTHON
+from .guest import GUEST
 from .names import demangle
 from .vocabulary import names_in_scope, nearest, public_names, string_keys
 
@@ -63,8 +66,9 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
 
 def hint_for_refusal(refusal: Refused) -> str | None:
     """Return what to do about a refusal: what it says itself, else what there is instead of its module."""
-    if refusal.instead is not None:
-        return sentence(refusal.instead)
+    if refusal.instead is not None and refusal.instead != NEEDS_FULL_PYTHON:
+        wider = refusal.type != "ValueError" and GUEST.wider
+        return sentence(refusal.instead) + (f" Or ask for {_asked(GUEST.wider)}." if wider else "")
     if refusal.module is None:
         return None
     exports = facades.exports()
@@ -86,13 +90,27 @@ def _of_module(module: str, name: str) -> str | None:
 
 
 def _of_missing_module(module: str) -> str:
-    instead = facades.instead_of(module)
-    if instead is not None:
+    instead = None if GUEST.full_python else facades.instead_of(module)
+    if instead is not None and instead != NEEDS_FULL_PYTHON:
         return sentence(instead)
-    close = nearest(module, facades.exports(), _SURE)
+    known = sys.stdlib_module_names if GUEST.full_python else facades.exports()
+    close = None if instead == NEEDS_FULL_PYTHON else nearest(module, known, _SURE)
     if close is not None:
         return f"Did you mean {close!r}?"
-    return 'Do without the module, or ask for isolation="container", where the operator allows it.'
+    return f"Do without the module{', which is not installed here' if GUEST.full_python else ''}{_full_python()}."
+
+
+def _full_python() -> str:
+    """Say how to get to full Python, or to more of it than there is here: only what the operator allows is named."""
+    if GUEST.wider:
+        return f", or ask for {_asked(GUEST.wider)}"
+    if GUEST.full_python:
+        return ""
+    return "; full Python could have it, but the operator's ALLOWED_ISOLATION offers none here"
+
+
+def _asked(isolations: Iterable[str]) -> str:
+    return " or ".join(f'isolation="{name}"' for name in isolations)
 
 
 def sentence(clause: str) -> str:
@@ -161,7 +179,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     )
 )
 
-_REFUSED_HERE: Final = re.compile(r"\bhere; ([^;\n]{1,200})$")
+_REFUSED_HERE: Final = re.compile(r"\bhere; ([^;\n>]{1,200})>?$")
 """How the dialect ends a message that says what to do: `open() is not available here; use read_file(name)`."""
 
 _MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+)'")
@@ -230,11 +248,12 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
     if close is None:
         exports = facades.exports()
         module = _ALIASES.get(name, name)
-        if module in exports:
+        if module in exports or (GUEST.full_python and (name in _ALIASES or module in sys.stdlib_module_names)):
             return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
         instead = facades.instead_of(module) if f"{name}." in scene.text() else None
-        if instead is not None:
-            return f"The module {module} is not available here: {instead}."
+        if instead is not None and not GUEST.full_python:
+            hint = _of_missing_module(module)
+            return f"The module {module} is not available here. {hint}"
         home = next((first for first in _MODULES_FIRST if name in exports.get(first, ())), None)
         if home is not None:
             return f"Write `from {home} import {name}` first."
@@ -325,7 +344,25 @@ def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str
 
 
 def _of_file_not_found(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    if GUEST.full_python:
+        return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
     return "list_files() shows what is in the workspace."
+
+
+def _of_os_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    arguments = _args_of(error)
+    number = arguments[0] if GUEST.full_python and arguments else None
+    if type(number) is not int:
+        return None
+    return _OF_NUMBER.get(number)
+
+
+_OF_NUMBER: Final = {
+    errno.EROFS: "Write to /tmp, where there is a little room, and bring a file home with keep(path, name).",
+    errno.EACCES: "Only the workspace at /workspace, /tmp and Python's own files can be seen.",
+    errno.EPERM: "The system does not let code here do this: no other processes, no network.",
+    errno.ENOSPC: "The scratch space at /tmp is full: delete what is done with, or write_file() to the workspace.",
+}
 
 
 def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str | None:
@@ -356,6 +393,7 @@ _BY_CLASS: dict[type[BaseException], _Rule] = {
     RecursionError: _of_recursion_error,
     MemoryError: _of_memory_error,
     FileNotFoundError: _of_file_not_found,
+    OSError: _of_os_error,
     SyntaxError: _of_syntax_error,
 }
 

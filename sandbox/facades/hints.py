@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+NEEDS_FULL_PYTHON = "it needs full Python"
+"""What stands for modules that are no part of the standard library; `sandbox.hints` says how full Python is had."""
+
 _INSTEAD_OF_MANY = {
     "use the helpers read_file, write_file, list_files and delete_file, which reach the workspace": """
         os posix shutil glob tempfile fileinput filecmp linecache mmap zipfile tarfile dbm io.open io.FileIO codecs.open
@@ -21,7 +24,7 @@ _INSTEAD_OF_MANY = {
     "use asyncio: await asyncio.gather(…) really runs tool calls in parallel": """
         threading concurrent concurrent.futures multiprocessing _thread sched signal trio anyio gevent
         """,
-    'ask for isolation="process" or isolation="container", which run full CPython, if the operator allows it': """
+    NEEDS_FULL_PYTHON: """
         numpy pandas scipy matplotlib sklearn polars pyarrow torch tensorflow sympy networkx PIL cv2 seaborn plotly bs4
         lxml yaml openpyxl nltk spacy pydantic tqdm dateutil attrs attr pytest requests_html jinja2 xlsxwriter
         """,

@@ -9,6 +9,7 @@ import pytest
 
 from sealab.sandbox import failures, hints, language, namespace
 from sealab.sandbox.errors import Refused
+from sealab.sandbox.guest import GUEST
 
 
 def hint_of(source: str) -> str | None:
@@ -67,13 +68,13 @@ def test_an_unknown_name_gets_the_nearest(source, said):
         ("input('name?')", "context_vars"),
         ("import os\nos.listdir('.')", "list_files"),
         ("import requests", "call_tool"),
-        ("import numpy", "isolation="),
+        ("import numpy", "ALLOWED_ISOLATION"),
         ("import pickle", "json"),
         ("from os import system", "call_tool"),
         ("requests.get('x')", "call_tool"),
-        ("np.array([1])", "isolation="),
+        ("np.array([1])", "ALLOWED_ISOLATION"),
         ("import jsn", "Did you mean 'json'?"),
-        ("import never_heard_of", "isolation="),
+        ("import never_heard_of", "ALLOWED_ISOLATION"),
         ("from math import sqr", "Did you mean 'sqrt'?"),
     ],
 )
@@ -223,3 +224,23 @@ def test_many_names_and_long_ones_take_no_time():
 )
 def test_a_clause_becomes_a_sentence_and_code_keeps_its_spelling(clause, said):
     assert hints.sentence(clause) == said
+
+
+def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monkeypatch):
+    assert "isolation=" not in hint_of("import numpy")
+    monkeypatch.setattr(GUEST, "wider", ("process", "container"))
+    asked = 'ask for isolation="process" or isolation="container"'
+    assert asked in hint_of("import numpy")
+    assert asked in hint_of("np.array([1])")
+    assert asked in hint_of("import never_heard_of")
+    assert hint_of("import os\nos.listdir('.')").startswith("Use the helpers read_file")
+    monkeypatch.setattr(GUEST, "wider", ("process",))
+    assert hint_of("import numpy").endswith('ask for isolation="process".')
+
+
+def test_in_full_python_a_missing_module_is_one_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(GUEST, "full_python", True)
+    error = ModuleNotFoundError("No module named 'requets'", name="requets")
+    assert hints.hint_for(error, str(error), hints.Scene("", None)) == (
+        "Do without the module, which is not installed here."
+    )
