@@ -75,6 +75,7 @@ class Pool:
         self._launcher: Launcher | None = None
         self._launching = asyncio.Lock()
         self._failures = 0
+        self._looking = 0
         self._running = 0
         self._waiting = 0
         self._workers = 0
@@ -94,8 +95,14 @@ class Pool:
 
     async def ready(self) -> None:
         """Wait for a spare. Raises `LevelMissing` or `WorkerLost` when none can be made."""
-        if not self._idle:
-            self._put(await self._take())
+        if self._idle:
+            return
+        self._looking += 1
+        try:
+            worker = await self._take()
+        finally:
+            self._looking -= 1
+        self._put(worker)
 
     async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
         """Run one job and report it. Cancelling kills the run.
@@ -207,13 +214,14 @@ class Pool:
             if not taker.done():
                 taker.set_result(worker)
                 return
-        if self._closed:
+        if self._closed or len(self._idle) >= self._settings.spares:
             worker.end()
         else:
             self._idle.append(worker)
 
     def _refill(self) -> None:
-        wanted = sum(not taker.done() for taker in self._takers) + self._settings.spares
+        # Who only looks whether there is a spare gives it back, so it counts among the spares.
+        wanted = sum(not taker.done() for taker in self._takers) + max(self._settings.spares - self._looking, 0)
         while not self._closed and len(self._idle) + len(self._making) < wanted:
             task = asyncio.create_task(self._make())
             self._making.add(task)

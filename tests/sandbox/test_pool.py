@@ -66,6 +66,22 @@ async def test_the_newest_spare_goes_first():
         newest.end()
 
 
+async def test_no_more_spares_are_kept_than_were_asked_for():
+    async with Pool(PoolSettings(spares=2)) as pool:
+        await pool.ready()
+        await until(lambda: not pool._making)
+        assert (pool.stats().spares, pool.stats().workers) == (2, 2)
+        for _ in range(4):
+            calls = [asyncio.create_task(run(pool, "1")) for _ in range(8)]
+            await asyncio.sleep(0)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            await until(lambda: not pool._making)
+            assert pool.stats().spares == 2
+        await until(lambda: len(children()) == 3)
+
+
 async def test_an_endless_loop_is_stopped_by_the_clock_and_its_output_kept(pool):
     began = time.monotonic()
     outcome = await run(pool, ENDLESS, timeout_seconds=0.5)
