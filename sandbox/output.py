@@ -99,6 +99,22 @@ class Output:
             return ""
         return self._memory[HEADER_BYTES : HEADER_BYTES + min(length, self._text_bytes_max)].decode("utf-8", "replace")
 
+    def since(self, start: int) -> bytes | None:
+        """Give the bytes of the text from `start` on, or None while the child has not begun with its job."""
+        (length,) = _LENGTH.unpack_from(self._memory)
+        if length == _UNTOUCHED:
+            return None
+        return self._memory[HEADER_BYTES + start : HEADER_BYTES + min(length, self._text_bytes_max)]
+
+    def fill(self, start: int, data: bytes) -> None:
+        """Put bytes that a child printed elsewhere at `start`; what does not fit is left out."""
+        room = self._text_bytes_max - start
+        if room < 0:
+            return
+        data = data[:room]
+        self._memory[HEADER_BYTES + start : HEADER_BYTES + start + len(data)] = data
+        self._set_length(start + len(data))
+
     def _set_length(self, length: int) -> None:
         _LENGTH.pack_into(self._memory, 0, length)
 

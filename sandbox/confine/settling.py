@@ -79,6 +79,8 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
     abi = probe.landlock_abi if probe.has("landlock") else 0
     readable = _readable(files, workspace, namespaced=namespaced)
     names = ("seccomp", "landlock", "namespaces")
+    # A container's scratch directory belongs to the one run in it, even where no other can be mounted.
+    own_scratch = isolation is Isolation.CONTAINER or (namespaced and bool(scratch_bytes))
     return Plan(
         isolation=isolation,
         layers=("process", *(name for name in names if probe.has(name))),
@@ -88,7 +90,7 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
         # A scratch directory is another one in each worker, and so are the rules about it.
         ruleset_fd=landlock.ruleset(abi, readable, files.devices) if abi and not scratch_bytes else None,
         readable=readable,
-        changeable=(*files.devices, *((layout.SCRATCH,) if namespaced and scratch_bytes else ())),
+        changeable=(*files.devices, *((layout.SCRATCH,) if own_scratch else ())),
         namespaced=namespaced,
         proc_fd=proc_fd,
         uid=os.geteuid(),

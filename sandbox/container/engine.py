@@ -1,0 +1,240 @@
+"""Finds a container engine, podman or docker, and says how it is told to run sealab's containers.
+
+Engines differ in what works where: an OCI runtime may refuse a machine's control groups, an engine without root may
+ignore limits without a word. So nothing is believed: `find` runs a container with small limits and has it try them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import resource
+import shutil
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import ContainerMissing
+from . import trials
+from .image import CODE_INSIDE, LIBRARIES_INSIDE, Image
+
+NOBODY = 65534
+SCRATCH_MB = 64
+ENGINES = ("podman", "docker")
+OTHER_RUNTIMES: Mapping[str, tuple[str, ...]] = {"podman": ("", "runc", "crun"), "docker": ("",)}
+"""OCI runtimes to try with each engine; "" is its own choice."""
+
+HOW_TO_INSTALL = "Install podman (Debian: apt install podman runc uidmap slirp4netns), or docker."
+
+_TRIAL_SECONDS = 60.0
+_OPEN_FILES = 1024
+_PROCESSES = 1024
+_STACK_BYTES = 256 * trials.MIB
+_SHOWING = (
+    "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from sealab.sandbox.container import owners;owners.main()"
+)
+# The packages of an image are found where its Python looks for them, which -S leaves out so that nothing of the image
+# runs at the start that sealab did not ask for.
+_FORK_SERVER = (
+    "import sys,sysconfig;sys.path+=[sysconfig.get_path('purelib'),sys.argv[1]];"
+    "from sealab.sandbox.container.inside import main;main()"
+)
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine that works here. `runtime` is the OCI runtime to ask for ("" for its own choice, `runsc` is gVisor).
+
+    `state` is the folder below which podman keeps everything, or None for the engine's own place. `memory_held` and
+    `processes_held` say which of its limits were proved by running into them.
+    """
+
+    kind: str
+    program: str
+    runtime: str = ""
+    state: Path | None = None
+    memory_held: bool = False
+    processes_held: bool = False
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message."""
+        return f"{self.kind} with {self.runtime}" if self.runtime else self.kind
+
+    def base(self) -> list[str]:
+        """Begin a command of the engine."""
+        if self.kind != "podman" or self.state is None:
+            return [self.program]
+        command = [self.program, "--root", str(self.state / "storage"), "--runroot", str(self.state / "run")]
+        # Without images there are no layers, for which this driver alone needs nothing of the kernel.
+        command += ["--tmpdir", str(self.state / "tmp"), "--storage-driver", "vfs"]
+        command += ["--cgroup-manager", "cgroupfs", "--events-backend", "none"]
+        return [*command, "--runtime", self.runtime] if self.runtime else command
+
+    def run(
+        self,
+        image: Image,
+        code: Path,
+        *,
+        name: str,
+        memory_mb: int,
+        processes: int,
+        workspace: Path | None = None,
+        command: Sequence[str],
+    ) -> list[str]:
+        """Give the command that runs a container of that name in the foreground; it is gone once it has ended.
+
+        It has no network, no capability, nothing that can be written but a scratch directory, and no way to gain
+        privileges; the engine's own system call filter stays on.
+        """
+        own = ["--rootfs"] if image.root is not None and self.kind == "podman" else []
+        arguments = [*self._as_its_owner(workspace), *self.base(), "run", "--rm", "--interactive", "--name", name]
+        if self.kind == "docker" and self.runtime:
+            arguments += ["--runtime", self.runtime]
+        arguments += ["--network", "none", "--read-only", "--cap-drop", "ALL"]
+        arguments += ["--security-opt", "no-new-privileges", "--user", f"{NOBODY}:{NOBODY}"]
+        arguments += ["--memory", f"{memory_mb}m", "--memory-swap", f"{memory_mb}m", "--pids-limit", str(processes)]
+        arguments += ["--ipc", "none", "--hostname", "sandbox", "--workdir", "/", "--log-driver", "none"]
+        arguments += ["--tmpfs", f"/tmp:rw,noexec,nosuid,nodev,size={SCRATCH_MB}m,mode=1777"]  # noqa: S108 - inside
+        arguments += ["--ulimit", _limit("nofile", resource.RLIMIT_NOFILE, _OPEN_FILES)]
+        arguments += ["--ulimit", _limit("nproc", resource.RLIMIT_NPROC, _PROCESSES)]
+        arguments += ["--ulimit", _limit("stack", resource.RLIMIT_STACK, _STACK_BYTES), "--ulimit", "core=0:0"]
+        arguments += ["--env", f"LD_LIBRARY_PATH={LIBRARIES_INSIDE}"] if image.root is not None else []
+        arguments += ["--env", "OPENBLAS_NUM_THREADS=1", "--volume", f"{code}:{CODE_INSIDE}:ro"]
+        arguments += ["--volume", f"{workspace}:/workspace:ro"] if workspace is not None else []
+        if self.kind == "podman":
+            arguments += ["--read-only-tmpfs=false", "--no-hosts", "--http-proxy=false", "--pull=never"]
+            arguments += [] if os.geteuid() == 0 else [f"--userns=keep-id:uid={NOBODY},gid={NOBODY}"]
+        else:
+            arguments += ["--pull=never", "--entrypoint", ""]
+        where = image.root if own else (image.name or "")
+        return [*arguments, *own, where or "", *command]
+
+    def fork_server(self, image: Image) -> list[str]:
+        """Give the command that a container runs to be a fork server."""
+        return [image.python, "-I", "-S", "-X", "utf8", "-c", _FORK_SERVER, CODE_INSIDE]
+
+    def _as_its_owner(self, workspace: Path | None) -> list[str]:
+        """Let root's files be nobody's inside, by a mount that only the engine's own process sees."""
+        if workspace is None or self.kind != "podman" or os.geteuid() != 0:
+            return []
+        path = json.dumps([os.path.abspath(path) for path in sys.path if path])
+        return [sys.executable, "-I", "-S", "-c", _SHOWING, path, str(workspace)]
+
+    def cwd(self) -> str:
+        """Give a directory for the engine to work in: podman's monitor leaves a file there when memory runs out."""
+        if self.state is None:
+            return "/"
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(self.state)
+
+    async def remove(self, name: str) -> None:
+        """End a container at once, whatever it is doing."""
+        await _output_of([*self.base(), "rm", "--force", "--time", "0", name], seconds=30.0, cwd=self.cwd())
+
+
+async def find(wanted: str | None, image: Image, code: Path, state: Path) -> Engine:
+    """Find an engine that runs `image`, and prove which of its limits hold.
+
+    `wanted` is the operator's choice: the name or path of an engine, with `:` and an OCI runtime if it should not be
+    the engine's own. Raises `ContainerMissing`, which says what was tried and what to do.
+    """
+    reasons = []
+    for engine in _candidates(wanted, image, state):
+        try:
+            return await _tried(engine, image, code)
+        except ContainerMissing as error:
+            reasons.append(f"{engine.title}: {error}")
+    if not reasons:
+        raise ContainerMissing(f"There is no container engine {wanted or 'on this machine'}. {HOW_TO_INSTALL}")
+    raise ContainerMissing(f"No container could be run ({'; '.join(reasons)}). Look into the engine's own messages.")
+
+
+def _candidates(wanted: str | None, image: Image, state: Path) -> list[Engine]:
+    program, _, runtime = (wanted or "").partition(":")
+    found = []
+    for name in [program] if program else ENGINES:
+        path = shutil.which(name)
+        kind = "docker" if "docker" in os.path.basename(name) else "podman"
+        if path is None or (kind == "docker" and image.root is not None and image.name is None):
+            continue
+        own_state = state if kind == "podman" and image.root is not None else None
+        choices = (
+            [runtime] if runtime else [choice for choice in OTHER_RUNTIMES[kind] if not choice or _is_there(choice)]
+        )
+        found += [Engine(kind, path, choice, own_state) for choice in choices]
+    return found
+
+
+def _is_there(program: str) -> bool:
+    """Look for an OCI runtime where an engine looks, which is more than an ordinary user's path."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin") is not None
+
+
+async def _tried(engine: Engine, image: Image, code: Path) -> Engine:
+    """Run the trials in a container with small limits. Raises `ContainerMissing` when it does not run."""
+    name = new_name()
+    command = engine.run(
+        image,
+        code,
+        name=name,
+        memory_mb=trials.TRIAL_MEMORY_MB,
+        processes=trials.TRIAL_PROCESSES,
+        command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/trials.py"],
+    )
+    try:
+        status, said, complaint = await _output_of(command, seconds=_TRIAL_SECONDS, cwd=engine.cwd())
+    except TimeoutError:
+        await engine.remove(name)
+        raise ContainerMissing(f"it did not answer within {_TRIAL_SECONDS:g} seconds") from None
+    try:
+        held = json.loads(said)
+        return replace(engine, memory_held=held["memory"] is True, processes_held=held["processes"] is True)
+    except (ValueError, KeyError, TypeError):
+        last = re.sub(r"\s+", " ", complaint.strip().rpartition("\n")[2])[:500]
+        raise ContainerMissing(last or f"it ended with {status}") from None
+
+
+async def _output_of(command: Sequence[str], *, seconds: float, cwd: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment(),
+        cwd=cwd,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            said, complaint = await process.communicate()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    return process.returncode or 0, said.decode("utf-8", "replace"), complaint.decode("utf-8", "replace")
+
+
+def environment() -> dict[str, str]:
+    """Give the variables that an engine needs to find its own things; no proxy, since containers have no network."""
+    return {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+
+
+def new_name() -> str:
+    """Make a name for a container that no other has."""
+    return f"sealab-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def _limit(name: str, limit: int, most: int) -> str:
+    """Write a limit no higher than this process's own: an engine without privileges could not set it."""
+    hard = resource.getrlimit(limit)[1]
+    value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    return f"{name}={value}:{value}"

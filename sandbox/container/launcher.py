@@ -1,0 +1,378 @@
+"""The host's side of containers: makes a pool's workers in them, and carries what goes in and out.
+
+Each worker has a container to itself. When it has ended and the fork server says that nothing is left of it, the
+container takes the next one; else another container takes its place. A worker that does not end when told to is ended
+with its container. What a container says is bounded and never trusted: all that a hostile one can do is lie about the
+one run that it holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ..child import Child, Exit
+from ..errors import ContainerMissing, WorkerLost
+from ..limits import MIB
+from ..orders import Orders
+from ..output import Output
+from . import wire
+from .engine import SCRATCH_MB, Engine, environment, new_name
+from .image import Image
+
+KILL_SECONDS = 1.0
+"""How long a worker may take to end when told to, before its container is ended."""
+
+_START_SECONDS = 60.0
+_CLOSE_SECONDS = 3.0
+_OWN_MB = 256
+"""Memory that the fork server and the worker's interpreter have, above what code may use."""
+_OWN_PROCESSES = 16
+_COMPLAINT_BYTES = 4000
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all containers of a pool have in common."""
+
+    engine: Engine
+    image: Image
+    code: Path
+    workspace: Path | None
+    orders: Orders
+
+
+class Containers:
+    """The containers of one pool, as what makes its workers (`Launches`)."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._free: list[_Container] = []
+        self._all: set[_Container] = set()
+        self._closed = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for workers."""
+        return not self._closed
+
+    async def start(self) -> None:
+        """Start the first container. Raises `ContainerMissing`, `WorkerLost`."""
+        self._free.append(await self._new())
+
+    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Child:
+        """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
+        while self._free:
+            container = self._free.pop()
+            if not container.gone:
+                break
+        else:
+            container = await self._new()
+        return await container.fork(channel, output_fd, rehearse=rehearse)
+
+    async def close(self) -> None:
+        """End every container, and wait until they are gone."""
+        self._closed = True
+        await asyncio.gather(*(container.close() for container in list(self._all)))
+
+    @property
+    def count(self) -> int:
+        """How many containers there are."""
+        return len(self._all)
+
+    async def _new(self) -> _Container:
+        if self._closed:
+            raise WorkerLost("The containers are closed.")
+        container = _Container(self._setup, self._take_back)
+        self._all.add(container)
+        try:
+            await container.start()
+        except BaseException:
+            await asyncio.shield(container.close())
+            raise
+        if self._closed:
+            await container.close()
+            raise WorkerLost("The containers are closed.")
+        return container
+
+    def _take_back(self, container: _Container) -> None:
+        if container.gone:
+            self._all.discard(container)
+        elif not self._closed:
+            self._free.append(container)
+
+
+class _Container:
+    """One container: the engine's process, and the fork server that it connects to."""
+
+    def __init__(self, setup: Setup, done: Callable[[_Container], None]) -> None:
+        self._setup = setup
+        self._done = done
+        self._name = new_name()
+        self._process: asyncio.subprocess.Process | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._said: asyncio.Future[Mapping[str, Any]] | None = None
+        self._worker: _ContainedWorker | None = None
+        self.gone = False
+
+    async def start(self) -> None:
+        """Run it and wait until it is ready. Raises `ContainerMissing` where its limits do not hold, `WorkerLost`."""
+        setup = self._setup
+        standing = setup.orders.standing
+        command = setup.engine.run(
+            setup.image,
+            setup.code,
+            name=self._name,
+            memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
+            processes=standing.processes + _OWN_PROCESSES,
+            workspace=setup.workspace,
+            command=setup.engine.fork_server(setup.image),
+        )
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the container
+        self._said = asyncio.get_running_loop().create_future()
+        self._process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment(),
+            cwd=setup.engine.cwd(),
+            start_new_session=True,
+        )
+        self._hearing = asyncio.create_task(self._hear())
+        self._send(wire.words(orders=setup.orders.to_json()))
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                said = await asyncio.shield(self._said)
+        except TimeoutError:
+            raise WorkerLost(f"A container was not ready within {_START_SECONDS:g} seconds.") from None
+        if "hello" not in said:
+            raise WorkerLost(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
+        _check_limits(setup.engine, said["hello"])
+
+    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool) -> Child:
+        """Have its fork server make a worker. Raises `WorkerLost`."""
+        loop = asyncio.get_running_loop()
+        self._said = loop.create_future()
+        self._worker = worker = _ContainedWorker(self, channel.dup(), Output(os.dup(output_fd)))
+        self._send(wire.words(fork={"rehearse": rehearse}))
+        try:
+            said = await asyncio.shield(self._said)
+        except BaseException:
+            worker.kill()
+            raise
+        if "forked" not in said:
+            self.end()
+            raise WorkerLost(f"A container could make no worker: {str(said.get('refused'))[:200]}")
+        worker.pid = int(said["forked"])
+        worker.carry()
+        return worker
+
+    def send(self, message: bytes) -> None:
+        """Send what its worker has to say to it."""
+        if not self.gone:
+            self._send(message)
+
+    async def drained(self) -> None:
+        """Wait until what was sent is on its way."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):
+            await self._process.stdin.drain()
+
+    def end(self) -> None:
+        """End it now, without waiting for it."""
+        self.gone = True
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+
+    async def close(self) -> None:
+        """End it and wait until it is gone."""
+        self.end()
+        assert self._closing is not None
+        await asyncio.shield(self._closing)
+
+    def _send(self, message: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(ConnectionError, RuntimeError):
+            self._process.stdin.write(message)
+
+    async def _hear(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        stream = self._process.stdout
+        try:
+            while True:
+                header = await stream.readexactly(wire.HEADER_BYTES)
+                body = await stream.readexactly(wire.length(header))
+                await self._take(body[:1], body[1:])
+        except asyncio.IncompleteReadError:
+            pass
+        except Exception as error:  # noqa: BLE001 - what it says may be wrong in any way
+            _LOG.warning("A container was ended: it said what none may say (%s: %s).", type(error).__name__, error)
+        finally:
+            self._lost()
+            self.end()
+
+    async def _take(self, kind: bytes, body: bytes) -> None:
+        if kind == wire.DATA:
+            if self._worker is not None:
+                await self._worker.hear(body)
+        elif kind == wire.OUTPUT:
+            (start,) = wire.POSITION.unpack_from(body)
+            if self._worker is not None:
+                self._worker.output.fill(start, body[wire.POSITION.size :])
+        elif kind == wire.JSON:
+            said = json.loads(body)
+            if "exit" in said:
+                self._bury(said["exit"])
+            elif self._said is not None and not self._said.done():
+                self._said.set_result(said)
+        else:
+            raise ValueError("an unknown kind of message")
+
+    def _bury(self, said: Mapping[str, Any]) -> None:
+        worker, self._worker = self._worker, None
+        if worker is None:
+            raise ValueError("the end of no worker")
+        ended = Exit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
+        if said["clean"] is not True:
+            self.end()
+        worker.bury(ended)
+        self._done(self)
+
+    def _lost(self) -> None:
+        """Tell all who wait for it that it is gone."""
+        self.gone = True
+        if self._said is not None and not self._said.done():
+            self._said.set_exception(WorkerLost(f"A container ended: {self._complaint()}"))
+            self._said.exception()
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.bury(Exit())
+        self._done(self)
+
+    async def _end(self) -> None:
+        """Close its input, by which it ends itself; where that does not help, have the engine end it."""
+        process = self._process
+        if process is None:
+            self._done(self)
+            return
+        assert process.stdin is not None
+        with suppress(ConnectionError, RuntimeError):
+            process.stdin.close()
+        try:
+            async with asyncio.timeout(KILL_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            with suppress(OSError, TimeoutError):
+                await self._setup.engine.remove(self._name)
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._hearing is not None:
+            self._hearing.cancel()
+        self._lost()
+        self._stderr.close()
+
+    def _complaint(self) -> str:
+        with suppress(ValueError):
+            self._stderr.seek(0, os.SEEK_END)
+            self._stderr.seek(max(0, self._stderr.tell() - _COMPLAINT_BYTES))
+            written = self._stderr.read().decode("utf-8", "replace").strip()
+            if written:
+                return written.rpartition("\n")[2]
+        return "it said nothing"
+
+
+class _ContainedWorker:
+    """A worker in a container (`Child`): `channel` is the far end of the one that a `LiveWorker` reads."""
+
+    def __init__(self, container: _Container, channel: socket.socket, shared: Output) -> None:
+        self._container = container
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._carrying: asyncio.Task[None] | None = None
+        self._overdue: asyncio.TimerHandle | None = None
+        self.output = shared
+        self.pid = 0
+        self.exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    def kill(self) -> None:
+        """Have the fork server end it; if that does not help within `KILL_SECONDS`, end the container."""
+        if self.exit.done() or self._overdue is not None:
+            return
+        self._container.send(wire.message(wire.KILL))
+        self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
+
+    def close(self) -> None:
+        """End it; what belongs to it is given back when its end is known."""
+        self.kill()
+
+    def begin(self) -> None:
+        """Have the output begin anew."""
+        self._container.send(wire.message(wire.BEGIN))
+
+    def cpu_ms(self) -> float | None:
+        """Not know, while it lives: only the container could tell."""
+        return None
+
+    def memory_peak_mb(self) -> float | None:
+        """Not know, as `cpu_ms`."""
+        return None
+
+    def carry(self) -> None:
+        """Begin to carry what the host sends it."""
+        self._carrying = asyncio.create_task(self._carry())
+
+    async def hear(self, data: bytes) -> None:
+        """Pass on what it said, as fast as that is read."""
+        with suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(self._channel, data)
+
+    def bury(self, ended: Exit) -> None:
+        """Tell how it ended, and give back what belonged to it."""
+        if self._overdue is not None:
+            self._overdue.cancel()
+        if self._carrying is not None:
+            self._carrying.cancel()
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._channel)
+        loop.remove_writer(self._channel)
+        self._channel.close()
+        self.output.close()
+        self.exit.set_result(ended)
+
+    async def _carry(self) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while data := await loop.sock_recv(self._channel, wire.CHUNK_BYTES):
+                self._container.send(wire.message(wire.DATA, data))
+                await self._container.drained()
+        self.kill()
+
+
+def _check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:
+    """Raise `ContainerMissing` for a limit that neither the engine nor the container's inside can hold."""
+    inner = cast("Mapping[str, bool]", hello["limits"])
+    for limit, held in (("memory", engine.memory_held), ("processes", engine.processes_held)):
+        if not held and inner.get(limit) is not True:
+            raise ContainerMissing(
+                f"The limit of {limit} does not hold in containers of {engine.title}: neither the engine's own nor a "
+                "resource limit inside was kept when tried. Use another engine or OCI runtime (CONTAINER_RUNTIME)."
+            )

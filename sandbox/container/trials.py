@@ -1,0 +1,87 @@
+"""Proves limits by running into them: in a throw-away child, which tries to have more than it may.
+
+The same trials are made twice: of the container engine's limits, in a container of their own that has small ones, and
+of the resource limits that each worker gets inside. This module imports nothing of sealab, as it also runs as a script
+in images that hold nothing but Python.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+MIB = 1024 * 1024
+TRIAL_MEMORY_MB = 64
+TRIAL_PROCESSES = 16
+
+_SPAN_BYTES = 2 * TRIAL_MEMORY_MB * MIB
+_FORKS = 2 * TRIAL_PROCESSES
+_WAIT_SECONDS = 20.0
+
+
+def inner_limits() -> dict[str, bool]:
+    """Try resource limits as workers have them: which of "memory" and "processes" hold in this container."""
+    return {"memory": not _can(_map_above_limit), "processes": not _can(_fork_above_limit)}
+
+
+def engine_limits() -> dict[str, bool]:
+    """Try the limits of a container that has `TRIAL_MEMORY_MB` and `TRIAL_PROCESSES`: which of the two hold."""
+    return {"memory": not _can(_touch_too_much), "processes": not _can(_fork_too_often)}
+
+
+def _can(attempt: Callable[[], None]) -> bool:
+    """Do it in a child: True if it succeeded, False if it was refused or killed for it."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setpgid(0, 0)
+            attempt()
+            os.write(writing, b"+")
+        except (OSError, MemoryError):
+            os.write(writing, b"-")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        ready, _, _ = select.select([reading], [], [], _WAIT_SECONDS)
+        # No answer in time is no proof that it was refused.
+        return not ready or os.read(reading, 1) == b"+"
+    finally:
+        os.close(reading)
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _touch_too_much() -> None:
+    with mmap.mmap(-1, _SPAN_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        for page in range(0, _SPAN_BYTES, mmap.PAGESIZE):
+            memory[page] = 1
+
+
+def _fork_too_often() -> None:
+    for _number in range(_FORKS):
+        if os.fork() == 0:
+            signal.pause()
+
+
+def _map_above_limit() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_SPAN_BYTES, _SPAN_BYTES))
+    mmap.mmap(-1, 2 * _SPAN_BYTES).close()
+
+
+def _fork_above_limit() -> None:
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if os.fork() == 0:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    print(json.dumps(engine_limits()))  # noqa: T201 - its answer to the host
