@@ -37,6 +37,6 @@ async def running(settings: Settings, home: Home) -> AsyncIterator[App]:
     home.prepare()
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunArchive(workspace, kept=settings.runs_kept)
-        offered = offer(settings)
+        offered = offer(settings, home)
         async with Pools(offered.makers) as pools:
             yield App(settings, workspace, archive, pools, offered)

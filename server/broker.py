@@ -7,6 +7,7 @@ own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`,
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,6 +22,9 @@ from ..workspace.store import Workspace
 
 Arguments = Mapping[str, Json]
 
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+"""What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+
 
 @dataclass(slots=True)
 class Calls:
@@ -33,6 +37,7 @@ class Calls:
     budget: int
     made: int = 0
     written: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, bytearray] = field(default_factory=dict)
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
@@ -103,6 +108,33 @@ async def _delete_file(calls: Calls, arguments: Arguments) -> Json:
     return asdict(deleted)
 
 
+async def _keep(calls: Calls, arguments: Arguments) -> Json:
+    """Take one part of a file; with the last one the file is written whole."""
+    filename, content, last = (arguments[key] for key in ("filename", "content", "last"))
+    assert isinstance(filename, str)
+    assert isinstance(content, str)
+    try:
+        more = base64.b64decode(content, validate=True)
+    except ValueError:
+        raise HostCallError(
+            "The content is not base64. Use keep(path), which sends it so.", type="ValueError"
+        ) from None
+    so_far = calls.parts.setdefault(filename, bytearray())
+    if sum(map(len, calls.parts.values())) + len(more) > KEPT_BYTES_MAX:
+        calls.parts.clear()
+        raise HostCallError(
+            f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that keep() brings home. Keep it in pieces.",
+            type="ValueError",
+        )
+    so_far += more
+    if not last:
+        return None
+    data = bytes(calls.parts.pop(filename))
+    written = await anyio.to_thread.run_sync(partial(calls.workspace.write, filename, data))
+    calls.written[written.filename] = written.size
+    return asdict(written)
+
+
 _TEXT = (str,)
 _WHOLE = (int,)
 _WHOLE_OR_NONE = (int, type(None))
@@ -119,6 +151,9 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
             _write_file,
             {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT},
             frozenset({"filename", "content"}),
+        ),
+        "keep": Handler(
+            _keep, {"filename": _TEXT, "content": _TEXT, "last": _WHOLE}, frozenset({"filename", "content", "last"})
         ),
         "list_files": Handler(_list_files, {"subpath": _TEXT}, frozenset()),
         "delete_file": Handler(_delete_file, {"filename": _TEXT}, frozenset({"filename"})),

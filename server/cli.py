@@ -173,7 +173,7 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
     from .execution import execute  # noqa: PLC0415
 
     async with running(replace(settings, workers_spare=0), home) as app:
-        return await execute(app, request)
+        return (await execute(app, request)).report
 
 
 def _print_run(report: Report) -> None:
@@ -189,6 +189,9 @@ def _print_run(report: Report) -> None:
         _say(error["traceback"] or "")
         _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
         _say(error["hint"] or "")
+    if "images" in report:
+        count = len(report["images"])
+        _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
     for what, note in report.get("truncated", {}).items():
         _say(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
 

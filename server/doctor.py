@@ -10,8 +10,9 @@ from typing_extensions import TypedDict
 
 from ..sandbox import confine
 from ..sandbox.errors import SandboxError
-from ..sandbox.run import Job
-from .app import running
+from ..sandbox.run import Isolation, Job, Limits
+from .app import App, running
+from .errors import ServerError
 from .home import Home
 from .settings import Settings
 
@@ -26,13 +27,27 @@ class LayerFinding(TypedDict):
     do: str
 
 
+class IsolationFinding(TypedDict):
+    """One isolation that the operator allows: the layers that a worker had on, or why code cannot run in it."""
+
+    isolation: str
+    offered: bool
+    layers: list[str]
+    problem: str | None
+
+
 class Findings(TypedDict):
-    """Every layer; `ok` says that the required level is reached and that a worker ran."""
+    """Every layer and every isolation allowed; `ok` says that the required level is reached and that code ran.
+
+    `layers` speak of the isolation that `auto` begins with. One that is allowed but not offered is no problem; one that
+    is offered and does not run is.
+    """
 
     ok: bool
     level: str
     required_level: str
     layers: list[LayerFinding]
+    isolations: list[IsolationFinding]
     problem: str | None
 
 
@@ -42,7 +57,8 @@ def examined(settings: Settings, home: Home) -> Findings:
     Call it from a process with one thread and no event loop: trying a layer forks.
     """
     probe = confine.probe()
-    active, problem = asyncio.run(_layers_of_a_worker(settings, home))
+    isolations, problem = asyncio.run(_try_isolations(settings, home))
+    active = isolations[0]["layers"] if isolations else []
     found = [
         LayerFinding(
             layer=finding.layer,
@@ -64,15 +80,33 @@ def examined(settings: Settings, home: Home) -> Findings:
         level=probe.level.value,
         required_level=settings.required_level.value,
         layers=own + found,
+        isolations=isolations,
         problem=problem,
     )
 
 
-async def _layers_of_a_worker(settings: Settings, home: Home) -> tuple[tuple[str, ...], str | None]:
-    """Return the layers that a worker had on, and what kept it from running, or None."""
+async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
+    """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
+    found: list[IsolationFinding] = []
     try:
         async with running(replace(settings, workers_spare=0), home) as app:
-            outcome = await app.pools.run(Job("6 * 7"), _no_calls)
+            for isolation in app.pools.offered:
+                layers, problem = await _try(app, isolation)
+                found.append(
+                    IsolationFinding(isolation=isolation.value, offered=True, layers=list(layers), problem=problem)
+                )
+            for isolation, reason in app.offer.missing.items():
+                found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
+    except (SandboxError, ServerError) as error:
+        return found, str(error)
+    return found, next((each["problem"] for each in found if each["offered"] and each["problem"]), None)
+
+
+async def _try(app: App, isolation: Isolation) -> tuple[tuple[str, ...], str | None]:
+    """Return the layers that a worker had on, and what kept it from running, or None."""
+    limits = Limits(app.settings.timeout_seconds, app.settings.memory_mb, app.settings.pids_max)
+    try:
+        outcome = await app.pools.run(Job("6 * 7", limits=limits, isolation=isolation), _no_calls)
     except SandboxError as error:
         return (), str(error)
     if outcome.result != 42:  # noqa: PLR2004 - 6 * 7
@@ -92,5 +126,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
         yield f"{layer['layer']:<14}{state:<24}{layer['why']}"
         if layer["do"] and not layer["active"]:
             yield f"{'':<14}to do: {layer['do']}"
+    for isolation in findings["isolations"]:
+        state = "offered" if isolation["offered"] else "allowed, not offered"
+        yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

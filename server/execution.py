@@ -8,23 +8,24 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import cast
 
 import anyio.to_thread
 
-from ..sandbox.run import Job, Json, Limits, Outcome, Status
+from ..sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
 from ..workspace.errors import WorkspaceError
 from .app import App
 from .broker import Calls
 from .errors import RequestRefused
 from .isolations import AUTO
-from .report import ErrorReport, Report, WrittenFile
+from .report import ErrorReport, Image, Report, WrittenFile
 from .run_ids import new_run_id
 from .truncation import Fitted, fit
 
 PROGRESS_EVERY_SECONDS = 1.0
+FIGURE_MIME_TYPE = "image/png"
 
 Progress = Callable[[float, float], Awaitable[None]]
 """Told `(elapsed_seconds, timeout_seconds)` about once a second while code runs."""
@@ -46,7 +47,15 @@ class CodeRequest:
     isolation: str = AUTO
 
 
-async def execute(app: App, request: CodeRequest, *, progress: Progress | None = None) -> Report:
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution: its report, and the figures that the report's `images` speaks of, as PNG."""
+
+    report: Report
+    figures: tuple[bytes, ...] = ()
+
+
+async def execute(app: App, request: CodeRequest, *, progress: Progress | None = None) -> Execution:
     """Run the code and return its report, whatever came of it.
 
     Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
@@ -58,12 +67,25 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     try:
         async with _telling(progress, job.limits.timeout_seconds):
             outcome = await app.pools.run(job, calls.answer)
+            if request.isolation == AUTO:
+                outcome = await _escalated(app, job, calls, outcome)
     except asyncio.CancelledError:
         app.stats.count_cancelled()
         raise
     app.stats.count(outcome)
     fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, job.code, outcome)
-    return _report(run_id, outcome, fitted, calls)
+    return Execution(_report(run_id, outcome, fitted, calls), outcome.figures)
+
+
+async def _escalated(app: App, job: Job, calls: Calls, outcome: Outcome) -> Outcome:
+    """Run in a container what the dialect refused though full Python might run it, where a container is offered.
+
+    A refused run has not begun, so this is its first. A session stays where it is. Where nothing is offered, the
+    refusal's own hint says what would allow it.
+    """
+    if outcome.refusal is None or job.session is not None or Isolation.CONTAINER not in app.pools.offered:
+        return outcome
+    return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls.answer)
 
 
 def _allowed(request: CodeRequest, app: App) -> Job:
@@ -142,6 +164,8 @@ def _report(run_id: str, outcome: Outcome, fitted: Fitted, calls: Calls) -> Repo
         report["truncated"] = fitted.truncated()
     if calls.written:
         report["files"] = [WrittenFile(name=name, size=size) for name, size in calls.written.items()]
+    if outcome.figures:
+        report["images"] = [Image(mime_type=FIGURE_MIME_TYPE, size=len(figure)) for figure in outcome.figures]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
     return report

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +12,10 @@ from ..sandbox.pool import Pool, PoolSettings
 from ..sandbox.pools import Runner
 from ..sandbox.run import Isolation, Limits
 from .errors import RequestRefused, SettingsError
+from .home import Home
 from .settings import Settings
+
+_ANSWER_SECONDS = 10
 
 AUTO = "auto"
 """What a request asks for that leaves the choice to sealab."""
@@ -46,8 +52,12 @@ class Offer:
         )
 
 
-def offer(settings: Settings) -> Offer:
-    """Find out which of the allowed isolations can be offered, `restricted` first. Raises `SettingsError` for none."""
+def offer(settings: Settings, home: Home) -> Offer:
+    """Find out which of the allowed isolations can be offered, `restricted` first.
+
+    Raises `SettingsError` when there is none, or for a PROCESS_PYTHON that cannot be used.
+    """
+    wider: list[Isolation] = []
     makers: dict[Isolation, Callable[[], Runner]] = {}
     missing: dict[Isolation, str] = {}
     for isolation in Isolation:
@@ -55,15 +65,21 @@ def offer(settings: Settings) -> Offer:
             continue
         match isolation:
             case Isolation.RESTRICTED:
-                makers[isolation] = lambda: Pool(_restricted(settings))
-            case Isolation.PROCESS | Isolation.CONTAINER:
-                missing[isolation] = f"This version has no {isolation} isolation yet."
+                makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider)))
+            case Isolation.PROCESS:
+                _judge_python(settings.process_python)
+                makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.PROCESS, ()))
+            case Isolation.CONTAINER:
+                missing[isolation] = "This version has no container isolation yet."
+        if isolation in makers and isolation is not Isolation.RESTRICTED:
+            wider.append(isolation)
     if not makers:
         raise SettingsError(f"ALLOWED_ISOLATION leaves nothing to run code in: {' '.join(missing.values())}")
     return Offer(makers, missing)
 
 
-def _restricted(settings: Settings) -> PoolSettings:
+def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: tuple[Isolation, ...]) -> PoolSettings:
+    full_python = isolation is not Isolation.RESTRICTED
     return PoolSettings(
         spares=settings.workers_spare,
         workers_max=settings.workers_max,
@@ -74,5 +90,27 @@ def _restricted(settings: Settings) -> PoolSettings:
             memory_mb=settings.max_memory_mb,
             pids_max=settings.pids_max,
         ),
+        isolation=isolation,
         required_level=settings.required_level,
+        python=settings.process_python if full_python and settings.process_python is not None else sys.executable,
+        workspace=str(home.workspace.absolute()) if full_python else None,
+        wider=wider,
     )
+
+
+def _judge_python(python: str | None) -> None:
+    """Raise `SettingsError` unless full Python can run on that interpreter."""
+    if python is None:
+        return
+    question = "import sys; print(sys.version_info >= (3, 11))"
+    advice = "Name a Python interpreter of version 3.11 or newer by its full path."
+    if not os.path.isabs(python):
+        raise SettingsError(f"PROCESS_PYTHON is {python}, which is no full path. {advice}")
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-S", "-c", question], capture_output=True, check=True, text=True, timeout=_ANSWER_SECONDS
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SettingsError(f"PROCESS_PYTHON is {python}, which cannot be run: {error}. {advice}") from None
+    if answer.strip() != "True":
+        raise SettingsError(f"PROCESS_PYTHON is {python}, which is too old. {advice}")

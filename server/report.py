@@ -34,6 +34,13 @@ class WrittenFile(TypedDict):
     size: int
 
 
+class Image(TypedDict):
+    """A figure of the run: `size` in bytes. Over MCP the image itself follows as content, in this order."""
+
+    mime_type: str
+    size: int
+
+
 class Report(TypedDict):
     """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be."""
 
@@ -49,6 +56,7 @@ class Report(TypedDict):
     isolation: str
     layers: list[str]
     files: NotRequired[list[WrittenFile]]
+    images: NotRequired[list[Image]]
     session_ended: NotRequired[str]
 
 
@@ -69,6 +77,8 @@ def as_text(report: Report) -> str:
         lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
     for file in report.get("files", []):
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    for image in report.get("images", []):
+        lines.append(f"figure ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
     return "\n".join(lines)

@@ -28,13 +28,28 @@ class LimitsReport(TypedDict):
     runs_kept: int
 
 
+class OneIsolation(TypedDict):
+    """One isolation that was used: the layers that its newest worker had really switched on, and its workers now."""
+
+    layers: list[str]
+    level: str
+    spares: int
+    running: int
+    sessions: int
+
+
 class IsolationReport(TypedDict):
-    """What keeps code apart from the machine; `layers` are those a worker has really switched on."""
+    """What keeps code apart from the machine; `layers` and `level` are those of the isolation that `auto` begins with.
+
+    `available` may be asked for; `missing` are allowed but cannot be had, each with the reason; `used` have run code.
+    """
 
     available: list[str]
+    missing: dict[str, str]
     layers: list[str]
     level: str
     required_level: str
+    used: dict[str, OneIsolation]
 
 
 class PoolReport(TypedDict):
@@ -92,9 +107,21 @@ async def statistics_of(app: App) -> Statistics:
         ),
         isolation=IsolationReport(
             available=[isolation.value for isolation in app.pools.offered],
+            missing={isolation.value: reason for isolation, reason in app.offer.missing.items()},
             layers=list(default.layers),
             level=level_of(default.layers).value,
             required_level=settings.required_level.value,
+            used={
+                isolation.value: OneIsolation(
+                    layers=list(pool.layers),
+                    level=level_of(pool.layers).value,
+                    spares=pool.spares,
+                    running=pool.running,
+                    sessions=pool.sessions,
+                )
+                for isolation, pool in pools.items()
+                if pool.workers
+            },
         ),
         runs=app.stats.summary(),
         pool=PoolReport(

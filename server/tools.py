@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import asdict
 from functools import partial
@@ -9,13 +10,13 @@ from typing import Annotated, Literal, cast
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import BeforeValidator, WithJsonSchema
 from typing_extensions import TypedDict
 
 from ..sandbox.run import Json
 from .app import App
-from .execution import CodeRequest, execute
+from .execution import FIGURE_MIME_TYPE, CodeRequest, execute
 from .isolations import AUTO
 from .report import Report, as_text
 from .settings import Surface
@@ -114,8 +115,14 @@ def _execute_code(app: App) -> StrictTool:
             session=session,
             isolation=isolation,
         )
-        report = await execute(app, request, progress=partial(ctx.report_progress, message="running"))
-        return _answer(report, as_text(report), failed=not report["success"])
+        execution = await execute(app, request, progress=partial(ctx.report_progress, message="running"))
+        report = execution.report
+        answer = _answer(report, as_text(report), failed=not report["success"])
+        answer.content.extend(
+            ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
+            for figure in execution.figures
+        )
+        return answer
 
     tool = StrictTool.published(
         execute_code,
