@@ -12,12 +12,14 @@ import asyncio
 import logging
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from .child import Launches
 from .confine import Level, default_level
-from .errors import LevelMissing, LimitRefused, WorkerLost
+from .errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from .launcher import Launcher
 from .limits import Allowance, processes_of
 from .live_worker import LiveWorker
@@ -64,15 +66,19 @@ class PoolStats:
 
 
 class Pool:
-    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn."""
+    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn.
 
-    def __init__(self, settings: PoolSettings) -> None:
+    `launch` makes what makes the workers: by default a zygote beside this process.
+    """
+
+    def __init__(self, settings: PoolSettings, launch: Callable[[Orders], Launches] | None = None) -> None:
         self._settings = settings
+        self._launch = launch or (lambda orders: Launcher(orders, settings.python))
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
         self._turns = asyncio.Semaphore(settings.workers_max)
         self._making: set[asyncio.Task[None]] = set()
-        self._launcher: Launcher | None = None
+        self._launcher: Launches | None = None
         self._launching = asyncio.Lock()
         self._failures = 0
         self._looking = 0
@@ -243,10 +249,10 @@ class Pool:
                 self._settings.maximum.output_bytes_max,
                 rehearse=not any(not taker.done() for taker in self._takers),
             )
-        except (LevelMissing, WorkerLost) as error:
+        except (ContainerMissing, LevelMissing, WorkerLost) as error:
             self._failures += 1
             _LOG.warning("No worker could be made: %s", error)
-            if self._failures >= _TRIES or isinstance(error, LevelMissing):
+            if self._failures >= _TRIES or not isinstance(error, WorkerLost):
                 self._refuse_takers(error)
             return
         self._failures = 0
@@ -255,7 +261,7 @@ class Pool:
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
 
-    def _refuse_takers(self, error: LevelMissing | WorkerLost) -> None:
+    def _refuse_takers(self, error: ContainerMissing | LevelMissing | WorkerLost) -> None:
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -268,13 +274,13 @@ class Pool:
             worker.end()
             self._refill()
 
-    async def _zygote(self) -> Launcher:
+    async def _zygote(self) -> Launches:
         async with self._launching:
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher
             if self._launcher is not None:
                 await self._launcher.close()
-            self._launcher = Launcher(self._orders(), self._settings.python)
+            self._launcher = self._launch(self._orders())
             self._zygotes += 1
             await self._launcher.start()
             return self._launcher
