@@ -24,6 +24,8 @@ REPORT_RESERVE_BYTES = 32 * MIB
 """What stays between the soft and the hard memory limit, so that a run out of memory can still be reported."""
 
 _UNLIMITED = resource.RLIM_INFINITY
+_OPENED: list[tuple[int, int]] = []
+"""The memory limit to set when the reserve is needed, as setrlimit wants it: then no byte may be left to make it of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,9 @@ def lower(allowance: Allowance, base_bytes: int | None, *, session: bool) -> Non
 
 
 def open_reserve() -> None:
-    """Let this process use its last memory, to report that the rest is used up."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    """Let this process use its last memory, to report that the rest is used up. Needs none itself."""
+    if _OPENED:
+        resource.setrlimit(resource.RLIMIT_AS, _OPENED[0])
 
 
 def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool = False) -> None:
@@ -132,6 +134,7 @@ def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool
     soft = _at_most(base_bytes + allowance.memory_bytes, old_hard)
     hard = old_hard if keep_hard else _at_most(soft + REPORT_RESERVE_BYTES, old_hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    _OPENED[:] = [(hard, hard)]
 
 
 def _set(limit: int, value: int) -> None:

@@ -17,7 +17,7 @@ from .clock import CLOCK, Clock
 from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
 from .limits import Allowance, processes_of
 from .output import Output
-from .protocol import Call, Done, Frames, Ready, child_frame, encode
+from .protocol import EXIT_WITHOUT_REPORT, Call, Done, Frames, Ready, child_frame, encode
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
 
 CALLS_AT_ONCE_MAX = 16
@@ -26,7 +26,8 @@ CALLS_AT_ONCE_MAX = 16
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
 _READ_BYTES = 1 << 16
-_DEADLY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
+_OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
+"""How a process may end that has no memory left."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -316,7 +317,11 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: Exit) ->
         _LOG.warning("A worker was killed: %s", error)
         message = "The process that ran the code broke the protocol and was killed."
         return Status.CRASHED, Failure("ProcessCrashed", message)
-    if ended.status in _DEADLY and ended.memory_peak_mb is not None and ended.memory_peak_mb >= limits.memory_mb * 0.9:
+    if (
+        ended.status in _OF_MEMORY
+        and ended.memory_peak_mb is not None
+        and ended.memory_peak_mb >= limits.memory_mb * 0.9
+    ):
         message = f"The code used up its {limits.memory_mb} MB of memory and its process was ended."
         return Status.MEMORY, Failure("MemoryError", message, hint="Hold less at once, or ask for more memory.")
     if ended.status is None:

@@ -33,6 +33,8 @@ FIGURES_MAX = 10
 FIGURE_BYTES_MAX = 2 * 1024 * 1024
 FIGURE_PIXELS_MAX = 2000
 """The most that a figure is wide or high."""
+EXIT_WITHOUT_REPORT = 70
+"""Exit status of a worker that could not confine itself, or not say how its job ended (sysexits.h, EX_SOFTWARE)."""
 
 _LENGTH = struct.Struct(">I")
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"

@@ -22,11 +22,9 @@ from .guest import GUEST
 from .host_channel import HostChannel, HostGone
 from .limits import Allowance
 from .output import Output
-from .protocol import FRAME_BYTES_MAX, encode
+from .protocol import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
 from .run import Failure, Json, Status
 
-_SETUP_FAILED = 70
-"""Exit status of a worker that could not confine itself (sysexits.h, EX_SOFTWARE)."""
 _WARM_SOURCES = (
     """
 import json
@@ -80,7 +78,7 @@ def warm(dialect: Dialect) -> None:
 
 def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool) -> NoReturn:
     """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
-    status = _SETUP_FAILED
+    status = EXIT_WITHOUT_REPORT
     dialect = prepared.dialect
     try:
         channel, output, keep_fds = dialect.open(channel_fd, output_fd)
