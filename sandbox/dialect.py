@@ -37,6 +37,9 @@ class Dialect(Protocol):
     def prepare(self) -> None:
         """Import, in the zygote and with all its rights, what workers would else have to import one by one."""
 
+    def seal(self) -> None:
+        """Make unchangeable, when all is imported and warm, what code must not change for the worker's own sake."""
+
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return the global variables that code starts with."""
         ...

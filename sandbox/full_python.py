@@ -110,6 +110,9 @@ class FullPython:
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
 
+    def seal(self) -> None:
+        """Leave everything changeable: full Python promises nothing about itself."""
+
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Make a module `__main__` that holds the preloaded modules and `helpers`."""
         main = ModuleType("__main__")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO, cast
 
-from . import event_loop, language, namespace
+from . import event_loop, facades, language, namespace
 from .dialect import Afterwards, Program
 from .host_channel import HostChannel
 from .output import Output
@@ -25,7 +25,12 @@ class RestrictedPython:
         self._slips = _Slips()
 
     def prepare(self) -> None:
-        """Have nothing to do: importing the dialect imports all there is."""
+        """Build every facade, and read the files they read."""
+        facades.preload()
+
+    def seal(self) -> None:
+        """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
+        facades.seal()
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""

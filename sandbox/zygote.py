@@ -58,6 +58,7 @@ class _Zygote:
         self._plan = confine.prepare(
             probe, isolation=orders.isolation, required=orders.required, workspace=orders.workspace
         )
+        dialect.seal()
         if probe.level is not confine.Level.LIMITS:
             _prove(self._plan)
         self._prepared = worker.Prepared(dialect, self._plan, orders.standing, address_space.bytes(), own)
