@@ -24,6 +24,8 @@ from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import new_namespace
 from sealab.sandbox.ownership import BUILTINS_MARK
 
+from .sealed import run_sealed
+
 DANGEROUS_TYPES = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 DANGEROUS_OBJECTS = (
     type,
@@ -522,7 +524,7 @@ def test_the_probes_would_notice_an_escape() -> None:
 
 
 def test_guards_keep_working_when_code_replaces_what_it_can_reach() -> None:
-    result = run(
+    result = run_sealed(
         """
         import string, collections, json, operator
         for target in (string.Formatter, collections.UserString, json.JSONEncoder):
@@ -542,6 +544,25 @@ def test_guards_keep_working_when_code_replaces_what_it_can_reach() -> None:
         """
     )
     assert result == ["refused", "refused"]
+
+
+def test_no_store_reaches_a_class_that_the_worker_itself_relies_on() -> None:
+    result = run_sealed(
+        """
+        import json, logging, collections
+        class Own(json.JSONEncoder):
+            def default(self, value): return "own"
+        tried = [json.dumps({1, 2}, cls=Own)]
+        for target in (json.JSONEncoder, logging.Handler, collections.OrderedDict, collections.Counter):
+            try:
+                target.default = lambda self, value: "EVIL"
+                tried.append(target)
+            except TypeError:
+                tried.append("refused")
+        result = tried
+        """
+    )
+    assert result == ['"own"', *["refused"] * 4]
 
 
 def test_a_users_own_class_may_use_every_guarded_public_name() -> None:
