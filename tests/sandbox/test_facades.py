@@ -46,7 +46,7 @@ def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "advice"),
     [
-        ("numpy.linalg", "isolation"),
+        ("numpy.linalg", "full Python"),
         ("requests", "upstream tool"),
         ("subprocess", "upstream tool"),
         ("os", "read_file"),
