@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, cast
@@ -106,7 +106,7 @@ def _full_python() -> str:
         return f", or ask for {_asked(GUEST.wider)}"
     if GUEST.full_python:
         return ""
-    return "; full Python could have it, but the operator's ALLOWED_ISOLATION offers none here"
+    return "; full Python could have it, but none is offered here"
 
 
 def _asked(isolations: Iterable[str]) -> str:
@@ -246,19 +246,30 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
     known = [known for known in names_in_scope(scene.frame) if known not in _INSTEAD_OF_NAMES]
     close = nearest(name, known, _SURE)
     if close is None:
-        exports = facades.exports()
-        module = _ALIASES.get(name, name)
-        if module in exports or (GUEST.full_python and (name in _ALIASES or module in sys.stdlib_module_names)):
-            return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
-        instead = facades.instead_of(module) if f"{name}." in scene.text() else None
-        if instead is not None and not GUEST.full_python:
-            hint = _of_missing_module(module)
-            return f"The module {module} is not available here. {hint}"
-        home = next((first for first in _MODULES_FIRST if name in exports.get(first, ())), None)
-        if home is not None:
-            return f"Write `from {home} import {name}` first."
+        hint = _of_unknown_name(name, scene)
+        if hint is not None:
+            return hint
         close = nearest(name, known, _LIKELY)
     return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_unknown_name(name: str, scene: Scene) -> str | None:
+    """Return what to import for a name that nothing in scope is like."""
+    module = _ALIASES.get(name, name)
+    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else facades.exports().keys()
+    if module in known:
+        return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
+    if not GUEST.full_python and f"{name}." in scene.text() and facades.instead_of(module) is not None:
+        return f"The module {module} is not available here. {_of_missing_module(module)}"
+    home = next((first for first in _MODULES_FIRST if name in _names_of(first)), None)
+    return None if home is None else f"Write `from {home} import {name}` first."
+
+
+def _names_of(module: str) -> Container[object]:
+    if not GUEST.full_python:
+        return facades.exports().get(module, ())
+    loaded = sys.modules.get(module)
+    return () if loaded is None else vars(loaded)
 
 
 def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str | None:

@@ -25,6 +25,7 @@ CALLS_AT_ONCE_MAX = 16
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
+_LAST_BREATH_SECONDS = 0.25
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
@@ -158,6 +159,8 @@ class LiveWorker:
             self.kill()
             raise
         except (EOFError, FrameError) as error:
+            if isinstance(error, EOFError) and not clock.expired:
+                await self._last_breath()
             self.kill()
             began = self._calls > calls_before or not self._output.untouched
             if isinstance(error, EOFError) and not began and not clock.expired:
@@ -279,6 +282,14 @@ class LiveWorker:
         self._sends.discard(send)
         if not send.cancelled():
             send.exception()  # a channel that has ended is noticed by its reader
+
+    async def _last_breath(self) -> None:
+        """Let a process whose channel has ended finish ending, so that it is seen how: killing it would hide that."""
+        try:
+            async with asyncio.timeout(_LAST_BREATH_SECONDS):
+                await asyncio.shield(self._forked.exit)
+        except TimeoutError:
+            _LOG.debug("A worker closed its channel and lived on.")
 
     async def _obituary(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
         """Say why there is no report: from what the host itself did, and from how the process ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.broker import HANDLERS, Calls
+from sealab.server.broker import HANDLERS, KEPT_BYTES_MAX, Calls
 from sealab.workspace.store import Workspace
 
 
@@ -33,7 +34,9 @@ async def test_the_four_file_calls_answer_with_the_shapes_of_the_tools(workspace
 
 @pytest.mark.parametrize("name", ["", "call_tool", "__class__", "answer", "read_file ", "READ_FILE", "write"])
 async def test_a_name_that_is_no_host_function_is_an_error_that_lists_them(workspace: Workspace, name: str) -> None:
-    with pytest.raises(HostCallError, match=r"There is no host function .* Use delete_file, list_files, read_file"):
+    with pytest.raises(
+        HostCallError, match=r"There is no host function .* Use delete_file, keep, list_files, read_file"
+    ):
         await Calls(workspace, budget=10).answer(name, {})
 
 
@@ -95,3 +98,25 @@ async def test_the_workspaces_refusals_have_the_class_that_python_code_expects(
 def test_every_function_says_what_it_takes() -> None:
     for name, handler in HANDLERS.items():
         assert handler.required <= handler.takes.keys(), name
+
+
+async def test_a_file_kept_in_parts_is_written_whole_with_the_last(workspace: Workspace) -> None:
+    calls = Calls(workspace, budget=10)
+    part = {"filename": "sub/data", "content": base64.b64encode(b"ab\0").decode()}
+    assert await calls.answer("keep", {**part, "last": 0}) is None
+    assert workspace.list().count == 0
+    assert await calls.answer("keep", {**part, "last": 1}) == {"filename": "sub/data", "size": 6}
+    assert workspace.read("sub/data", encoding="base64").content == base64.b64encode(b"ab\0ab\0").decode()
+    assert calls.written == {"sub/data": 6}
+
+
+async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Workspace) -> None:
+    calls = Calls(workspace, budget=100)
+    part = {"filename": "large", "content": base64.b64encode(bytes(KEPT_BYTES_MAX // 4)).decode(), "last": 0}
+    for _ in range(4):
+        await calls.answer("keep", part)
+    with pytest.raises(HostCallError, match="larger than"):
+        await calls.answer("keep", {**part, "filename": "another"})
+    assert calls.parts == {}
+    with pytest.raises(HostCallError, match="not base64"):
+        await calls.answer("keep", {"filename": "a", "content": "?", "last": 1})

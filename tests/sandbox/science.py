@@ -1,0 +1,19 @@
+"""An interpreter with numpy, pandas and matplotlib, for the tests that need them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+VARIABLE = "SEALAB_TEST_SCIENCE_PYTHON"
+
+
+def science_python() -> str:
+    """Give the interpreter that the environment names, or skip the test."""
+    python = os.environ.get(VARIABLE)
+    if python is None:
+        pytest.skip(
+            f"{VARIABLE} names no interpreter: make a venv, pip install numpy pandas matplotlib, name its python"
+        )
+    return python
