@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..sandbox.run import Status
+from . import container_command
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
 from .isolations import AUTO, CHOICES
@@ -90,6 +91,12 @@ def make_parser() -> argparse.ArgumentParser:
 
     doctor = _command(commands, "doctor", _doctor, "say which isolation layers hold on this machine")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    helped = "build the image for isolation=container, or say how containers stand"
+    container = commands.add_parser(
+        "container", help=helped, description=f"{helped[:1].upper()}{helped[1:]}.", allow_abbrev=False
+    )
+    container_command.add_to(container, _home_and_settings, _add_common)
     return parser
 
 
@@ -105,12 +112,22 @@ def _command(
         name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
     )
     parser.set_defaults(command=command)
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    if not own_home:
-        parser.add_argument("--home", metavar="DIR", help="the folder below which sealab keeps everything")
-        parser.add_argument("--config", metavar="FILE", help="the file of settings, instead of <home>/sealab.toml")
-        parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {', '.join(LogLevel)}")
+    if own_home:
+        _add_debug(parser)
+    else:
+        _add_common(parser)
     return parser
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    _add_debug(parser)
+    parser.add_argument("--home", metavar="DIR", help="the folder below which sealab keeps everything")
+    parser.add_argument("--config", metavar="FILE", help="the file of settings, instead of <home>/sealab.toml")
+    parser.add_argument("--log-level", metavar="LEVEL", help=f"what goes to stderr: {', '.join(LogLevel)}")
 
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:

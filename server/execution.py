@@ -8,17 +8,18 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import cast
 
 import anyio.to_thread
 
-from ..sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
+from ..sandbox.run import Job, Json, Limits, Outcome, Status
 from ..workspace.errors import WorkspaceError
 from .app import App
 from .broker import Calls
 from .errors import RequestRefused
+from .escalation import escalated
 from .isolations import AUTO
 from .report import ErrorReport, Image, Report, WrittenFile
 from .run_ids import new_run_id
@@ -68,24 +69,13 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         async with _telling(progress, job.limits.timeout_seconds):
             outcome = await app.pools.run(job, calls.answer)
             if request.isolation == AUTO:
-                outcome = await _escalated(app, job, calls, outcome)
+                outcome = await escalated(app, job, calls.answer, outcome)
     except asyncio.CancelledError:
         app.stats.count_cancelled()
         raise
     app.stats.count(outcome)
     fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, job.code, outcome)
     return Execution(_report(run_id, outcome, fitted, calls), outcome.figures)
-
-
-async def _escalated(app: App, job: Job, calls: Calls, outcome: Outcome) -> Outcome:
-    """Run in a container what the dialect refused though full Python might run it, where a container is offered.
-
-    A refused run has not begun, so this is its first. A session stays where it is. Where nothing is offered, the
-    refusal's own hint says what would allow it.
-    """
-    if outcome.refusal is None or job.session is not None or Isolation.CONTAINER not in app.pools.offered:
-        return outcome
-    return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls.answer)
 
 
 def _allowed(request: CodeRequest, app: App) -> Job:

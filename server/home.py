@@ -27,6 +27,11 @@ class Home:
         """Where the workspace tools and the code's file helpers read and write."""
         return self.root / "workspace"
 
+    @property
+    def containers(self) -> Path:
+        """Where the images for containers are, and what their engine keeps."""
+        return self.root / "container"
+
     def prepare(self) -> None:
         """Make the folders, readable by their owner alone. Raises `HomeError` where that cannot be."""
         for folder in (self.root, self.workspace):

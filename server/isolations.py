@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from ..sandbox.container import engine
+from ..sandbox.container import image as images
+from ..sandbox.container.image import Image
 from ..sandbox.pool import Pool, PoolSettings
 from ..sandbox.pools import Runner
 from ..sandbox.run import Isolation, Limits
@@ -16,6 +20,8 @@ from .home import Home
 from .settings import Settings
 
 _ANSWER_SECONDS = 10
+
+NO_IMAGE = "There is no image for containers yet. Run `sealab container build`, or set CONTAINER_IMAGE."
 
 AUTO = "auto"
 """What a request asks for that leaves the choice to sealab."""
@@ -27,11 +33,12 @@ CHOICES = (AUTO, *(isolation.value for isolation in Isolation))
 class Offer:
     """What a request may ask for: how each isolation's pool is made, and why others that are allowed are missing.
 
-    The first one is what a request gets that does not ask.
+    The first one is what a request gets that does not ask. `image` is what containers run, where they are offered.
     """
 
     makers: Mapping[Isolation, Callable[[], Runner]]
     missing: Mapping[Isolation, str]
+    image: Image | None = None
 
     def named(self, choice: str, settings: Settings) -> Isolation | None:
         """Return the isolation that a request asks for, or None for `auto`. Raises `RequestRefused`."""
@@ -60,6 +67,7 @@ def offer(settings: Settings, home: Home) -> Offer:
     wider: list[Isolation] = []
     makers: dict[Isolation, Callable[[], Runner]] = {}
     missing: dict[Isolation, str] = {}
+    image: Image | None = None
     for isolation in Isolation:
         if isolation not in settings.allowed_isolation:
             continue
@@ -70,12 +78,45 @@ def offer(settings: Settings, home: Home) -> Offer:
                 _judge_python(settings.process_python)
                 makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.PROCESS, ()))
             case Isolation.CONTAINER:
-                missing[isolation] = "This version has no container isolation yet."
+                image = chosen_image(settings, home)
+                reason = _no_container(settings, image)
+                if image is None or reason is not None:
+                    missing[isolation] = reason or NO_IMAGE
+                else:
+                    makers[isolation] = partial(_container_pool, settings, home, image)
         if isolation in makers and isolation is not Isolation.RESTRICTED:
             wider.append(isolation)
     if not makers:
         raise SettingsError(f"ALLOWED_ISOLATION leaves nothing to run code in: {' '.join(missing.values())}")
-    return Offer(makers, missing)
+    return Offer(makers, missing, image if Isolation.CONTAINER in makers else None)
+
+
+def chosen_image(settings: Settings, home: Home) -> Image | None:
+    """Return the image that containers run: the operator's, else the newest that was built below the home."""
+    if settings.container_image is not None:
+        return images.named(settings.container_image)
+    return images.current(home.containers)
+
+
+def _no_container(settings: Settings, image: Image | None) -> str | None:
+    if not engine.is_there(settings.container_runtime):
+        return f"There is no {settings.container_runtime or 'container engine'} here. {engine.HOW_TO_INSTALL}"
+    return NO_IMAGE if image is None else None
+
+
+def _container_pool(settings: Settings, home: Home, image: Image) -> Runner:
+    from ..sandbox.container.pool import ContainerPool, ContainerSettings  # noqa: PLC0415 - only its first job needs it
+
+    pool = _pool_settings(settings, home, Isolation.CONTAINER, ())
+    return ContainerPool(
+        ContainerSettings(
+            pool=replace(pool, spares=min(pool.spares, 1)),
+            image=image,
+            folder=home.containers.absolute(),
+            wanted=settings.container_runtime,
+            idle_seconds=settings.session_idle_seconds,
+        )
+    )
 
 
 def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: tuple[Isolation, ...]) -> PoolSettings:

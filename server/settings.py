@@ -175,8 +175,6 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
 _NOT_YET: Mapping[str, str] = MappingProxyType(
     {
         "cpus": "cannot hold runs to a share of the processors yet",
-        "container_runtime": "has no `container` isolation yet",
-        "container_image": "has no `container` isolation yet",
         "database_url": "keeps nothing in a database yet",
     }
 )

@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import shutil
+import subprocess
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,11 @@ class Engine:
     def title(self) -> str:
         """What to call it in a message."""
         return f"{self.kind} with {self.runtime}" if self.runtime else self.kind
+
+    @property
+    def layers(self) -> list[str]:
+        """Name the layers that a container adds to what confines a worker in it."""
+        return ["container", "cgroup"] if self.memory_held and self.processes_held else ["container"]
 
     def base(self) -> list[str]:
         """Begin a command of the engine."""
@@ -155,6 +161,37 @@ async def find(wanted: str | None, image: Image, code: Path, state: Path) -> Eng
     if not reasons:
         raise ContainerMissing(f"There is no container engine {wanted or 'on this machine'}. {HOW_TO_INSTALL}")
     raise ContainerMissing(f"No container could be run ({'; '.join(reasons)}). Look into the engine's own messages.")
+
+
+def is_there(wanted: str | None) -> bool:
+    """Tell whether there is a program that could be the engine; whether it works shows when it is used."""
+    program = (wanted or "").partition(":")[0]
+    return any(shutil.which(name) for name in ([program] if program else ENGINES))
+
+
+def needs_copy(wanted: str | None) -> bool:
+    """Tell whether the engine will be docker, which runs only images that it holds itself."""
+    program = (wanted or "").partition(":")[0]
+    return "docker" in os.path.basename(program) if program else shutil.which("podman") is None
+
+
+def give_to_docker(image: Image, wanted: str | None) -> str:
+    """Give docker a copy of an image that was built here, and return its name. Raises `ContainerMissing`."""
+    program = (wanted or "").partition(":")[0] or "docker"
+    assert image.root is not None
+    name = f"sealab-local:{Path(image.root).parent.name.removeprefix('build-').lower()}"
+    try:
+        with subprocess.Popen(["tar", "-C", image.root, "-c", "."], stdout=subprocess.PIPE) as packing:
+            subprocess.run(
+                [program, "import", "-", name], stdin=packing.stdout, check=True, capture_output=True, timeout=600
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        told = getattr(error, "stderr", None) or str(error).encode()
+        raise ContainerMissing(
+            f"docker does not take the image: {told.decode('utf-8', 'replace').strip()[-300:]}. "
+            "Look whether docker runs, and whether you may use it."
+        ) from None
+    return name
 
 
 def _candidates(wanted: str | None, image: Image, state: Path) -> list[Engine]:

@@ -20,7 +20,7 @@ import sysconfig
 import tempfile
 import zoneinfo
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -73,7 +73,7 @@ class Image:
     @property
     def title(self) -> str:
         """What to call it in a message."""
-        return self.name or f"the image built here (Python {self.python_version})"
+        return f"the image built here (Python {self.python_version})" if self.root is not None else str(self.name)
 
 
 def named(name: str) -> Image:
@@ -127,6 +127,15 @@ def build(folder: Path, packages: Sequence[str] = ()) -> Image:
     built = current(folder)
     assert built is not None
     return built
+
+
+def remember_name(image: Image, name: str) -> Image:
+    """Note the name under which docker holds a copy of the current image."""
+    assert image.root is not None
+    renamed = replace(image, name=name)
+    manifest = {key: value for key, value in asdict(renamed).items() if key != "root"}
+    (Path(image.root).parent / "manifest.json").write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+    return renamed
 
 
 def code(folder: Path) -> Path:

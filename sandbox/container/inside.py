@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NoReturn, cast
 
 from .. import confine, output, worker
@@ -152,7 +153,10 @@ class _ForkServer:
             required=self._orders.required,
             workspace="/workspace" if readable else None,
         )
+        plan = replace(plan, layers=(*plan.layers, *cast("list[str]", given["layers"])))
         self._plan = plan
+        if not plan.namespaced:
+            os.chdir("/tmp")  # noqa: S108 - the container's own
         self._can_be_clean = plan.filter is not None
         standing = self._orders.standing
         self._prepared = worker.Prepared(dialect, plan, standing, address_space.bytes(), own)

@@ -151,7 +151,7 @@ class _Container:
             start_new_session=True,
         )
         self._hearing = asyncio.create_task(self._hear())
-        self._send(wire.words(orders=setup.orders.to_json()))
+        self._send(wire.words(orders=setup.orders.to_json(), layers=setup.engine.layers))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 said = await asyncio.shield(self._said)

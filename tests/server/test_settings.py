@@ -99,8 +99,6 @@ def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was
     ("key", "value"),
     [
         ("CPUS", "2"),
-        ("CONTAINER_RUNTIME", "podman"),
-        ("CONTAINER_IMAGE", "python"),
         ("DATABASE_URL", "sqlite://"),
         ("PRIVACY", "auto"),
     ],

@@ -1,0 +1,58 @@
+"""What becomes of code that the dialect refused though full Python might run it: a container, or a hint at one."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+
+from ..sandbox.errors import ContainerMissing, WorkerLost
+from ..sandbox.run import HostCalls, Isolation, Job, Outcome, Refusal
+from .app import App
+
+_LOG = logging.getLogger(__name__)
+
+
+async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> Outcome:
+    """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
+
+    A refused run has not begun, so that in the container is its first. A session stays where it is.
+    """
+    if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
+        return outcome
+    obstacle = _obstacle(app, job, outcome.refusal)
+    if obstacle is None:
+        try:
+            return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
+        except (ContainerMissing, WorkerLost) as error:
+            _LOG.warning("Refused code could not run in a container: %s", error)
+            obstacle = f"In a container it could run, but: {error}"
+    return _hinted(outcome, obstacle)
+
+
+def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
+    """Say why a container cannot take the code and what would change that, or None where it can."""
+    package = None if refusal.module is None else refusal.module.partition(".")[0]
+    if package in sys.stdlib_module_names:
+        package = None
+    if Isolation.CONTAINER not in app.settings.allowed_isolation:
+        return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
+    if Isolation.CONTAINER in app.offer.missing:
+        wanted = f" `sealab container build --with {package}` makes one with that package." if package else ""
+        return f"A container could run it. {app.offer.missing[Isolation.CONTAINER]}{wanted}"
+    image = app.offer.image
+    if package is not None and image is not None and image.root is not None and package not in image.modules:
+        return (
+            f"The image that containers run has no module {package}; the operator can add its package with "
+            f"`sealab container build --with {package}`."
+        )
+    if job.session is not None:
+        return 'In a session of its own it can run in a container: give another session name and isolation="container".'
+    return None
+
+
+def _hinted(outcome: Outcome, told: str) -> Outcome:
+    if outcome.error is None:
+        return outcome
+    hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
+    return replace(outcome, error=replace(outcome.error, hint=hint))
