@@ -13,12 +13,13 @@ import builtins
 import types
 from abc import ABCMeta
 from collections.abc import Mapping
-from enum import EnumMeta
+from enum import Enum, EnumMeta
 from functools import cache
 from typing import Final, NamedTuple, NoReturn, TypedDict, cast
 
 from .names import DEFINABLE, PREFIX, Verdict, demangle, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
+from .shields import SHIELDED, shielded
 from .views import DictionaryView
 
 _build_class = builtins.__build_class__
@@ -119,7 +120,23 @@ def _shown_host_type(cls: type) -> type:
         return OPAQUE[types.ModuleType]
     if cls.__module__.startswith("sealab.") and ".facades." not in cls.__module__:
         return object
-    return cls
+    return cls if _is_given(cls) else _stand_in(cls)
+
+
+def _is_given(cls: type) -> bool:
+    """Tell whether code may call `cls`: what a call of any other class does, nobody has judged.
+
+    The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
+    """
+    from .facades import gives  # noqa: PLC0415 - as above
+
+    return (
+        getattr(builtins, cls.__name__, None) is cls
+        or issubclass(cls, BaseException)
+        or gives(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+        or (issubclass(cls, Enum) and cls.__module__ != "enum")
+    )
 
 
 def shown_type(cls: type) -> type:
@@ -217,6 +234,9 @@ def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
 def _respell(body: dict[str, object], class_name: str, own_annotations: bool) -> None:
     """Give the private names that a class body bound the spelling that attribute access has inside."""
     _rename(body, class_name)
+    for name in SHIELDED:
+        if name in body:
+            dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
     if own_annotations and type(annotations) is dict:
         _rename(annotations, class_name)
@@ -260,6 +280,8 @@ def _slot_tuple(slots: object, class_name: str) -> tuple[object, ...]:
 def _slot(name: object, class_name: str) -> object:
     if type(name) is not str or name in {"__dict__", "__weakref__"}:
         return name
+    if name in SHIELDED:
+        raise TypeError(f"{name!r} cannot be a slot here")
     return _spelled(demangle(name), class_name)
 
 

@@ -20,6 +20,7 @@ from . import names
 from .classes import shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
+from .shields import SHIELDED, shielded, unshielded
 from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
 MISSING: Final = object()
@@ -75,6 +76,8 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     else:
         _check_store(obj, name)
+        if name in SHIELDED and isinstance(obj, type):
+            value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
 
 
@@ -164,7 +167,8 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
     if isinstance(obj, type):
         if not is_guest_class(obj):
             raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
-        return types.MappingProxyType(shown_attributes(_own_dict(obj)))
+        own = shown_attributes(_own_dict(obj))
+        return types.MappingProxyType({key: unshielded(value) for key, value in own.items()})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
@@ -297,6 +301,22 @@ def _named_access(obj: object, name: str) -> object:
     return checked
 
 
+def _binding(obj: object, name: str) -> object:
+    """Give `__get__` a form that names the owner: left out, `classmethod` would take the real type of the instance."""
+    value = builtins.getattr(obj, name)
+    if is_guest_callable(value):
+        return value
+    unbound = not hasattr(value, "__self__")
+
+    def bind(*arguments: object) -> object:
+        descriptor, (instance, owner) = arguments[:unbound], (*arguments[unbound:], None, None)[:2]
+        if owner is None and instance is not None:
+            owner = shown_type(type(instance))
+        return value(*descriptor, instance, owner, *arguments[unbound + 2 :])
+
+    return bind
+
+
 def _receiver(method: object, obj: object) -> object:
     return builtins.getattr(method, "__self__", obj)
 
@@ -306,6 +326,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__dict__": _dictionary,
     "__subclasses__": _subclasses_method,
     "__self__": _bound_to,
+    names.BINDING_METHOD: _binding,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(_OF_CLASSES, _lineage),
@@ -335,15 +356,23 @@ def _check_store(obj: object, name: str) -> None:
 def _change_class(obj: object, value: object) -> None:
     if not (isinstance(value, type) and is_guest_class(value) and is_guest_class(type(obj))):
         raise SecurityError("an object's class can only be changed from one class of the code's own to another")
+    # A dictionary that the code chose may hold what a class of the host takes for its own state.
+    if _is_pure(type(obj)) != _is_pure(value):
+        raise SecurityError(
+            "an object's class cannot be changed to or from one that derives from a class of Python's own"
+        )
     object.__setattr__(obj, "__class__", value)
 
 
 def _change_dict(obj: object, value: object) -> None:
     """Let objects share one dictionary (the Borg pattern), where no class of the host reads from it."""
-    pure = all(is_guest_class(cls) or cls is object for cls in _own_mro(type(obj)))
-    if not pure:
+    if not _is_pure(type(obj)):
         raise SecurityError("'__dict__' of this object cannot be replaced; set its attributes one by one")
     shared = value if (target := real_target(value)) is None else target
     if type(shared) is not dict:
         raise TypeError(f"__dict__ must be set to a dictionary, not a {type(value).__name__!r}")
     object.__setattr__(obj, "__dict__", shared)
+
+
+def _is_pure(cls: type) -> bool:
+    return all(is_guest_class(base) or base is object for base in _own_mro(cls))

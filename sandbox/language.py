@@ -169,6 +169,9 @@ def _as_namespace(given: object) -> dict[str, object]:
         if type(given) is not dict:
             raise TypeError(f"globals must be a dict, not {type(given).__name__}")
         namespace = given
+    # A key of another type may equal "__builtins__" for this module and not for `exec`, which then adds the real ones.
+    if not all(type(name) is str for name in namespace):
+        raise TypeError("the keys of a namespace must be strings")
     if not is_guest_namespace(namespace):
         layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
         asked = namespace.get("__builtins__", _MISSING)

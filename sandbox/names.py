@@ -40,7 +40,7 @@ SPECIAL_METHODS: Final = _dunders(
     "float complex round trunc floor ceil sizeof dir lt le eq ne gt ge add radd iadd sub rsub isub mul rmul imul "
     "matmul rmatmul imatmul truediv rtruediv itruediv floordiv rfloordiv ifloordiv mod rmod imod divmod rdivmod pow "
     "rpow ipow lshift rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor neg pos abs invert "
-    "getitem setitem delitem get set delete enter exit aenter aexit await aiter anext init_subclass class_getitem "
+    "getitem setitem delitem set delete enter exit aenter aexit await aiter anext init_subclass class_getitem "
     "post_init copy deepcopy fspath instancecheck subclasscheck subclasshook mro_entries replace getnewargs "
     "getnewargs_ex"
 )
@@ -48,6 +48,9 @@ SPECIAL_METHODS: Final = _dunders(
 
 ATTRIBUTE_METHODS: Final = _dunders("getattribute getattr setattr delattr")
 """They take attribute names as data. A class may define them; calling one that exists goes through a check."""
+
+BINDING_METHOD: Final = "__get__"
+"""A class may define it. The host's own would pass the real type of whatever it is given on to what it binds."""
 
 GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name")
 """A class may define them; only what the code itself defined may be called, since the host's own take names as data."""
@@ -121,9 +124,11 @@ HOOK_NAMES: Final = frozenset(
 """Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name."""
 
 NATIVE: Final = SPECIAL_METHODS | _DESCRIPTIONS | PUBLIC_SUNDERS
-GUARDED: Final = _JUDGED_BY_VALUE | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | RUNTIME_PUBLIC
+GUARDED: Final = _JUDGED_BY_VALUE | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | RUNTIME_PUBLIC | {BINDING_METHOD}
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY
-DEFINABLE: Final = SPECIAL_METHODS | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | DECLARATIONS | PUBLIC_SUNDERS
+DEFINABLE: Final = (
+    SPECIAL_METHODS | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | DECLARATIONS | PUBLIC_SUNDERS | {BINDING_METHOD}
+)
 _KNOWN: Final = NATIVE | GUARDED | REFUSED | DECLARATIONS
 
 
@@ -136,6 +141,18 @@ def judge(name: str) -> Verdict:
     if not name.startswith("_") or name in NATIVE:
         return Verdict.PLAIN
     return Verdict.PRIVATE if name not in _KNOWN else Verdict.REFUSED
+
+
+def is_of_host(name: str) -> bool:
+    """Tell whether only the host's own code asks an object for the attribute `name`, spelled as it is.
+
+    Guest source spells its private names inside with `PREFIX`. What an object of a guest class answered to such a name
+    the host would take for its own state (`logging.Formatter._fill`).
+    """
+    return name.startswith("_") and (name in REFUSED or name in _OWN_STATE or judge(name) is Verdict.PRIVATE)
+
+
+_OWN_STATE: Final = _dunders("dict class mro bases")
 
 
 def mangle(name: str, class_name: str | None = None) -> str:

@@ -30,7 +30,7 @@ ATTRIBUTE_HOOK: Final = f"{PREFIX}attribute"
 SLOT_HOOK: Final = f"{PREFIX}slot"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
-_NAME_POSITION: Final = {**dict.fromkeys(names.ATTRIBUTE_METHODS, 1), "__set_name__": 2}
+_NAME_POSITION: Final = {"__set_name__": 2}
 _Node = TypeVar("_Node", bound=ast.AST)
 
 

@@ -15,8 +15,9 @@ _SPECIAL = frozenset(
     f"__{word}__"
     for side in ("", "r", "i")
     for word in (f"{side}{name}" for name in ("add", "sub", "mul", "mod", "or", "and", "xor", "truediv", "invert"))
-) | {"__getitem__", "__copy__", "__deepcopy__", "__replace__", "__call__"}
-_ASKS = frozenset({"__class__", "type"})
+) | {"__getitem__", "__copy__", "__deepcopy__", "__replace__", "__call__", "__get__"}
+_ASKS = frozenset({"__class__", "__dict__", "delattr", "getattr", "setattr", "type", "vars"})
+"""What a method does that must not be done for an object that only looks like an instance, such as a namespace."""
 
 
 def bind_methods(classes: Iterable[type]) -> int:

@@ -155,17 +155,35 @@ def _restore(x: object, made: Any, state: object) -> None:
     if type(made) is not cls:
         raise TypeError(f"copying a {cls.__name__} made a {type(made).__name__}; define __copy__ or __deepcopy__")
     setstate = getattr(cls, "__setstate__", None)
+    getstate = getattr(cls, "__getstate__", None)
+    own = type(getstate) is types.MethodDescriptorType or (
+        type(getstate) is types.FunctionType and not is_guest_callable(getstate)
+    )
     if setstate is not None:
+        if not own and not is_guest_callable(setstate):
+            raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
         setstate(made, state)
         return
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004
-    if is_guest_callable(getattr(cls, "__getstate__", None)):
+    if not own:
         _check_names(attributes)
         _check_names(slots)
     if attributes:
         made.__dict__.update(cast("dict[str, object]", attributes))
     for name, value in (slots or {}).items():
         setattr(made, name, value)
+
+
+def rebuilt(
+    x: object,
+    memo: _Memo | None,
+    func: Callable[..., object],
+    args: tuple[object, ...],
+    *rest: object,
+    **_options: object,
+) -> object:
+    """Stand in for the real module's own rebuilding, which classes of the standard library reach (`UserDict.copy`)."""
+    return _rebuilt(x, (func, args, *rest), memo)
 
 
 def _check_names(state: object) -> None:

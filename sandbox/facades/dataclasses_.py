@@ -17,7 +17,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from ..classes import limit_match_args, make_class
 from ..guest import GUEST
@@ -82,6 +82,9 @@ class Field(metaclass=_Unchanging):
         hook = getattr(type(self.default), "__set_name__", None)  # type: ignore[attr-defined]  # set by `__init__`
         if hook is not None:
             hook(self.default, owner, name)  # type: ignore[attr-defined]  # as above
+
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError("Field cannot be a base class: what a subclass calls its name would not be checked")
 
     def __repr__(self) -> str:
         return "Field(" + ",".join(f"{name}={getattr(self, name)!r}" for name in ("name", "type", *_SHOWN)) + ")"

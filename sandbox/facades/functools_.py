@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from types import UnionType
-from typing import cast
+from contextlib import suppress
+from types import FunctionType, GenericAlias, MethodType, UnionType
+from typing import Any, Final, cast
 
+from ..names import demangle, is_of_host
+from ..ownership import is_guest_callable, is_guest_class
 from .typing_ import get_type_hints
 
-__all__ = ["singledispatch", "singledispatchmethod", "update_wrapper", "wraps"]
+__all__ = ["cached_property", "singledispatch", "singledispatchmethod", "update_wrapper", "wraps"]
 
 _ANY = Callable[..., object]
 
@@ -27,7 +30,94 @@ def update_wrapper(
     names, dictionaries = tuple(assigned), tuple(updated)
     if not _among(names, functools.WRAPPER_ASSIGNMENTS) or not _among(dictionaries, functools.WRAPPER_UPDATES):
         raise TypeError("wraps() copies only the attributes it copies by default; set the others yourself")
-    return functools.update_wrapper(wrapper, wrapped, names, dictionaries)
+    if type(wrapper) is FunctionType and not is_guest_callable(wrapper):
+        raise TypeError("a function of Python's own cannot be changed; wrap it in one of yours")
+    return _alike(wrapper, wrapped, names, dictionaries)
+
+
+def _alike(
+    wrapper: _ANY,
+    wrapped: _ANY,
+    assigned: tuple[str, ...] = functools.WRAPPER_ASSIGNMENTS,
+    updated: tuple[str, ...] = functools.WRAPPER_UPDATES,
+) -> _ANY:
+    """Do what `functools.update_wrapper` does, without asking either side for its dictionary.
+
+    A class would give its real one, and an object whichever it likes.
+    """
+    for name in assigned:
+        with suppress(AttributeError):
+            setattr(wrapper, name, getattr(wrapped, name))
+    own = _attributes(wrapper) if updated else None
+    if own is not None:
+        own.update({name: value for name, value in (_attributes(wrapped) or {}).items() if _is_copied(name)})
+    wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]  # as Python does
+    return wrapper
+
+
+def _attributes(obj: object) -> dict[str, object] | None:
+    """Return the dictionary of a function, a partial or an object of a guest class; of a guest class, a copy."""
+    if type(obj) is MethodType:
+        obj = obj.__func__
+    if type(obj) is FunctionType or type(obj) is functools.partial:
+        return obj.__dict__
+    if isinstance(obj, type):
+        return dict(type.__dict__["__dict__"].__get__(obj)) if is_guest_class(obj) else None
+    if not is_guest_class(type(obj)):
+        return None
+    with suppress(AttributeError):
+        found = object.__getattribute__(obj, "__dict__")
+        return found if type(found) is dict else None
+    return None
+
+
+def _is_copied(name: object) -> bool:
+    return type(name) is str and (name == "__wrapped__" or not (name.startswith("__") or is_of_host(name)))
+
+
+class cached_property:  # noqa: N801 - Python's own spelling
+    """A property that is computed once, and then stands in the object's own dictionary.
+
+    The real one reads and writes whatever dictionary it is given: that of `object` itself, for one.
+    """
+
+    def __init__(self, func: Callable[[Any], object]) -> None:
+        self.func = func
+        self.__doc__ = func.__doc__
+        self._name: str | None = None
+
+    @property
+    def attrname(self) -> str | None:
+        """The name of the attribute."""
+        return None if self._name is None else demangle(self._name)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self._name not in {None, name}:
+            raise TypeError(
+                "Cannot assign the same cached_property to two different names "
+                f"({demangle(str(self._name))!r} and {demangle(name)!r})."
+            )
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        if instance is None:
+            return self
+        if self._name is None:
+            raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+        kept = None if isinstance(instance, type) else _attributes(instance)
+        if kept is None:
+            raise TypeError(
+                f"No '__dict__' attribute on {type(instance).__name__!r} instance to cache {self.attrname!r} property."
+            )
+        found = kept.get(self._name, _MISSING)
+        if found is _MISSING:
+            found = kept[self._name] = self.func(instance)
+        return found
+
+    __class_getitem__: classmethod[Any, Any, GenericAlias] = classmethod(GenericAlias)
+
+
+_MISSING: Final = object()
 
 
 def wraps(
@@ -61,8 +151,13 @@ def singledispatch(func: _ANY) -> _ANY:
             return lambda implementation: register(cls, implementation)
         return register(_first_annotation(cls), cls)
 
-    wrapper = functools.update_wrapper(dispatching, func)
-    wrapper.__dict__.update(register=register, dispatch=generic.dispatch, registry=generic.registry)
+    def dispatch(cls: type) -> _ANY:
+        if not isinstance(cls, type):  # an object that looks like a class would be compared with the host's classes
+            raise TypeError(f"dispatch() takes a class, not {type(cls).__name__!r}")
+        return generic.dispatch(cls)
+
+    wrapper = _alike(dispatching, func)
+    dispatching.__dict__.update(register=register, dispatch=dispatch, registry=generic.registry)
     return wrapper
 
 
@@ -98,6 +193,6 @@ class singledispatchmethod:  # noqa: N801 - Python's own spelling
                 raise TypeError("a generic method requires at least 1 positional argument")
             return dispatch(type(args[0])).__get__(obj, cls)(*args, **kwargs)
 
-        method = functools.update_wrapper(method, self._func)
+        _alike(method, self._func)
         method.__dict__["register"] = self.register
         return method

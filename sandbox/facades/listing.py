@@ -100,8 +100,8 @@ http: HTTPMethod HTTPStatus
 inspect: BoundArguments Parameter Signature cleandoc get_annotations getdoc getfullargspec getmembers isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
-io: BufferedIOBase BufferedReader BufferedWriter BytesIO DEFAULT_BUFFER_SIZE IOBase RawIOBase SEEK_CUR SEEK_END
-    SEEK_SET StringIO TextIOBase TextIOWrapper UnsupportedOperation
+io: BufferedIOBase BytesIO DEFAULT_BUFFER_SIZE IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase TextIOWrapper
+    UnsupportedOperation
 ipaddress: AddressValueError IPV4LENGTH IPV6LENGTH IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface
     IPv6Network NetmaskValueError collapse_addresses get_mixed_type_key ip_address ip_interface ip_network
     summarize_address_range v4_int_to_packed v6_int_to_packed

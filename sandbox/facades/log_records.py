@@ -108,6 +108,16 @@ def set_extra(record: LogRecord, name: str, value: object) -> None:
     setattr(record, name, value)
 
 
+_attributes = LogRecord.__dict__["__dict__"].__get__
+
+
+def attributes_of(record: LogRecord) -> dict[str, object]:
+    """Return what a record holds. Raises TypeError for anything else: the dictionary of a class is not to be seen."""
+    if LogRecord not in type(record).__mro__:
+        raise TypeError(f"a LogRecord was expected, got {type(record).__name__!r}")
+    return dict(_attributes(record))
+
+
 class Formatter:
     """Turns a record into text, by a template in the style `%`, `{` or `$`."""
 
@@ -144,7 +154,7 @@ class Formatter:
 
     def formatMessage(self, record: LogRecord) -> str:
         """Return the template filled in."""
-        return self._fill(self._template, self._defaults | vars(record))
+        return self._fill(self._template, self._defaults | attributes_of(record))
 
     def formatTime(self, record: LogRecord, datefmt: str | None = None) -> str:
         """Return the time of a record."""

@@ -8,10 +8,13 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import traceback
 import weakref
 from collections.abc import Iterator
 
+from . import copy_
 from .binding import bind_methods
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -28,11 +31,17 @@ def seal() -> int:
     For a process of its own: what runs in it afterwards can patch no class. Raises RuntimeError on an interpreter whose
     types are laid out otherwise.
     """
+    copy._reconstruct = copy_.rebuilt  # type: ignore[attr-defined]  # what every copy of an object goes through
+    traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
     for cls in classes:
         _set_flag(cls)
     return len(classes)
+
+
+def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:
+    return kind()
 
 
 def _classes() -> Iterator[type]:

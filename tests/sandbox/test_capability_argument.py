@@ -170,6 +170,33 @@ GUARDED_VALUES = {
     "subclasses of object": "result = object.__subclasses__()",
     "subclasses of a class of the host": "result = int.__subclasses__()",
     "a UserString's format": "from collections import UserString\nresult = UserString.format(UserString('{0.__globals__}'), print)",
+    "the class that a subclass hook is asked about": """
+        from abc import ABC
+        got = []
+        class Asked(ABC):
+            @classmethod
+            def __subclasshook__(cls, subclass):
+                got.append(subclass)
+                return False
+        isinstance(lambda: 0, Asked), isinstance(Asked, Asked)
+        result = got""",
+    "the class that a subclass hook made later is asked about": """
+        from abc import ABC
+        got = []
+        class Asked(ABC): pass
+        Asked.__subclasshook__ = classmethod(lambda cls, subclass: got.append(subclass))
+        isinstance(lambda: 0, Asked)
+        result = got""",
+    "the owner that a class method is bound to": "result = [classmethod(lambda c: c).__get__(x)() for x in (len, lambda: 0, int)]",
+    "the owner, by an unbound __get__": "result = classmethod.__get__(classmethod(lambda c: c), lambda: 0)()",
+    "the owner, by a generic method": """
+        import functools
+        chosen = functools.singledispatchmethod(classmethod(lambda cls, _: cls))
+        result = chosen.__get__(lambda: 0)(1)""",
+    "the class of a getter": "import operator\nresult = type(operator.attrgetter('x'))('__globals__')(print)",
+    "the class of a caller": "import operator\nresult = type(operator.methodcaller('x'))('__getattribute__', '__globals__')(print)",
+    "the class that a stand-in derives from": "from enum import Enum\nclass E(Enum): pass\nresult = [c('X', {'__class__': 1}) for c in E.__mro__[1:-1]] and 'ESCAPED'",
+    "the class that an alias leads to": "import types, http\nresult = types.GenericAlias(http.HTTPStatus, ()).__mro__[3]('X', {'__a__': 1}) and 'ESCAPED'",
 }
 
 DYNAMIC_NAMES = {
@@ -285,6 +312,110 @@ DYNAMIC_NAMES = {
         result = [name for name in names if name == "open"] and 'ESCAPED'""",
     "a partial's function": "import functools\nresult = functools.partial(print).func.__globals__",
     "a property's getter": "class A:\n    @property\n    def x(self): pass\nresult = A.x.fget.__globals__",
+    "a cached property on a class": """
+        import functools
+        kept = functools.cached_property(lambda self: 0)
+        kept.__set_name__(object, '__getattribute__')
+        kept.attrname = '__getattribute__'
+        result = kept.__get__(object)""",
+    "a cached property on a class, named by a class body": """
+        import functools
+        kept = functools.cached_property(lambda self: 0)
+        class A: __repr__ = kept
+        result = kept.__get__(object) and 'ESCAPED'""",
+    "wraps asked to read a class": """
+        import functools
+        got = []
+        class Taker:
+            def update(self, *given): got.extend(given)
+        class Asked:
+            def __getattribute__(self, name): return Taker()
+        functools.update_wrapper(Asked(), object)
+        result = got[0]['__getattribute__']""",
+    "wraps asked to change a function of the host": "import functools, json\nfunctools.update_wrapper(json.dumps, lambda: 0)\nresult = 'ESCAPED'",
+    "a record that is a class": """
+        import logging
+        got = []
+        class Taker:
+            def __or__(self, other): got.append(other); return {}
+        class Forged(logging.Formatter):
+            def __init__(self): pass
+            def __getattr__(self, name): return Taker() if name == '_defaults' else print
+        try:
+            Forged().formatMessage(object)
+        finally:
+            result = got""",
+    "host state answered by __getattr__": """
+        import logging
+        asked = []
+        class Forged(logging.Formatter):
+            def __init__(self): pass
+            def __getattr__(self, name): asked.append(name); return ''
+        try:
+            Forged().formatMessage(logging.makeLogRecord({}))
+        except AttributeError:
+            pass
+        result = asked and 'ESCAPED'""",
+    "host state answered by __getattribute__": """
+        import logging
+        asked = []
+        class Forged(logging.Formatter):
+            def __getattribute__(self, name): asked.append(name); return super().__getattribute__(name)
+        Forged().formatMessage(logging.makeLogRecord({}))
+        result = '_fill' in asked and 'ESCAPED'""",
+    "host state seen by __setattr__": """
+        import logging
+        asked = []
+        class Forged(logging.Formatter):
+            def __setattr__(self, name, value): asked.append(name); super().__setattr__(name, value)
+        Forged()
+        result = '_fill' in asked and 'ESCAPED'""",
+    "host state by a shared dictionary": """
+        import logging
+        class Plain: pass
+        class Forged(logging.Formatter): pass
+        plain = Plain()
+        plain.__dict__ = {'_fill': lambda *a: 'ESCAPED', '_template': '', '_defaults': {}}
+        plain.__class__ = Forged
+        result = plain.formatMessage(logging.makeLogRecord({}))""",
+    "host state by __setstate__ of the host": """
+        import copy, io, logging
+        class Forged(io.BytesIO, logging.Formatter):
+            def __getstate__(self): return b'', 0, {'_fill': lambda *a: 'ESCAPED', '_template': '', '_defaults': {}}
+        result = copy.copy(Forged()).formatMessage(logging.makeLogRecord({}))""",
+    "a slot named as a hook": "class A: __slots__ = ('__getattr__',)\nresult = 'ESCAPED'",
+    "a namespace whose keys lie": """
+        class Key:
+            asked = 0
+            def __hash__(self): return hash('__builtins__')
+            def __eq__(self, other):
+                Key.asked += 1
+                return Key.asked <= 2
+        known = {}
+        exec('1', known)
+        namespace = {Key(): known['__builtins__']}
+        exec('opened = open', namespace)
+        result = [value for name, value in namespace.items() if type(name) is str and name == 'opened']""",
+    "dispatching on what looks like a class": """
+        import functools
+        got = []
+        class Known:
+            def __hash__(self): return hash(bool)
+            def __eq__(self, other): got.append(other); return False
+        @functools.singledispatch
+        def generic(x): pass
+        generic.register(int, lambda x: x)
+        class Looks:
+            def __getattr__(self, name): return {'__mro__': [Known()], '__bases__': (int,)}[name]
+        try:
+            generic.dispatch(Looks())
+        finally:
+            result = got and 'ESCAPED'""",
+    "a field that names itself": """
+        import dataclasses
+        class Named(dataclasses.Field):
+            name = property(lambda self: "x: int = print(globals())", lambda self, value: None)
+        result = 'ESCAPED'""",
 }
 
 IMPORTS = {
@@ -563,6 +694,81 @@ def test_no_store_reaches_a_class_that_the_worker_itself_relies_on() -> None:
         """
     )
     assert result == ['"own"', *["refused"] * 4]
+
+
+def test_code_of_the_library_copies_nothing_into_an_object_that_the_class_did_not_have() -> None:
+    result = run_sealed(
+        """
+        from abc import ABC
+        from collections import UserDict
+        class Any(ABC):
+            @classmethod
+            def __subclasshook__(cls, subclass): return True
+        class Writes(UserDict):
+            __copy__ = None
+            def __new__(cls, *given): return object.__new__(cls) if given else Any
+            def __getstate__(self): return None, {'__match_args__': ('__globals__',)}
+        try:
+            Writes({}).copy()
+        except (AttributeError, TypeError):
+            pass
+        try:
+            match print:
+                case Any(found): result = "ESCAPED"
+        except TypeError:
+            result = None
+        """
+    )
+    assert result is None
+
+
+def test_a_loop_of_the_codes_own_is_told_of_no_stack() -> None:
+    result = run_sealed(
+        """
+        import asyncio
+        told = []
+        class Loop:
+            def get_debug(self): return True
+            def call_exception_handler(self, context): told.append(context)
+        future = asyncio.Future(loop=Loop())
+        future.set_exception(ValueError())
+        del future
+        result = [len(context["source_traceback"]) for context in told]
+        """
+    )
+    assert result == [0]
+
+
+def test_no_memory_of_a_buffer_outlives_it() -> None:
+    with pytest.raises(AttributeError, match="BufferedReader"):
+        run("import io\nio.BufferedReader(io.BytesIO())")
+
+
+def test_a_shielded_method_is_shown_as_it_was_written() -> None:
+    result = run(
+        """
+        class A:
+            def __getattr__(self, name): return name
+        result = [A().x, A()._y, vars(A)["__getattr__"](None, "z"), A.__getattr__(A(), "_w")]
+        """
+    )
+    assert result == ["x", "_y", "z", "_w"]
+
+
+def test_a_dict_whose_items_are_attributes_works_as_in_python() -> None:
+    result = run(
+        """
+        class Record(dict):
+            __getattr__ = dict.__getitem__
+            __setattr__ = dict.__setitem__
+            __delattr__ = dict.__delitem__
+        r = Record(a=1)
+        r.b, r._c = 2, 3
+        del r.a
+        result = [r.b, r._c, dict(r)]
+        """
+    )
+    assert result == [2, 3, {"b": 2, "_c": 3}]
 
 
 def test_a_users_own_class_may_use_every_guarded_public_name() -> None:
