@@ -30,6 +30,7 @@ from .figures import Figures
 from .guest import GUEST
 from .host_channel import HostChannel
 from .output import Output
+from .plain_values import plainly
 from .stream_output import StreamOutput
 from .threaded_channel import ThreadedChannel
 
@@ -93,6 +94,7 @@ class FullPython:
     def prepare(self) -> None:
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
         GUEST.full_python = True
+        GUEST.plain = plainly
         os.environ.update(_ENVIRONMENT)
         sys.dont_write_bytecode = True
         _small_thread_stacks()

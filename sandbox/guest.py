@@ -33,7 +33,7 @@ class Guest:
     `write` takes what `print` and `sys.stdout.write` write; `call_host` sends one host call and waits for its answer;
     `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
-    its author may ask for instead.
+    its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
     """
 
     write: Callable[[str], None] = _discard
@@ -42,6 +42,7 @@ class Guest:
     namespace: dict[str, object] = field(default_factory=dict)
     full_python: bool = False
     wider: tuple[str, ...] = ()
+    plain: Callable[[object], object] | None = None
 
 
 GUEST = Guest()

@@ -17,6 +17,7 @@ own, and a property that a dataclass has for a field. What comes out consists of
 | bytes, bytearray, memoryview | base64, noted |
 | NaN, infinities | null, noted |
 | a cycle, more than `depth_max` levels, more than `size_max` bytes of JSON | marked or cut, noted |
+| values of numpy and pandas, in full Python | see `plain_values` |
 | anything else | its `repr`, bounded, noted; iterators and generators are never iterated |
 """
 
@@ -32,6 +33,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from .disclosure import derives, mro_of, repr_of, type_name
+from .guest import GUEST
 from .names import demangle
 from .places import Notes, Path
 from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields
@@ -238,6 +240,8 @@ class _Walk:
 
     def from_textual(self, value: object, path: Path, levels: int) -> Json:
         """Render a value whose usual text says all of it, through the method of its base."""
+        if _plain(value) is None:  # pandas.NaT, which is a datetime to Python
+            return None
         for base in mro_of(type(value)):
             speak = TEXTS.get(id(base))
             if speak is not None:
@@ -257,7 +261,12 @@ class _Walk:
                 return self._items(value, iterate(value), length_of(base, value), path, levels)
         return self.from_other(value, path, levels)
 
-    def from_other(self, value: object, path: Path, _levels: int) -> Json:
+    def from_other(self, value: object, path: Path, levels: int) -> Json:
+        plain = _plain(value)
+        if plain is not value and self._enter(value, path, levels):
+            rendered = self.render(plain, path, levels - 1)
+            del self._open[id(value)]
+            return rendered
         if type(value) is types.CoroutineType:
             self.notes.add(path, "a coroutine that was never awaited: write `await` before the call")
         else:
@@ -424,3 +433,13 @@ _RENDERERS: dict[int, _Renderer] = {
     **dict.fromkeys(TEXTS, _Walk.from_textual),
     **dict.fromkeys(ITERATE, _Walk.from_sequence),
 }
+
+
+def _plain(value: object) -> object:
+    """Return what a value of a library is in plain Python, where code may have such; else the value itself."""
+    if GUEST.plain is None:
+        return value
+    try:
+        return GUEST.plain(value)
+    except Exception:  # noqa: BLE001 - then its `repr` has to do
+        return value

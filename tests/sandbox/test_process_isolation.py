@@ -339,6 +339,34 @@ async def test_numpy_and_pandas_work(science: Pool) -> None:
     assert await value(science, code) == [3]
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("np.int64(3)", 3),
+        ("np.bool_(True)", True),
+        ("np.float32(0.5)", 0.5),
+        ("np.arange(6).reshape(2, 3)", [[0, 1, 2], [3, 4, 5]]),
+        ("{'mean': np.array([1.0, np.nan])}", {"mean": [1.0, None]}),
+        ("np.datetime64('2024-02-03')", "2024-02-03"),
+        ("pd.DataFrame({'a': [1, 2], 'b': ['x', None]})", [{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
+        ("pd.Series([1.5, 2.5], index=['x', 'y'])", {"x": 1.5, "y": 2.5}),
+        ("pd.Timestamp('2024-02-03T04:05:06')", "2024-02-03T04:05:06"),
+        ("[pd.NaT, pd.NA]", [None, None]),
+        ("pd.Index(['a', 'b'])", ["a", "b"]),
+    ],
+)
+async def test_values_of_numpy_and_pandas_come_as_plain_ones(science: Pool, code: str, expected: Json) -> None:
+    assert await value(science, f"import numpy as np, pandas as pd\n{code}") == expected
+
+
+async def test_an_array_too_large_or_within_itself_is_told_as_its_repr(science: Pool) -> None:
+    outcome = await run(science, "import numpy as np\nnp.zeros(1_000_000)")
+    assert outcome.notes["result"] == "ndarray object shown as its repr"
+    outcome = await run(science, "import numpy as np\na = np.empty(1, dtype=object)\na[0] = a\na")
+    assert outcome.status is Status.OK
+    assert outcome.result == ["array([array(..., dtype=object)], dtype=object)"]
+
+
 async def test_workers_do_not_share_numpys_seed(science: Pool) -> None:
     code = "import numpy as np\n[np.random.rand(), np.random.default_rng().random()]"
     first, second = await value(science, code), await value(science, code)
