@@ -17,6 +17,7 @@ import os
 import random
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,6 +33,7 @@ from .host_channel import HostChannel
 from .output import Output
 from .plain_values import plainly
 from .stream_output import StreamOutput
+from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
 
 PRELOADED = (
@@ -135,6 +137,8 @@ class FullPython:
         assert self._output is not None
         self._output.become_standard_streams()
         random.seed()
+        multiprocessing = importlib.import_module("_multiprocessing")
+        multiprocessing.SemLock = ThreadSemaphore  # type: ignore[attr-defined]  # no stubs speak of this module
         numpy_random = sys.modules.get("numpy.random")
         if numpy_random is not None:
             numpy_random.seed()
@@ -178,9 +182,15 @@ class FullPython:
                 vars(builtins).pop("result", None)
                 namespace.setdefault("result", before)
 
-    def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Write out what is held back, and give the figures that were shown or left open."""
+    def end(self, *, session: bool) -> Afterwards:
+        """Write out what is held back, and give the figures that were shown or left open.
+
+        As at the end of any program, threads that are no daemons are waited for; a session's go on.
+        """
         assert self._output is not None
+        if not session:
+            with suppress(Exception):
+                _wait_for_threads()
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
@@ -215,6 +225,15 @@ def _small_thread_stacks() -> None:
     libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_THREAD_STACK_BYTES))
     libc.pthread_setattr_default_np(attributes)
     libc.mallopt(_M_ARENA_MAX, 1)
+
+
+def _wait_for_threads() -> None:
+    executors = sys.modules.get("concurrent.futures.thread")
+    if executors is not None:
+        executors._python_exit()  # else their idle threads would be waited for in vain
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
 
 
 def _refuse_in_words(event: str, _arguments: tuple[object, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -177,6 +178,40 @@ async def test_loops_and_threads_are_pythons_own(pool: Pool, code: str) -> None:
     assert await value(pool, code) == 5
 
 
+async def test_threads_that_are_no_daemons_are_waited_for(pool: Pool) -> None:
+    code = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+executor = ThreadPoolExecutor()
+executor.submit(lambda: (time.sleep(0.1), print("pooled")))
+threading.Thread(target=lambda: (time.sleep(0.2), print("later"))).start()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("first")
+"""
+    outcome = await run(pool, code)
+    assert (outcome.status, outcome.output) == (Status.OK, "first\npooled\nlater\n")
+
+
+async def test_multiprocessings_pools_of_threads_and_locks_work_within_the_one_process(pool: Pool) -> None:
+    code = """
+import multiprocessing as m
+from multiprocessing.pool import ThreadPool
+with ThreadPool(4) as threads:
+    squares = threads.map(lambda n: n * n, range(5))
+lock, many = m.RLock(), m.BoundedSemaphore(2)
+with lock, lock:
+    taken = [many.acquire(False) for _ in range(3)]
+many.release(); many.release()
+try:
+    many.release()
+except ValueError as error:
+    told = str(error)
+squares, taken, told
+"""
+    told = "semaphore or lock released too many times"
+    assert await value(pool, code) == [[0, 1, 4, 9, 16], [True, True, False], told]
+
+
 async def reads(name: str, arguments: Mapping[str, Json]) -> Json:
     """Answer as a host whose every file says its own name, the later asked the sooner."""
     assert name == "read_file"
@@ -323,6 +358,25 @@ async def test_an_interpreter_that_cannot_start_is_named(tmp_path: Path) -> None
     async with Pool(replace(SETTINGS, python=str(tmp_path / "none"))) as pool:
         with pytest.raises(WorkerLost, match=r"none cannot be started: No such file"):
             await run(pool, "1")
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A venv without a single library but one called numpy, which starts a thread when it is imported."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=50)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "numpy.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(99,), daemon=True).start()\nmine = 5\n",
+        encoding="utf-8",
+    )
+    return folder / "bin" / "python"
+
+
+async def test_an_interpreter_without_any_library_will_do_even_if_a_package_starts_threads(bare_python: Path) -> None:
+    async with Pool(replace(SETTINGS, python=str(bare_python))) as pool:
+        assert await value(pool, "import numpy\nnumpy.mine") == 5
+        assert "RestrictedPython" in await error_of(pool, "import RestrictedPython")
 
 
 async def test_this_interpreters_packages_can_be_imported(pool: Pool) -> None:
