@@ -106,7 +106,7 @@ def _full_python() -> str:
         return f", or ask for {_asked(GUEST.wider)}"
     if GUEST.full_python:
         return ""
-    return "; full Python could have it, but none is offered here"
+    return "; full Python could have it, but ALLOWED_ISOLATION and this machine offer none here"
 
 
 def _asked(isolations: Iterable[str]) -> str:

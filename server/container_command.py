@@ -38,7 +38,7 @@ class ContainerStatus(TypedDict):
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[argparse.ArgumentParser], None]) -> None:
     """Give the parser of `sealab container` its two commands; `options` adds those that all commands have."""
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
     build = commands.add_parser(
         "build",
         help="make an image of this Python, without a registry",

@@ -34,6 +34,8 @@ OTHER_RUNTIMES: Mapping[str, tuple[str, ...]] = {"podman": ("", "runc", "crun"),
 HOW_TO_INSTALL = "Install podman (Debian: apt install podman runc uidmap slirp4netns), or docker."
 
 _TRIAL_SECONDS = 60.0
+_RUN_CHARS_MAX = 50
+"""Podman refuses a longer path, since it makes sockets below it."""
 _OPEN_FILES = 1024
 _PROCESSES = 1024
 _STACK_BYTES = 256 * trials.MIB
@@ -78,10 +80,12 @@ class Engine:
         """Begin a command of the engine."""
         if self.kind != "podman" or self.state is None:
             return [self.program]
-        command = [self.program, "--root", str(self.state / "storage"), "--runroot", str(self.state / "run")]
+        command = [self.program, "--root", str(self.state / "storage"), "--tmpdir", str(self.state / "tmp")]
+        run = str(self.state / "run")
+        if len(run) <= _RUN_CHARS_MAX:
+            command += ["--runroot", run]  # else podman keeps what lives as long as a container in its own place
         # Without images there are no layers, for which this driver alone needs nothing of the kernel.
-        command += ["--tmpdir", str(self.state / "tmp"), "--storage-driver", "vfs"]
-        command += ["--cgroup-manager", "cgroupfs", "--events-backend", "none"]
+        command += ["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
         return [*command, "--runtime", self.runtime] if self.runtime else command
 
     def run(

@@ -159,7 +159,7 @@ class _Container:
             raise WorkerLost(f"A container was not ready within {_START_SECONDS:g} seconds.") from None
         if "hello" not in said:
             raise WorkerLost(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
-        _check_limits(setup.engine, said["hello"])
+        check_limits(setup.engine, said["hello"])
 
     async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool) -> Child:
         """Have its fork server make a worker. Raises `WorkerLost`."""
@@ -367,7 +367,7 @@ class _ContainedWorker:
         self.kill()
 
 
-def _check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:
+def check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:
     """Raise `ContainerMissing` for a limit that neither the engine nor the container's inside can hold."""
     inner = cast("Mapping[str, bool]", hello["limits"])
     for limit, held in (("memory", engine.memory_held), ("processes", engine.processes_held)):

@@ -1,0 +1,382 @@
+"""Full CPython in real containers of podman."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox.container import engine, image
+from sealab.sandbox.container.engine import Engine
+from sealab.sandbox.container.image import CODE_INSIDE, Image
+from sealab.sandbox.container.launcher import check_limits
+from sealab.sandbox.container.pool import ContainerPool, ContainerSettings
+from sealab.sandbox.errors import ContainerMissing, HostCallError
+from sealab.sandbox.pool import PoolSettings
+from sealab.sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
+
+from .containers import needs_podman, running
+
+pytestmark = needs_podman
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home") / "container"
+    image.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Image:
+    built = image.current(folder)
+    assert built is not None
+    return built
+
+
+@pytest.fixture(scope="module")
+def workspace(folder: Path) -> Path:
+    workspace = folder.parent / "workspace"
+    workspace.mkdir(mode=0o700)
+    file = workspace / "table.csv"
+    file.write_text("a,b\n", encoding="utf-8")
+    file.chmod(0o600)
+    return workspace
+
+
+def settings(
+    folder: Path, built: Image, workspace: Path | None = None, *, spares: int = 1, **more
+) -> ContainerSettings:
+    shown = None if workspace is None else str(workspace)
+    return ContainerSettings(pool=PoolSettings(spares=spares, workspace=shown), image=built, folder=folder, **more)
+
+
+@pytest.fixture(scope="module")
+async def pool(folder: Path, built: Image, workspace: Path) -> AsyncIterator[ContainerPool]:
+    async with ContainerPool(settings(folder, built, workspace)) as pool:
+        yield pool
+
+
+async def echo(name: str, arguments: Mapping[str, Json]) -> Json:
+    if name == "read_file" and arguments["filename"] == "missing.txt":
+        raise HostCallError("There is no missing.txt.", type="FileNotFoundError")
+    if name == "list_files":
+        return {"files": [{"name": "a.txt", "size": 1}]}
+    return {"content": f"{name} {arguments['filename']}", "truncated": False}
+
+
+async def run(pool: ContainerPool, code: str, *, session: str | None = None, **limits) -> Outcome:
+    allowed = Limits(**{"timeout_seconds": 20.0, "memory_mb": 200, **limits})
+    return await pool.run(Job(code, isolation=Isolation.CONTAINER, limits=allowed, session=session), echo)
+
+
+async def value(pool: ContainerPool, code: str, **limits) -> Json:
+    outcome = await run(pool, code, **limits)
+    assert outcome.status is Status.OK, outcome
+    return outcome.result
+
+
+async def test_code_is_full_python_and_its_report_names_the_container_among_its_layers(pool: ContainerPool) -> None:
+    outcome = await run(
+        pool,
+        """
+import os, sys
+try:
+    raise ExceptionGroup("both", [ValueError(1)])
+except* ValueError:
+    print("caught")
+(os.getuid(), sys.version_info[:2] == tuple(__import__("sys").version_info[:2]), sorted(os.environ))
+""",
+    )
+    assert outcome.status is Status.OK, outcome
+    assert outcome.output == "caught\n"
+    assert outcome.result[0] == 65534
+    assert not any("SEALAB" in name for name in outcome.result[2])
+    assert outcome.isolation is Isolation.CONTAINER
+    assert {"container", "process", "limits", "seccomp"} <= set(outcome.layers)
+    assert "language" not in outcome.layers
+
+
+async def test_helpers_are_answered_by_the_host_and_its_errors_can_be_caught(pool: ContainerPool) -> None:
+    code = """
+try:
+    read_file("missing.txt")
+except FileNotFoundError as error:
+    print(error)
+[read_file("notes.txt"), list_files()]
+"""
+    outcome = await run(pool, code)
+    assert outcome.output == "There is no missing.txt.\n"
+    assert outcome.result == ["read_file notes.txt", [{"name": "a.txt", "size": 1}]]
+
+
+async def test_there_is_no_network_and_only_the_scratch_directory_can_be_written(pool: ContainerPool) -> None:
+    code = """
+import os, socket
+def attempt(action):
+    try:
+        action()
+    except OSError:
+        return "refused"
+    return "done"
+[
+    attempt(lambda: socket.create_connection(("127.0.0.1", 9), timeout=1)),
+    attempt(lambda: open("/etc/new", "w")),
+    attempt(lambda: open("/workspace/new", "w")),
+    attempt(lambda: open("/tmp/new", "w").write("x")),
+    attempt(lambda: os.fork()),
+]
+"""
+    assert await value(pool, code) == [*["refused"] * 3, "done", "refused"]
+
+
+async def test_the_workspace_is_readable_though_it_is_closed_to_everyone_but_the_server(pool: ContainerPool) -> None:
+    code = "import os\n[os.listdir('/workspace'), open('/workspace/table.csv').read()]"
+    assert await value(pool, code) == [["table.csv"], "a,b\n"]
+
+
+async def test_nothing_of_one_run_is_left_to_the_next_in_the_same_container(pool: ContainerPool) -> None:
+    await value(pool, "import os, json\nopen('/tmp/left', 'w').write('x'); os.makedirs('/tmp/a/b/c'); json.left = 1")
+    for _run in range(4):
+        assert await value(pool, "import os, json\n[os.listdir('/tmp'), hasattr(json, 'left')]") == [[], False]
+
+
+async def test_what_was_printed_before_a_time_out_is_kept_and_the_next_run_is_well(pool: ContainerPool) -> None:
+    began = time.monotonic()
+    outcome = await run(pool, "print('on the way')\nwhile True: pass", timeout_seconds=0.3)
+    assert outcome.status is Status.TIMEOUT
+    assert outcome.output == "on the way\n"
+    assert time.monotonic() - began < 2.3
+    assert await value(pool, "6 * 7") == 42
+
+
+async def test_what_was_printed_before_a_kill_is_kept(pool: ContainerPool) -> None:
+    outcome = await run(pool, "import os\nprint('x' * 300_000)\nos.kill(os.getpid(), 9)")
+    assert outcome.status is Status.CRASHED
+    assert len(outcome.output) == 300_001
+
+
+async def test_memory_is_limited(pool: ContainerPool) -> None:
+    outcome = await run(pool, "print('before')\nx = bytearray(10 ** 9)", memory_mb=100)
+    assert outcome.status is Status.MEMORY
+    assert outcome.output == "before\n"
+    assert "100 MB" in outcome.error.message
+
+
+async def test_threads_are_limited(pool: ContainerPool) -> None:
+    code = """
+import threading
+threads = []
+done = threading.Event()
+try:
+    for _ in range(500):
+        threads.append(threading.Thread(target=done.wait))
+        threads[-1].start()
+except RuntimeError:
+    pass
+done.set()
+len(threads)
+"""
+    assert 1 < await value(pool, code, pids_max=20) <= 21
+
+
+async def test_a_session_keeps_its_variables_and_its_output_apart_from_call_to_call(pool: ContainerPool) -> None:
+    first = await run(pool, "x = 5\nprint('a long first text')", session="s")
+    second = await run(pool, "print('short'); x + 1", session="s")
+    third = await run(pool, "print('a third text, the longest of all')", session="s")
+    assert (first.output, second.output) == ("a long first text\n", "short\n")
+    assert third.output == "a third text, the longest of all\n"
+    assert second.result == 6
+    assert pool.has_session("s")
+    assert await pool.end_session("s")
+    assert not pool.has_session("s")
+
+
+async def test_runs_at_once_have_containers_of_their_own(pool: ContainerPool) -> None:
+    code = "import os, time\nopen('/tmp/mine', 'w')\ntime.sleep(0.3)\nos.listdir('/tmp')"
+    assert await asyncio.gather(*(value(pool, code) for _run in range(3))) == [["mine"]] * 3
+
+
+async def test_cancelling_ends_the_run(pool: ContainerPool) -> None:
+    task = asyncio.create_task(run(pool, "while True: pass"))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await value(pool, "6 * 7") == 42
+
+
+async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: Path, built: Image) -> None:
+    others = {str(each["Id"]) for each in running(folder)}
+    async with ContainerPool(settings(folder, built, spares=0)) as own:
+        assert await value(own, "6 * 7") == 42
+        (stopped,) = (each for each in running(folder) if each["Id"] not in others)
+        held = asyncio.create_task(run(own, "import time\ntime.sleep(60)", timeout_seconds=1.0))
+        await asyncio.sleep(0.5)
+        os.kill(int(str(stopped["Pid"])), signal.SIGSTOP)
+        assert (await held).status is Status.TIMEOUT
+        assert await value(own, "6 * 7") == 42
+        await _until(lambda: stopped["Id"] not in {each["Id"] for each in running(folder)})
+
+
+async def test_idle_containers_are_ended_and_come_back_with_the_next_job(folder: Path, built: Image) -> None:
+    before = {str(each["Id"]) for each in running(folder)}
+    async with ContainerPool(settings(folder, built, idle_seconds=0.2)) as own:
+        assert await value(own, "6 * 7") == 42
+        await _until(lambda: {str(each["Id"]) for each in running(folder)} <= before)
+        assert own.stats().workers == 0
+        assert await value(own, "6 * 7") == 42
+
+
+async def test_containers_end_when_the_server_is_killed(folder: Path, built: Image, tmp_path: Path) -> None:
+    before = {str(each["Id"]) for each in running(folder)}
+    script = tmp_path / "server.py"
+    script.write_text(
+        f"""
+import asyncio
+from pathlib import Path
+from sealab.sandbox.container import image
+from sealab.sandbox.container.pool import ContainerPool, ContainerSettings
+from sealab.sandbox.pool import PoolSettings
+from sealab.sandbox.run import Isolation, Job
+async def no_calls(name, arguments): pass
+async def main():
+    folder = Path({str(folder)!r})
+    settings = ContainerSettings(PoolSettings(spares=1), image.current(folder), folder)
+    async with ContainerPool(settings) as pool:
+        await pool.run(Job("1", isolation=Isolation.CONTAINER), no_calls)
+        print("ready", flush=True)
+        await pool.run(Job("while True: pass", isolation=Isolation.CONTAINER), no_calls)
+asyncio.run(main())
+""",
+        encoding="utf-8",
+    )
+    server = await asyncio.create_subprocess_exec(sys.executable, script, stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        assert await server.stdout.readline() == b"ready\n"
+        assert {str(each["Id"]) for each in running(folder)} - before
+    finally:
+        server.kill()
+        await server.wait()
+    await _until(lambda: {str(each["Id"]) for each in running(folder)} <= before)
+
+
+async def test_limits_that_the_engine_ignores_are_found_out_and_those_inside_hold(
+    folder: Path, built: Image, tmp_path: Path
+) -> None:
+    careless = tmp_path / "podman"
+    careless.write_text(
+        f"""#!{sys.executable}
+import os, sys
+words, rest = sys.argv[1:], []
+while words:
+    word = words.pop(0)
+    if word in ("--memory", "--memory-swap", "--pids-limit"):
+        words.pop(0)
+    else:
+        rest.append(word)
+os.execv({shutil.which("podman")!r}, ["podman", *rest])
+""",
+        encoding="utf-8",
+    )
+    careless.chmod(0o755)
+    async with ContainerPool(settings(folder, built, wanted=str(careless))) as own:
+        outcome = await run(own, "x = bytearray(10 ** 9)", memory_mb=100)
+    assert outcome.status is Status.MEMORY
+    assert "container" in outcome.layers
+    assert "cgroup" not in outcome.layers
+
+
+@pytest.mark.parametrize("limit", ["memory", "processes"])
+def test_a_limit_that_holds_nowhere_is_refused(limit: str) -> None:
+    held = {"memory": True, "processes": True}
+    check_limits(Engine("podman", "podman"), {"limits": held})
+    check_limits(Engine("podman", "podman", memory_held=True, processes_held=True), {"limits": {}})
+    with pytest.raises(ContainerMissing, match=f"limit of {limit} does not hold.*CONTAINER_RUNTIME"):
+        check_limits(Engine("podman", "podman"), {"limits": {**held, limit: False}})
+
+
+async def test_an_engine_that_is_not_there_or_does_not_work_is_refused_with_what_to_do(
+    folder: Path, built: Image, tmp_path: Path
+) -> None:
+    code = image.code(folder)
+    with pytest.raises(ContainerMissing, match=r"no container engine no-such-engine.*Install podman"):
+        await engine.find("no-such-engine", built, code, folder / "engine")
+    broken = tmp_path / "podman"
+    broken.write_text("#!/bin/sh\necho the cellar is flooded >&2\nexit 125\n", encoding="utf-8")
+    broken.chmod(0o755)
+    with pytest.raises(ContainerMissing, match="the cellar is flooded"):
+        await engine.find(str(broken), built, code, folder / "engine")
+    async with ContainerPool(settings(folder, built, wanted=str(broken))) as own:
+        with pytest.raises(ContainerMissing, match="the cellar is flooded"):
+            await run(own, "6 * 7")
+
+
+@pytest.mark.parametrize(
+    ("leave", "clean"),
+    [
+        ("", True),
+        ("os.makedirs('/tmp/a/b'); open('/tmp/a/b/c', 'w'); os.symlink('/etc', '/tmp/link')", True),
+        ("os.fork() or (os.setsid(), os.fork(), __import__('time').sleep(60))", True),
+        ("os.mkdir('/tmp/closed'); open('/tmp/closed/x', 'w'); os.chmod('/tmp/closed', 0)", False),
+    ],
+)
+async def test_the_first_process_of_a_container_cleans_it_or_says_that_it_cannot(
+    folder: Path, built: Image, leave: str, clean: bool
+) -> None:
+    script = f"""
+import os, sys
+sys.path.append({CODE_INSIDE!r})
+from sealab.sandbox.container.cleaning import Room
+room = Room()
+pid = os.fork()
+if not pid:
+    {leave or "pass"}
+    os._exit(0)
+os.waitpid(pid, 0)
+print(room.clean(), len([name for name in os.listdir("/proc") if name.isdecimal()]), os.listdir("/tmp"))
+"""
+    code = image.code(folder)
+    found = await engine.find(None, built, code, folder / "engine")
+    command = found.run(
+        built,
+        code,
+        name=engine.new_name(),
+        memory_mb=200,
+        processes=50,
+        command=[built.python, "-I", "-S", "-c", script],
+    )
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=found.cwd())
+    said, _ = await process.communicate()
+    assert said.decode() == f"{clean} 1 {[] if clean else ['closed']}\n"
+
+
+def test_only_the_first_process_of_a_container_may_clean() -> None:
+    from sealab.sandbox.container.cleaning import Room
+
+    with pytest.raises(RuntimeError, match="would end other processes"):
+        Room()
+
+
+async def _until(true: object) -> None:
+    """Wait until something has become true, as it must soon."""
+    assert callable(true)
+    for _try in range(100):
+        if true():
+            return
+        await asyncio.sleep(0.1)
+    assert true()
