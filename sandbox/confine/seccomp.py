@@ -117,8 +117,8 @@ class Filter:
         code = bytearray(self.code)
         for offset in self.own_pid_offsets:
             struct.pack_into("=I", code, offset, os.getpid())
-        buffer = (ctypes.c_char * len(code)).from_buffer(code)
-        program = struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(buffer))
+        # Its first byte tells where it lies. An array's type would be made anew in every worker.
+        program = struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code)))
         libc.syscall("seccomp", numbers.number("seccomp"), _SECCOMP_SET_MODE_FILTER, 0, program)
 
 
