@@ -188,11 +188,7 @@ class Launcher:
             del self._forks[number]
             self._lost()
             raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
-        try:
-            return await asyncio.shield(forked)
-        except asyncio.CancelledError:
-            forked.add_done_callback(_end_unwanted)
-            raise
+        return await forked
 
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
@@ -237,9 +233,15 @@ class Launcher:
         elif "pid" in message:
             self._exits[number] = ended = self._loop.create_future()
             forked = Forked(cast("int", message["pid"]), descriptors[0], ended, bool(message["behind_init"]))
-            self._forks.pop(number).set_result(forked)
+            waiting = self._forks.pop(number)
+            if waiting.done():
+                forked.close()  # nobody wants it any more
+            else:
+                waiting.set_result(forked)
         elif "refused" in message:
-            self._forks.pop(number).set_exception(WorkerLost(f"A worker cannot be made: {message['refused']}."))
+            waiting = self._forks.pop(number)
+            if not waiting.done():
+                waiting.set_exception(WorkerLost(f"A worker cannot be made: {message['refused']}."))
         else:
             ended = self._exits.pop(number)
             ended.set_result(
@@ -275,11 +277,6 @@ class Launcher:
     async def _bury(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
-
-
-def _end_unwanted(forked: asyncio.Future[Forked]) -> None:
-    if not forked.cancelled() and forked.exception() is None:
-        forked.result().close()
 
 
 def _boot(isolation: Isolation, control_fd: int) -> list[str]:

@@ -110,15 +110,16 @@ class LiveWorker:
         """End the process and give back everything that belonged to it."""
         if self._ended:
             return
-        self._forked.kill()
         self._ended = True
         self._drop_calls()
         for task in self._sends:
             task.cancel()
-        # A cancelled send takes its descriptor off the loop a moment later, when the number may be another's.
+        # A cancelled send takes its descriptor off the loop a moment later, when the number may be another's. By its
+        # number, since a loop describes a socket that it does not know in words, which asks the kernel for addresses.
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._channel)
-        loop.remove_writer(self._channel)
+        descriptor = self._channel.fileno()
+        loop.remove_reader(descriptor)
+        loop.remove_writer(descriptor)
         self._forked.close()
         self._channel.close()
         self._output.close()

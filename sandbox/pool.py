@@ -29,6 +29,7 @@ from .sessions import Sessions
 
 _BACK_OFF_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
 _TRIES = 3
+_HEAD_START_SECONDS = 0.005
 _LOG = logging.getLogger(__name__)
 
 
@@ -184,7 +185,12 @@ class Pool:
         try:
             return await worker.run(job, host_calls)
         finally:
-            worker.end()
+            # The caller goes on first: to end a process takes as long as a small job.
+            asyncio.get_running_loop().call_soon(self._retire, worker)
+
+    def _retire(self, worker: LiveWorker) -> None:
+        worker.end()
+        self._refill()
 
     def _check(self, job: Job) -> None:
         maximum = self._settings.maximum
@@ -201,7 +207,7 @@ class Pool:
         while self._idle:
             worker = self._idle.pop()
             if not worker.gone:
-                self._refill()
+                self._refill_soon()
                 return worker
             worker.end()
         taker: asyncio.Future[LiveWorker] = asyncio.get_running_loop().create_future()
@@ -225,6 +231,13 @@ class Pool:
         else:
             self._idle.append(worker)
 
+    def _refill_soon(self) -> None:
+        """Leave the machine to the job that begins, while there is another spare; most jobs are over before."""
+        if self._idle:
+            asyncio.get_running_loop().call_later(_HEAD_START_SECONDS, self._refill)
+        else:
+            self._refill()
+
     def _refill(self) -> None:
         # Who only looks whether there is a spare gives it back, so it counts among the spares.
         wanted = sum(not taker.done() for taker in self._takers) + max(self._settings.spares - self._looking, 0)
@@ -240,7 +253,8 @@ class Pool:
             self._refill()
 
     async def _make(self) -> None:
-        await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
+        if self._failures:
+            await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
         try:
             zygote = await self._zygote()
             worker = await LiveWorker.make(
@@ -275,6 +289,8 @@ class Pool:
             self._refill()
 
     async def _zygote(self) -> Launches:
+        if self._launcher is not None and self._launcher.alive and not self._launching.locked():
+            return self._launcher
         async with self._launching:
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher

@@ -127,7 +127,9 @@ async def test_a_zygote_killed_in_the_middle_of_a_run_leaves_a_pool_that_answers
 
 
 async def test_a_zygote_killed_between_two_runs_is_made_anew(pool):
+    dead = children()
     os.kill(pool._launcher.pid, signal.SIGKILL)
+    await until(lambda: not children() & dead)
     assert (await run(pool, "1 + 1")).result == 2
 
 
