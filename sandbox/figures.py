@@ -15,6 +15,9 @@ from typing import Protocol
 
 from .protocol import FIGURE_BYTES_MAX, FIGURE_PIXELS_MAX, FIGURES_MAX
 
+FIGURES_BYTES_MAX = 8 * 1024 * 1024
+"""Of all figures of a run together, so that they and the largest result fit one frame."""
+
 _SIZE = struct.Struct(">II")
 _SIZE_AT = 16  # in a PNG's first chunk
 
@@ -99,6 +102,9 @@ class Figures:
             return
         if len(image) > FIGURE_BYTES_MAX or max(_SIZE.unpack_from(image, _SIZE_AT)) > FIGURE_PIXELS_MAX:
             self._left_out.append(f"figure {number} is too large to show ({len(image)} bytes)")
+            return
+        if sum(map(len, self._images)) + len(image) > FIGURES_BYTES_MAX:
+            self._left_out.append(f"figure {number} is more than the {FIGURES_BYTES_MAX} bytes that a report shows")
             return
         self._images.append(image)
 

@@ -27,6 +27,12 @@ Result: the variable `result` if the code set it, else the value of the last exp
 Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queue, Semaphore
 Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL
 Not available: network, files outside the workspace, processes, threads, native modules
+{full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
 {tool_calls_max} calls to the host
+"""
+
+FULL_PYTHON = """\
+Full Python ({asked}): every import, installed packages such as numpy, threads, files in /tmp; the workspace is at \
+/workspace, read-only; keep(path, name) copies a file into it; matplotlib figures shown or left open come back as images
 """

@@ -15,9 +15,10 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
 
+from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
-from .instructions import CAPABILITIES, INSTRUCTIONS
+from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .stdin_relay import StdinRelay
 from .tools import tools_of
 
@@ -43,7 +44,12 @@ def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
         """Say what the code run by execute_code can use."""
         from ..sandbox import facades  # noqa: PLC0415 - only this answer needs them on the host's side
 
-        return CAPABILITIES.format(modules=" ".join(sorted(facades.exports())), **asdict(app.settings))
+        wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
+        return CAPABILITIES.format(
+            modules=" ".join(sorted(facades.exports())),
+            full_python=FULL_PYTHON.format(asked=" or ".join(wider)) if wider else "",
+            **asdict(app.settings),
+        )
 
     return server
 

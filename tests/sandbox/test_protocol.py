@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from contextlib import suppress
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from sealab.sandbox import protocol
 from sealab.sandbox.errors import FrameError
 from sealab.sandbox.protocol import Call, Done, Frames, Ready, child_frame, decode, encode
-from sealab.sandbox.run import Failure, Status
+from sealab.sandbox.run import Failure, Refusal, Status
 
 json_values = st.recursive(
     st.none()
@@ -177,3 +178,42 @@ def test_what_a_report_says_can_always_be_written_as_utf8():
     assert frame.result == {"a\ufffd": ["\ufffd", "\U0001f600"]}
     assert frame.error is not None
     assert frame.error.message == "\ufffd"
+
+
+def png(width: int = 4, height: int = 3, more: bytes = b"") -> str:
+    start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height)
+    return base64.b64encode(start + more).decode()
+
+
+def test_figures_and_refusals_are_read_where_there_are_any():
+    frame = child_frame(done(figures=[png(), png(2000, 1)], refusal={"module": "numpy"}))
+    assert isinstance(frame, Done)
+    assert [len(figure) for figure in frame.figures] == [24, 24]
+    assert frame.refusal == Refusal("numpy")
+    assert child_frame(done(refusal={"module": None})).refusal == Refusal(None)
+    assert child_frame(done()) == Done(Status.OK, 1, None, {})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"figures": "x"},
+        {"figures": [png()] * 11},
+        {"figures": [1]},
+        {"figures": ["not base64"]},
+        {"figures": [base64.b64encode(b"GIF89a").decode()]},
+        {"figures": [base64.b64encode(b"GIF89a" * 9).decode()]},
+        {"figures": [png(2001, 1)]},
+        {"figures": [png(1, 2001)]},
+        {"figures": [png(0, 1)]},
+        {"figures": [png(more=bytes(2 * 1024 * 1024))]},
+        {"refusal": "numpy"},
+        {"refusal": {}},
+        {"refusal": {"module": 1}},
+        {"refusal": {"module": "m" * 257}},
+        {"images": []},
+    ],
+)
+def test_figures_and_refusals_of_another_shape_are_refused(changes):
+    with pytest.raises(FrameError):
+        child_frame(done(**changes))

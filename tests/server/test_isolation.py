@@ -143,3 +143,14 @@ def test_a_process_python_that_cannot_be_used_stops_the_start(tmp_path: Path, py
     assert ended.returncode == 2
     assert f"PROCESS_PYTHON is {python}" in ended.stderr
     assert said in ended.stderr
+
+
+async def test_the_capabilities_tell_of_full_python_only_where_it_is_offered(
+    with_process: Caller, only_restricted: Caller
+) -> None:
+    async def told(caller: Caller) -> str:
+        (contents,) = (await caller.client.read_resource("resource://sealab/capabilities")).contents
+        return contents.text  # type: ignore[union-attr]
+
+    assert 'Full Python (isolation="process"): ' in await told(with_process)
+    assert "Full Python" not in await told(only_restricted)
