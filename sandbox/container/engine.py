@@ -147,7 +147,11 @@ class Engine:
 
     async def remove(self, name: str) -> None:
         """End a container at once, whatever it is doing."""
-        await _output_of([*self.base(), "rm", "--force", "--time", "0", name], seconds=30.0, cwd=self.cwd())
+        status, _said, complaint = await _output_of(
+            [*self.base(), "rm", "--force", "--time", "0", name], seconds=30.0, cwd=self.cwd()
+        )
+        if status:
+            _LOG.warning("The container %s could not be removed: %s", name, complaint.strip()[-500:])
 
 
 async def find(wanted: str | None, image: Image, code: Path, state: Path) -> Engine:

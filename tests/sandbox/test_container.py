@@ -222,10 +222,16 @@ async def test_cancelling_ends_the_run(pool: ContainerPool) -> None:
 async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: Path, built: Image) -> None:
     others = {str(each["Id"]) for each in running(folder)}
     async with ContainerPool(settings(folder, built, spares=0)) as own:
-        assert await value(own, "6 * 7") == 42
+        begun = asyncio.Event()
+
+        async def begin(_name: str, _arguments: Mapping[str, Json]) -> Json:
+            begun.set()
+            return {"files": []}
+
+        job = Job("list_files()\nwhile True: pass", isolation=Isolation.CONTAINER, limits=Limits(timeout_seconds=1.0))
+        held = asyncio.create_task(own.run(job, begin))
+        await begun.wait()
         (stopped,) = (each for each in running(folder) if each["Id"] not in others)
-        held = asyncio.create_task(run(own, "import time\ntime.sleep(60)", timeout_seconds=1.0))
-        await asyncio.sleep(0.5)
         os.kill(int(str(stopped["Pid"])), signal.SIGSTOP)
         assert (await held).status is Status.TIMEOUT
         assert await value(own, "6 * 7") == 42
