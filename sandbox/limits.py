@@ -138,7 +138,8 @@ def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool
 
 
 def _set(limit: int, value: int) -> None:
-    value = _at_most(value, resource.getrlimit(limit)[1])
+    if value:
+        value = _at_most(value, resource.getrlimit(limit)[1])
     resource.setrlimit(limit, (value, value))
 
 

@@ -11,7 +11,7 @@ import keyword
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
 
@@ -46,6 +46,8 @@ def f(n):
 f(1)
 """,
 )
+_WARM_ROUNDS = 8
+"""Until the interpreter has specialized what every job runs: a worker would do it again, on pages of its own."""
 _exit_code_of = SystemExit.__dict__["code"].__get__
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -59,6 +61,11 @@ class Prepared:
     standing: Allowance
     base_bytes: int | None
     namespace: dict[str, object]
+    ready: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        layers = [*self.dialect.layers, *self.plan.layers, "limits"]
+        object.__setattr__(self, "ready", encode({"t": "ready", "layers": layers}))
 
 
 def starting_namespace(dialect: Dialect) -> dict[str, object]:
@@ -69,7 +76,7 @@ def starting_namespace(dialect: Dialect) -> dict[str, object]:
 def warm(dialect: Dialect) -> None:
     """Run what every job runs, so that no worker pays for a first time."""
     own = starting_namespace(dialect)
-    for source in _WARM_SOURCES:
+    for source in _WARM_SOURCES * _WARM_ROUNDS:
         try:
             values.render(dialect.run(dialect.compile(source, failures.SOURCE_NAME), own))
         except Exception as error:  # noqa: BLE001 - one of them fails on purpose
@@ -82,13 +89,13 @@ def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool
     dialect = prepared.dialect
     try:
         channel, output, keep_fds = dialect.open(channel_fd, output_fd)
-        layers = confine.enter(prepared.plan, keep_fds=keep_fds)
+        confine.enter(prepared.plan, keep_fds=keep_fds)
         base_bytes = None if prepared.base_bytes is None else prepared.base_bytes + output.size
         limits.stand(prepared.standing, base_bytes)
         worker = _Worker(dialect, prepared.namespace, channel, output, base_bytes)
         if rehearse:
             worker.rehearse()
-        channel.send(encode({"t": "ready", "layers": [*dialect.layers, *layers, "limits"]}))
+        channel.send(prepared.ready)
         worker.work()
     except HostGone:
         status = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -33,7 +34,7 @@ def fork_into(flags: int) -> int:
     to code that sends signals to threads; a worker with threads is forked once more by its namespace's first process.
     """
     python = ctypes.pythonapi
-    words = [ctypes.c_long(word) for word in (numbers.number("clone"), flags | signal.SIGCHLD, 0, 0, 0, 0)]
+    words = _clone_words(flags)
     python.PyOS_BeforeFork()
     pid = int(_LIBC_UNDER_GIL.syscall(*words))
     if pid == 0:
@@ -44,6 +45,11 @@ def fork_into(flags: int) -> int:
     if error is not None:
         raise error
     return pid
+
+
+@functools.cache  # so that a worker need not take them apart
+def _clone_words(flags: int) -> tuple[ctypes.c_long, ...]:
+    return tuple(ctypes.c_long(word) for word in (numbers.number("clone"), flags | signal.SIGCHLD, 0, 0, 0, 0))
 
 
 def unshare(flags: int) -> None:
