@@ -32,6 +32,9 @@ from .image import Image
 KILL_SECONDS = 1.0
 """How long a worker may take to end when told to, before its container is ended."""
 
+SPARE_SECONDS = 0.005
+"""How long the making of a spare waits, so that it does not slow down the short run in whose place it will be."""
+
 _START_SECONDS = 60.0
 _CLOSE_SECONDS = 3.0
 _OWN_MB = 256
@@ -72,6 +75,8 @@ class Containers:
 
     async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Child:
         """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
+        if rehearse:
+            await asyncio.sleep(SPARE_SECONDS)
         while self._free:
             container = self._free.pop()
             if not container.gone:
