@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from sealab.sandbox import confine, worker
 from sealab.sandbox.confine import entry
+from sealab.sandbox.dialect import dialect_of
 from sealab.sandbox.run import Isolation
 
 ROUNDS = 100
@@ -30,8 +31,11 @@ BURST = 160
 
 def plans() -> dict[str, confine.Plan | None]:
     """One layer more in each; None is a fork that confines nothing."""
-    worker.warm()
-    everything = confine.prepare(confine.probe(), isolation=Isolation(os.environ.get("ISOLATION", "restricted")))
+    isolation = Isolation(os.environ.get("ISOLATION", "restricted"))
+    dialect = dialect_of(isolation)
+    dialect.prepare()
+    worker.warm(dialect)
+    everything = confine.prepare(confine.probe(), isolation=isolation)
     without_namespaces = replace(everything, namespaced=False, scratch_bytes=0, own_init=False)
     return {
         "bare fork": None,
