@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from .names import ATTRIBUTE_METHODS, demangle, is_of_host
+from .ownership import is_guest_class
 
 SUBCLASS_HOOK: Final = "__subclasshook__"
 SHIELDED: Final = ATTRIBUTE_METHODS | {SUBCLASS_HOOK}
@@ -79,7 +80,12 @@ def _hook(method: object, shown_type: Callable[[type], type]) -> classmethod[Any
 
 def _hook_shield(call: Callable[..., object], shown_type: Callable[[type], type]) -> FunctionType:
     def shield(cls: type, subclass: type, /) -> object:
-        return call(cls, shown_type(subclass))
+        try:
+            return call(cls, shown_type(subclass))
+        except AttributeError:
+            if is_guest_class(subclass):
+                raise
+            return NotImplemented  # a class of Python's own does not show all that a hook asks for
 
     return shield  # type: ignore[return-value]  # a function is a FunctionType
 

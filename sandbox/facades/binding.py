@@ -11,11 +11,9 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 
-_SPECIAL = frozenset(
-    f"__{word}__"
-    for side in ("", "r", "i")
-    for word in (f"{side}{name}" for name in ("add", "sub", "mul", "mod", "or", "and", "xor", "truediv", "invert"))
-) | {"__getitem__", "__copy__", "__deepcopy__", "__replace__", "__call__", "__get__"}
+from ..names import Verdict, judge
+
+_OF_CLASSES = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
 _ASKS = frozenset({"__class__", "__dict__", "delattr", "getattr", "setattr", "type", "vars"})
 """What a method does that must not be done for an object that only looks like an instance, such as a namespace."""
 
@@ -26,13 +24,13 @@ def bind_methods(classes: Iterable[type]) -> int:
     for cls in classes:
         for name, method in list(vars(cls).items()):
             if type(method) is FunctionType and _is_reachable(name) and _asks_for_a_class(method.__code__):
-                setattr(cls, name, _checked(method, cls))
+                type.__setattr__(cls, name, _checked(method, cls))
                 bound += 1
     return bound
 
 
 def _is_reachable(name: str) -> bool:
-    return not name.startswith("_") or name in _SPECIAL
+    return name not in _OF_CLASSES and judge(name) in {Verdict.PLAIN, Verdict.GUARDED}
 
 
 def _asks_for_a_class(code: CodeType) -> bool:

@@ -61,6 +61,8 @@ class Field(metaclass=_Unchanging):
     )  # fmt: skip
 
     def __init__(self, **values: Any) -> None:
+        if type(self) is not Field or not values.keys() <= _GIVEN:  # nor may it set attributes of anything else
+            raise TypeError("a field is made by field()")
         for name, value in values.items():
             setattr(self, name, value)
         self.type: object = None
@@ -91,6 +93,7 @@ class Field(metaclass=_Unchanging):
 
 
 _SHOWN = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
+_GIVEN = frozenset(_SHOWN)
 _copy.Field = Field  # type: ignore[attr-defined]  # the copy's own name for what it makes and recognises
 for _shared in ("InitVar", "FrozenInstanceError", "KW_ONLY", "MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR"):
     # Whoever shows a dataclass asks the real module, so what both recognise fields by is the same.

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..names import ATTRIBUTE_METHODS
 from ..ownership import is_guest_class
 from .private import copy_of
 from .typing_ import evaluated
@@ -55,6 +56,8 @@ def getmembers(obj: object, predicate: Callable[[object], object] | None = None)
 
     found = []
     for name in guarded_dir(obj):
+        if name in ATTRIBUTE_METHODS:  # the guards' own forms of them, which are functions
+            continue
         try:
             value = guarded_getattr(obj, name)
         except AttributeError:

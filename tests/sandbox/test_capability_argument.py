@@ -396,6 +396,26 @@ DYNAMIC_NAMES = {
         namespace = {Key(): known['__builtins__']}
         exec('opened = open', namespace)
         result = [value for name, value in namespace.items() if type(name) is str and name == 'opened']""",
+    "the __init__ of a field on something else": """
+        import dataclasses
+        class A: pass
+        try:
+            dataclasses.Field.__init__(A, **{'__match_args__': ('__globals__',)})
+        finally:
+            result = A.__match_args__ and 'ESCAPED'""",
+    "a converter whose name is a sum": """
+        import configparser
+        class Sum:
+            def __radd__(self, other): return 'format'
+        class Text(str): pass
+        text, got = Text('{0.__globals__}'), []
+        text.converters = [Sum()]
+        class Section(configparser.SectionProxy):
+            def __setattr__(self, name, value): got.append(value)
+        try:
+            Section(text, 'x')
+        finally:
+            result = got[-1].keywords['_impl']""",
     "dispatching on what looks like a class": """
         import functools
         got = []
@@ -753,6 +773,33 @@ def test_a_shielded_method_is_shown_as_it_was_written() -> None:
         """
     )
     assert result == ["x", "_y", "z", "_w"]
+
+
+def test_a_subclass_hook_may_ask_for_what_classes_of_python_do_not_show() -> None:
+    result = run(
+        """
+        from abc import ABC
+        class Shape(ABC):
+            @classmethod
+            def __subclasshook__(cls, other): return any("area" in base.__dict__ for base in other.__mro__)
+        class Square:
+            def area(self): return 4
+        result = [isinstance(Square(), Shape), isinstance(3, Shape)]
+        """
+    )
+    assert result == [True, False]
+
+
+def test_members_of_a_class_are_those_that_it_has_in_python() -> None:
+    result = run(
+        """
+        import inspect
+        class A:
+            def m(self): pass
+        result = [name for name, _ in inspect.getmembers(A, inspect.isfunction)]
+        """
+    )
+    assert result == ["m"]
 
 
 def test_a_dict_whose_items_are_attributes_works_as_in_python() -> None:
