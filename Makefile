@@ -41,7 +41,7 @@ imports: setup ## Import directions
 	$(BIN)/lint-imports
 
 unit: setup ## The tests
-	SEALAB_TEST_SCIENCE_PYTHON=$${SEALAB_TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest
+	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest
 
 science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
 

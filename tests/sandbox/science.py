@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-VARIABLE = "SEALAB_TEST_SCIENCE_PYTHON"
+VARIABLE = "TEST_SCIENCE_PYTHON"
 
 
 def science_python() -> str:
