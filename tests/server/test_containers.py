@@ -82,7 +82,7 @@ def test_the_doctor_and_the_status_tell_of_containers(home: Path) -> None:
 def test_without_an_image_a_refusal_names_the_command_that_makes_one(tmp_path: Path) -> None:
     report = run(tmp_path, EXCEPT_STAR)
     assert report["status"] == "refused"
-    assert report["error"]["line"] == 3
+    assert report["error"]["line"] == 1
     assert "container" in report["error"]["hint"]
     if shutil.which("podman"):
         assert "sealab container build" in report["error"]["hint"]
