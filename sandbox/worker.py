@@ -124,6 +124,7 @@ class _Worker:
         GUEST.call_host_async = channel.call_async
         GUEST.namespace = own_namespace
         dialect.settle(channel, output)
+        self._write = GUEST.write
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
@@ -135,6 +136,7 @@ class _Worker:
             allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
             limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
             self._output.clear(allowance.output_bytes)
+            GUEST.write = self._write  # a session's earlier call may have left it redirected
             self._dialect.begin()
             self._memory_mb = allowance.memory_bytes // limits.MIB
             try:

@@ -62,6 +62,12 @@ async def test_output_of_earlier_calls_does_not_come_back(pool):
     assert (await run(pool, "print('2')", session="a")).output == "2\n"
 
 
+async def test_output_that_one_call_left_redirected_is_the_reports_again_in_the_next(pool):
+    code = "import contextlib, io\nkept = contextlib.redirect_stdout(io.StringIO())\nkept.__enter__()\nprint('away')"
+    assert (await run(pool, code, session="a")).output == ""
+    assert (await run(pool, "print('here')", session="a")).output == "here\n"
+
+
 async def test_each_call_is_metered_by_itself(pool):
     busy = await run(pool, "sum(i * i for i in range(1_000_000))", session="a")
     idle = await run(pool, "1", session="a")
