@@ -30,12 +30,14 @@ _T = TypeVar("_T")
 _START_SECONDS = 30.0
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _STDERR_CHARS = 20_000
+_STATUS_BYTES = 4096
 _LOG = logging.getLogger(__name__)
 
 # Modules ask for hooks at a fork (threading, logging, random, asyncio) only to mend what other threads or a shared seed
 # could have left. The zygote has one thread and its workers seed themselves; unasked, a fork costs half as much.
+# Nor has it any use for TLS, which asyncio would load.
 _BOOT = (
-    "import json,os,sys;os.register_at_fork=lambda **hooks:None;"
+    "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
     "control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
     "from sealab.sandbox.zygote import main;main(int(control),orders)"
 )
@@ -88,10 +90,15 @@ class Forked:
         if sys.platform != "linux":
             return None
         try:
-            with open(f"/proc/{self._working_pid()}/status", "rb") as file:
-                peak = file.read().partition(b"VmHWM:")[2].split(None, 1)
+            descriptor = os.open(f"/proc/{self._working_pid()}/status", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
+        try:
+            peak = os.read(descriptor, _STATUS_BYTES).partition(b"VmHWM:")[2].split(None, 1)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
         return int(peak[0]) / 1024 if peak else None
 
     def _working_pid(self) -> int:

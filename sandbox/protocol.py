@@ -122,13 +122,13 @@ def encode(frame: Mapping[str, Json]) -> bytes:
     TypeError for what is no JSON value at all.
     """
     try:
-        text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _write(frame)
     except (ValueError, RecursionError) as error:
         raise FrameError(f"It is not JSON: {error}.") from None
     try:
         body = text.encode()
     except UnicodeEncodeError:
-        body = json.dumps(frame, allow_nan=False, separators=(",", ":")).encode("ascii")
+        body = _write_ascii(frame).encode("ascii")
     if len(body) > FRAME_BYTES_MAX:
         raise FrameError(f"It is {len(body)} bytes large; a frame holds {FRAME_BYTES_MAX}.")
     return _LENGTH.pack(len(body)) + body
@@ -138,12 +138,7 @@ def decode(body: bytes) -> dict[str, Json]:
     """Read one frame body under all bounds. Raises `FrameError` and nothing else."""
     _bound(body)
     try:
-        frame = json.loads(
-            body.decode(),
-            object_pairs_hook=_object,
-            parse_float=_finite,
-            parse_constant=_no_constant,
-        )
+        frame = _read(body.decode())
     except (ValueError, RecursionError) as error:
         raise FrameError(f"A frame is not the JSON it should be: {error}") from None
     if not isinstance(frame, dict):
@@ -288,6 +283,12 @@ def _finite(text: str) -> float:
 
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
+
+
+# Made once: `json.dumps` and `json.loads` make one anew for each frame.
+_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_write_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_read = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant).decode
 
 
 def _mended(value: Json) -> dict[str, Json]:
