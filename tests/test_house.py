@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from sealab.server.cli import make_parser
+from sealab.server.settings import _NAMES, _NOT_YET
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = sorted(ROOT.glob("requirements*.txt"))
@@ -45,3 +49,15 @@ def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:
         r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|\..*"
     )
     assert {name.split("/")[0] for name in listed if not allowed.fullmatch(name.split("/")[0])} == set()
+
+
+@pytest.mark.parametrize("name", sorted(_NAMES.keys() - {each.upper() for each in _NOT_YET}))
+def test_every_setting_stands_in_the_table_of_the_readme(name: str) -> None:
+    table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
+    assert f"`{name}`" in table
+
+
+def test_every_command_stands_in_the_table_of_the_readme() -> None:
+    table = (ROOT / "README.md").read_text().partition("## From a terminal")[2].partition("\n## ")[0]
+    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    assert [name for name in commands.choices if f"| `sealab {name}" not in table] == []
