@@ -23,6 +23,9 @@ STACK_BYTES = 256 * MIB
 REPORT_RESERVE_BYTES = 32 * MIB
 """What stays between the soft and the hard memory limit, so that a run out of memory can still be reported."""
 
+CONTAINED_PROCESSES_MAX = 1024
+"""The resource limit of processes and threads in a container, below which the container's own limit lies."""
+
 _UNLIMITED = resource.RLIM_INFINITY
 _OPENED: list[tuple[int, int]] = []
 """The memory limit to set when the reserve is needed, as setrlimit wants it: then no byte may be left to make it of."""
@@ -76,8 +79,18 @@ class Allowance:
 
 
 def processes_of(isolation: Isolation, limits: Limits) -> int:
-    """Return how many processes and threads code may have: none of its own where the dialect has no threads."""
-    return 0 if isolation is Isolation.RESTRICTED else limits.pids_max
+    """Return how many processes and threads code may have: none of its own where the dialect has no threads.
+
+    A container's own limit counts those in it alone, while the kernel counts a resource limit over all containers of
+    the same user; so there it only stands in where the container has no limit, and is set when that is made.
+    """
+    match isolation:
+        case Isolation.RESTRICTED:
+            return 0
+        case Isolation.PROCESS:
+            return limits.pids_max
+        case Isolation.CONTAINER:
+            return CONTAINED_PROCESSES_MAX
 
 
 class AddressSpace:

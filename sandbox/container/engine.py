@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ContainerMissing
+from ..limits import CONTAINED_PROCESSES_MAX
 from . import trials
 from .image import CODE_INSIDE, LIBRARIES_INSIDE, Image
 
@@ -37,7 +38,6 @@ _TRIAL_SECONDS = 60.0
 _RUN_CHARS_MAX = 50
 """Podman refuses a longer path, since it makes sockets below it."""
 _OPEN_FILES = 1024
-_PROCESSES = 1024
 _STACK_BYTES = 256 * trials.MIB
 _SHOWING = (
     "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from sealab.sandbox.container import owners;owners.main()"
@@ -97,12 +97,14 @@ class Engine:
         memory_mb: int,
         processes: int,
         workspace: Path | None = None,
+        trial: bool = False,
         command: Sequence[str],
     ) -> list[str]:
         """Give the command that runs a container of that name in the foreground; it is gone once it has ended.
 
         It has no network, no capability, nothing that can be written but a scratch directory, and no way to gain
-        privileges; the engine's own system call filter stays on.
+        privileges; the engine's own system call filter stays on. Where the engine does not hold the limit of processes,
+        a resource limit stands in, but not in a `trial` of the engine's own.
         """
         own = ["--rootfs"] if image.root is not None and self.kind == "podman" else []
         arguments = [*self._as_its_owner(workspace), *self.base(), "run", "--rm", "--interactive", "--name", name]
@@ -114,7 +116,8 @@ class Engine:
         arguments += ["--ipc", "none", "--hostname", "sandbox", "--workdir", "/", "--log-driver", "none"]
         arguments += ["--tmpfs", f"/tmp:rw,noexec,nosuid,nodev,size={SCRATCH_MB}m,mode=1777"]  # noqa: S108 - inside
         arguments += ["--ulimit", _limit("nofile", resource.RLIMIT_NOFILE, _OPEN_FILES)]
-        arguments += ["--ulimit", _limit("nproc", resource.RLIMIT_NPROC, _PROCESSES)]
+        own_limit = CONTAINED_PROCESSES_MAX if trial or self.processes_held else processes
+        arguments += ["--ulimit", _limit("nproc", resource.RLIMIT_NPROC, own_limit)]
         arguments += ["--ulimit", _limit("stack", resource.RLIMIT_STACK, _STACK_BYTES), "--ulimit", "core=0:0"]
         arguments += ["--env", f"LD_LIBRARY_PATH={LIBRARIES_INSIDE}"] if image.root is not None else []
         arguments += ["--env", "OPENBLAS_NUM_THREADS=1", "--volume", f"{code}:{CODE_INSIDE}:ro"]
@@ -232,6 +235,7 @@ async def _tried(engine: Engine, image: Image, code: Path) -> Engine:
         name=name,
         memory_mb=trials.TRIAL_MEMORY_MB,
         processes=trials.TRIAL_PROCESSES,
+        trial=True,
         command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/trials.py"],
     )
     try:

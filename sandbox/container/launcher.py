@@ -46,13 +46,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all containers of a pool have in common."""
+    """What all containers of a pool have in common; `processes` is how many code may have, threads included."""
 
     engine: Engine
     image: Image
     code: Path
     workspace: Path | None
     orders: Orders
+    processes: int
 
 
 class Containers:
@@ -140,7 +141,7 @@ class _Container:
             setup.code,
             name=self._name,
             memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
-            processes=standing.processes + _OWN_PROCESSES,
+            processes=setup.processes + _OWN_PROCESSES,
             workspace=setup.workspace,
             command=setup.engine.fork_server(setup.image),
         )
@@ -165,6 +166,8 @@ class _Container:
         if "hello" not in said:
             raise WorkerLost(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
         check_limits(setup.engine, said["hello"])
+        if setup.workspace is not None and said["hello"].get("workspace") is not True:
+            _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
     async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool) -> Child:
         """Have its fork server make a worker. Raises `WorkerLost`."""

@@ -120,8 +120,9 @@ class ContainerPool:
         def launch(orders: Orders) -> Containers:
             # What is outside is no business of theirs; and the container itself is the wall around files.
             inside = replace(orders, workspace=None, required=Level.LIMITS)
+            shown = None if workspace is None else Path(workspace)
             return Containers(
-                Setup(found, settings.image, code, None if workspace is None else Path(workspace), inside)
+                Setup(found, settings.image, code, shown, inside, processes=settings.pool.maximum.pids_max)
             )
 
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
