@@ -15,12 +15,13 @@ from types import FrameType
 from typing import Final, cast
 
 from . import facades
-from .containers import Missed, missed_by
 from .disclosure import bounded, derives, mro_of, plain_names
 from .errors import Refused
 from .facades.hints import NEEDS_FULL_PYTHON
 from .guest import GUEST
+from .message_hints import by_message, sentence
 from .names import demangle
+from .subscripts import Missed, missed_by
 from .vocabulary import names_in_scope, nearest, public_names, string_keys
 
 HINT_CHARS_MAX = 400
@@ -29,16 +30,13 @@ _KEYS_SHOWN = 8
 _KEY_CHARS_MAX = 40
 _SURE = 0.8
 _LIKELY = 0.6
+_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+)'")
 
 _name_of_name_error = NameError.__dict__["name"].__get__
 _name_of_attribute_error = AttributeError.__dict__["name"].__get__
 _object_of_attribute_error = AttributeError.__dict__["obj"].__get__
 _name_of_import_error = ImportError.__dict__["name"].__get__
 _args_of = BaseException.__dict__["args"].__get__
-
-_AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
-_NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."
-_TOP_LEVEL_AWAIT = "`await` works at the top level: write `await main()` instead of starting an event loop."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Scene:
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
-        hint = _by_message(message) or _by_type(error, message, scene)
+        hint = by_message(message) or _by_type(error, message, scene)
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
         return None
     return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
@@ -111,85 +109,6 @@ def _full_python() -> str:
 
 def _asked(isolations: Iterable[str]) -> str:
     return " or ".join(f'isolation="{name}"' for name in isolations)
-
-
-def sentence(clause: str) -> str:
-    """Return a clause as a sentence; a first word that is code keeps its spelling."""
-    first = clause.split(" ", 1)[0]
-    if first.isalpha() and first.islower():
-        clause = clause[0].upper() + clause[1:]
-    return clause if clause.endswith((".", "!", "?")) else f"{clause}."
-
-
-# What the message alone says enough about.
-
-_MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
-    (re.compile(pattern), hint)
-    for pattern, hint in (
-        (
-            r"object (?!coroutine)\S+ can't be used in 'await' expression",
-            "The call is not asynchronous: leave out `await`.",
-        ),
-        (r"'async for' requires an object with __aiter__", "The value is not asynchronous: write a plain `for`."),
-        (r"'async_generator' object is not iterable", "Write `async for`, which an async generator needs."),
-        (
-            r"'async with' received|'async with' requires|asynchronous context manager protocol$",
-            "Write a plain `with`.",
-        ),
-        (
-            r"does not support the context manager protocol \(missed __exit__ method\) but it supports",
-            "Write `async with`.",
-        ),
-        (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", _AWAIT),
-        (r"cannot be called from a running event loop|event loop is already running", _TOP_LEVEL_AWAIT),
-        (r"cannot reuse already awaited coroutine", "Call the function again for each `await`."),
-        (r"^the JSON object must be str, bytes or bytearray, not ", "The value is already parsed: use it as it is."),
-        (
-            r"is not JSON serializable$",
-            "Set `result` to the value itself, which needs no JSON, or write json.dumps(…, default=str).",
-        ),
-        (r"^string indices must be integers", "The value is text: if it is JSON, parse it first with json.loads(…)."),
-        (
-            r"^list indices must be integers or slices, not str",
-            "The value is a list: take one of its items first, as in [0], or loop over it.",
-        ),
-        (r"'NoneType' object ", _NONE),
-        (
-            r"^can only concatenate str|^unsupported operand type\(s\) for \+: '(?:int|float)' and 'str'",
-            "Convert one side with str(…), int(…) or float(…), or write an f-string.",
-        ),
-        (
-            r"^'(?:str|int|float|list|dict|set|tuple)' object is not callable",
-            "A variable has the name of a function: rename the variable.",
-        ),
-        (
-            r"^unhashable type: '(?:list|set|dict)'",
-            "Keys and members of sets cannot change: use tuple(…) or frozenset(…).",
-        ),
-        (r"changed size during iteration$", "Loop over a copy: `for … in list(…)`."),
-        (r"^Exceeds the limit \(\d+ digits\)", "Keep it an int: `result` may be an int of any size."),
-        (
-            r"^Expecting value: line 1 column 1 ",
-            "The text is empty or is no JSON: print(repr(text[:200])) shows what it is.",
-        ),
-        (
-            r"^Expecting property name enclosed in double quotes",
-            "If it is a Python literal and no JSON, write ast.literal_eval(text).",
-        ),
-    )
-)
-
-_REFUSED_HERE: Final = re.compile(r"\bhere; ([^;\n>]{1,200})>?$")
-"""How the dialect ends a message that says what to do: `open() is not available here; use read_file(name)`."""
-
-_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+)'")
-
-
-def _by_message(message: str) -> str | None:
-    refused = _REFUSED_HERE.search(message)
-    if refused is not None:
-        return sentence(refused[1])
-    return next((hint for pattern, hint in _MESSAGES if pattern.search(message)), None)
 
 
 # What needs a look at the exception or at where it happened.

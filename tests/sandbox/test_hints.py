@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sealab.sandbox import failures, hints, language, namespace
+from sealab.sandbox import failures, hints, language, message_hints, namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest import GUEST
 
@@ -223,7 +223,7 @@ def test_many_names_and_long_ones_take_no_time():
     ],
 )
 def test_a_clause_becomes_a_sentence_and_code_keeps_its_spelling(clause, said):
-    assert hints.sentence(clause) == said
+    assert message_hints.sentence(clause) == said
 
 
 def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monkeypatch):

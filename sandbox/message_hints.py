@@ -1,0 +1,88 @@
+"""What to do about an error, where its message alone says enough: a table of patterns, and how a hint is phrased.
+
+The messages are CPython's own and the dialect's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
+_NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."
+_TOP_LEVEL_AWAIT = "`await` works at the top level: write `await main()` instead of starting an event loop."
+
+_MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (
+            r"object (?!coroutine)\S+ can't be used in 'await' expression",
+            "The call is not asynchronous: leave out `await`.",
+        ),
+        (r"'async for' requires an object with __aiter__", "The value is not asynchronous: write a plain `for`."),
+        (r"'async_generator' object is not iterable", "Write `async for`, which an async generator needs."),
+        (
+            r"'async with' received|'async with' requires|asynchronous context manager protocol$",
+            "Write a plain `with`.",
+        ),
+        (
+            r"does not support the context manager protocol \(missed __exit__ method\) but it supports",
+            "Write `async with`.",
+        ),
+        (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", _AWAIT),
+        (r"cannot be called from a running event loop|event loop is already running", _TOP_LEVEL_AWAIT),
+        (r"cannot reuse already awaited coroutine", "Call the function again for each `await`."),
+        (r"^the JSON object must be str, bytes or bytearray, not ", "The value is already parsed: use it as it is."),
+        (
+            r"is not JSON serializable$",
+            "Set `result` to the value itself, which needs no JSON, or write json.dumps(…, default=str).",
+        ),
+        (r"^string indices must be integers", "The value is text: if it is JSON, parse it first with json.loads(…)."),
+        (
+            r"^list indices must be integers or slices, not str",
+            "The value is a list: take one of its items first, as in [0], or loop over it.",
+        ),
+        (r"'NoneType' object ", _NONE),
+        (
+            r"^can only concatenate str|^unsupported operand type\(s\) for \+: '(?:int|float)' and 'str'",
+            "Convert one side with str(…), int(…) or float(…), or write an f-string.",
+        ),
+        (
+            r"^'(?:str|int|float|list|dict|set|tuple)' object is not callable",
+            "A variable has the name of a function: rename the variable.",
+        ),
+        (
+            r"^unhashable type: '(?:list|set|dict)'",
+            "Keys and members of sets cannot change: use tuple(…) or frozenset(…).",
+        ),
+        (r"changed size during iteration$", "Loop over a copy: `for … in list(…)`."),
+        (r"^Exceeds the limit \(\d+ digits\)", "Keep it an int: `result` may be an int of any size."),
+        (
+            r"^Expecting value: line 1 column 1 ",
+            "The text is empty or is no JSON: print(repr(text[:200])) shows what it is.",
+        ),
+        (
+            r"^Expecting property name enclosed in double quotes",
+            "If it is a Python literal and no JSON, write ast.literal_eval(text).",
+        ),
+    )
+)
+
+_REFUSED_HERE: Final = re.compile(r"\bhere; ([^;\n>]{1,200})>?$")
+"""How the dialect ends a message that says what to do: `open() is not available here; use read_file(name)`."""
+
+
+def by_message(message: str) -> str | None:
+    """Return what to do about an error that its message alone says enough about, or None."""
+    refused = _REFUSED_HERE.search(message)
+    if refused is not None:
+        return sentence(refused[1])
+    return next((hint for pattern, hint in _MESSAGES if pattern.search(message)), None)
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence; a first word that is code keeps its spelling."""
+    first = clause.split(" ", 1)[0]
+    if first.isalpha() and first.islower():
+        clause = clause[0].upper() + clause[1:]
+    return clause if clause.endswith((".", "!", "?")) else f"{clause}."
