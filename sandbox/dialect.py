@@ -11,6 +11,12 @@ from .host_channel import HostChannel
 from .output import Output
 from .run import Isolation
 
+PRELOADED = (
+    *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),
+    *("decimal", "fractions", "asyncio"),
+)
+"""The modules that code may use without importing them, in every kind of Python."""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

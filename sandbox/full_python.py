@@ -26,7 +26,7 @@ from types import CodeType, ModuleType
 from typing import NoReturn, cast
 
 from . import keeping
-from .dialect import Afterwards, Program
+from .dialect import PRELOADED, Afterwards, Program
 from .figures import Figures
 from .guest import GUEST
 from .host_channel import HostChannel
@@ -35,12 +35,6 @@ from .plain_values import plainly
 from .stream_output import StreamOutput
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
-
-PRELOADED = (
-    *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),
-    *("decimal", "fractions", "asyncio"),
-)
-"""The modules that code may use without importing them, as in the restricted dialect."""
 
 AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
 """What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
@@ -110,7 +104,7 @@ class FullPython:
                     if _threads() > 1:
                         # It cannot be undone: begin anew without.
                         again = f"late={late},{name}"
-                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606
+                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
 

@@ -11,14 +11,10 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from . import classes, facades, guards, imports, language, policy
+from .dialect import PRELOADED
 from .guest import GUEST
 from .names import demangle
 from .ownership import BUILTINS_MARK, SEAL
-
-PRELOADED: Final = (
-    "json re math datetime statistics collections itertools functools random string decimal fractions asyncio".split()
-)
-"""The modules that code may use without importing them."""
 
 _AS_THEY_ARE: Final = (
     "abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
