@@ -15,7 +15,7 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from enum import Enum, EnumMeta
 from functools import cache
-from typing import Final, NamedTuple, NoReturn, TypedDict, cast
+from typing import Final, NamedTuple, TypedDict, cast
 
 from .names import DEFINABLE, PREFIX, Verdict, demangle, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
@@ -147,7 +147,7 @@ def shown_type(cls: type) -> type:
 @cache
 def _facade_type() -> type:
     # Imported late: the facades' own stand-ins are made from this module.
-    from .facades.facade import Facade  # noqa: PLC0415
+    from .facades.facade import Facade  # noqa: PLC0415 - as above
 
     return Facade
 
@@ -310,8 +310,3 @@ def limit_match_args(cls: type) -> None:
             if type(names) is not tuple or not all(type(name) is str and _may_match(name) for name in names):
                 _set_on_class(cls, "__match_args__", ())
             return
-
-
-def refuse_class_making(*_arguments: object, **_keywords: object) -> NoReturn:
-    """Answer a call that would make a class from data."""
-    raise TypeError("classes are made by class statements here")

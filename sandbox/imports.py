@@ -99,7 +99,7 @@ def missing(name: str, message: str) -> NoReturn:
 def guarded_import(
     name: str,
     globals: object = None,  # noqa: A002 - the signature that Python itself calls
-    locals: object = None,  # noqa: A002, ARG001
+    locals: object = None,  # noqa: A002, ARG001 - Python's own signature
     fromlist: object = (),
     level: int = 0,
 ) -> object:

@@ -81,7 +81,7 @@ def guarded_exec(source: object, globals: object = None, locals: object = None, 
     _run(source, "exec", globals, locals, sys._getframe(1))
 
 
-def guarded_eval(source: object, globals: object = None, locals: object = None, /) -> object:  # noqa: A002
+def guarded_eval(source: object, globals: object = None, locals: object = None, /) -> object:  # noqa: A002 - as above
     """Return the value of an expression under the dialect, as `eval` does."""
     return _run(source, "eval", globals, locals, sys._getframe(1))
 

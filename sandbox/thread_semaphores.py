@@ -16,7 +16,7 @@ class ThreadSemaphore:
 
     SEM_VALUE_MAX: ClassVar[int] = 2**31 - 1
 
-    def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:  # noqa: ARG002
+    def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:  # noqa: ARG002 - Python's own signature
         self.kind = kind
         self.maxvalue = maxvalue
         self.name = None

@@ -156,14 +156,14 @@ def _serve(chosen: argparse.Namespace) -> int:
 
 
 async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
-    from .app import running  # noqa: PLC0415
+    from .app import running  # noqa: PLC0415 - as above
 
     async with running(settings, home) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .serving import serve_http, serve_stdio  # noqa: PLC0415
+        from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
         await starting
         await (serve_stdio(app) if address is None else serve_http(app, address))
@@ -172,7 +172,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
     code = _source(chosen.file)
-    from .execution import CodeRequest  # noqa: PLC0415
+    from .execution import CodeRequest  # noqa: PLC0415 - as above
 
     request = CodeRequest(
         code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
@@ -186,8 +186,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _running_once(settings: Settings, home: Home, request: CodeRequest) -> Report:
-    from .app import running  # noqa: PLC0415
-    from .execution import execute  # noqa: PLC0415
+    from .app import running  # noqa: PLC0415 - as above
+    from .execution import execute  # noqa: PLC0415 - as above
 
     async with running(replace(settings, workers_spare=0), home) as app:
         return (await execute(app, request)).report
@@ -227,14 +227,14 @@ def _source(file: str) -> str:
 
 
 def _demo(chosen: argparse.Namespace) -> int:
-    from .demo import show  # noqa: PLC0415
+    from .demo import show  # noqa: PLC0415 - as above
 
     return Exit.OK if asyncio.run(show(as_json=chosen.json)) else Exit.FAILED
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .doctor import as_lines, examined  # noqa: PLC0415
+    from .doctor import as_lines, examined  # noqa: PLC0415 - as above
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))

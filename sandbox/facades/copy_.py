@@ -164,7 +164,7 @@ def _restore(x: object, made: Any, state: object) -> None:
             raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
         setstate(made, state)
         return
-    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004 - as `object.__reduce_ex__` gives them
     if not own:
         _check_names(attributes)
         _check_names(slots)
