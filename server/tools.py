@@ -23,17 +23,19 @@ from .settings import Surface
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, parsed_if_text
 
-EXECUTE_CODE = """\
+_RUNS_PYTHON = """\
 Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. \
 Process data here and return little: the result is the variable `result` or the last expression; print() is returned \
 too. Top-level await works. Data modules can be imported. \
+"""
+
+EXECUTE_CODE = f"""\
+{_RUNS_PYTHON}\
 Files: write_file(name, text), read_file(name), list_files(), delete_file(name).\
 """
 
-EXECUTE_CODE_ALONE = """\
-Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. \
-Process data here and return little: the result is the variable `result` or the last expression; print() is returned \
-too. Top-level await works. Data modules can be imported. \
+EXECUTE_CODE_ALONE = f"""\
+{_RUNS_PYTHON}\
 Helpers: write_file(name, text), read_file(name), list_files(), delete_file(name); \
 summarize_list(data, limit), filter_by_field(data, field, value), aggregate_stats(data, fields), \
 format_output(data, max_chars). read_file what `truncated` names.\
@@ -168,7 +170,7 @@ def _workspace_tools(app: App) -> list[StrictTool]:
         ),
         StrictTool.published(
             read_workspace_file,
-            "Read a workspace file or a slice of it (bytes). Prefer read_file() in execute_code for big ones.",
+            "Read a workspace file or a slice of it (characters, or bytes in base64). In code use read_file().",
             _READS,
         ),
         StrictTool.published(list_workspace_files, "List workspace files below a folder, with sizes.", _READS),
