@@ -24,8 +24,10 @@ from . import confine, worker
 from .dialect import dialect_of
 from .errors import LevelMissing, SandboxError
 from .guest import GUEST
+from .immortal import immortalize
 from .limits import AddressSpace
 from .orders import PACKET_BYTES_MAX, Orders
+from .run import Isolation
 
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 
@@ -61,6 +63,8 @@ class _Zygote:
         dialect.seal()
         if probe.level is not confine.Level.LIMITS:
             _prove(self._plan)
+        if orders.isolation is Isolation.RESTRICTED:  # full Python may load extensions that count in their own way
+            immortalize()
         self._prepared = worker.Prepared(dialect, self._plan, orders.standing, address_space.bytes(), own)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
