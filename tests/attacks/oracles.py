@@ -26,7 +26,7 @@ _LISTING_SECONDS = 2.0
 
 
 class Held(StrEnum):
-    """How a case came out. SETTLED: it contradicts the contract, which is kept."""
+    """How a case came out. SETTLED: it contradicts what SECURITY.md says, which is kept."""
 
     HELD = "held"
     UNRELATED = "held, unrelated"
@@ -135,9 +135,9 @@ def judge(seen: Seen, context: Context) -> Verdict:
         reasons += [found] if found else []
     reasons += _always_of_oracle(seen, context)
     if len(reasons) == 1 and case.id in SETTLED:
-        contract, shown = SETTLED[case.id]
+        promise, shown = SETTLED[case.id]
         if seen.value == shown:
-            return Verdict(case, mode, Held.SETTLED, contract, seen.seconds)
+            return Verdict(case, mode, Held.SETTLED, promise, seen.seconds)
     if reasons:
         return Verdict(case, mode, Held.BROKE, f"{'; '.join(dict.fromkeys(reasons))} [{seen.told()}]", seen.seconds)
     unrelated = _unrelated(seen, context)
@@ -333,7 +333,7 @@ SETTLED: Mapping[str, tuple[str, object]] = {
     "L-AW-18": ("the dialect has descriptors, so that __get__ runs; that is no attack", f"{MARKER}descriptor ran"),
     "K-FS-12": ("full Python has a scratch /tmp of its own, limited in size", f"{MARKER}['/tmp']"),
 }
-"""Cases that contradict the contract: what it says, and the one result that it explains."""
+"""Cases, by their `id` in CORPORA, that contradict what SECURITY.md says: that, and the one result that it explains."""
 
 ORACLES: Mapping[str, Judge] = {
     "no_marker": _no_marker,

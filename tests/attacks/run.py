@@ -28,7 +28,7 @@ from oracles import Held, Verdict
 _TITLES = {
     Held.NOT_APPLICABLE: "Not applicable",
     Held.UNRELATED: "Held for an unrelated reason",
-    Held.SETTLED: "Settled in favour of the contract",
+    Held.SETTLED: "Settled by what SECURITY.md says",
 }
 LAYERS = ("language", "resource", "workspace", "rpc", "kernel", "protocol")
 
