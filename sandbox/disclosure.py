@@ -17,14 +17,13 @@ from collections.abc import Callable
 from types import FunctionType
 
 from .names import demangle
+from .real_classes import attribute_of_class, derives
 
 REPR_CHARS_MAX = 500
 _NAME_CHARS_MAX = 200
 
 _raw_type_name = type.__dict__["__name__"].__get__
 _raw_qualname = type.__dict__["__qualname__"].__get__
-_raw_mro = type.__dict__["__mro__"].__get__
-_raw_class_dict = type.__dict__["__dict__"].__get__
 _function_qualname = FunctionType.__dict__["__qualname__"].__get__
 _type_repr = type.__repr__
 _str_exactly = str.__str__
@@ -49,32 +48,6 @@ def _host_folders() -> tuple[str, ...]:
 
 
 _HOST_FOLDERS = re.compile("|".join(re.escape(path) + r"(?![\w-])" for path in _host_folders()) or r"(?!)")
-
-
-def mro_of(cls: type) -> tuple[type, ...]:
-    """Return the classes that `cls` really derives from, whatever its metaclass says."""
-    mro: tuple[type, ...] = _raw_mro(cls)
-    return mro
-
-
-def derives(cls: type, base: type) -> bool:
-    """Return whether `cls` is `base` or derives from it; by identity, since a metaclass may lie about equality."""
-    return any(known is base for known in mro_of(cls))
-
-
-def class_dict(cls: type) -> dict[str, object]:
-    """Return the class's own attributes, whatever its metaclass says. Read only."""
-    attributes: dict[str, object] = _raw_class_dict(cls)
-    return attributes
-
-
-def attribute_of_class(cls: type, name: str) -> object:
-    """Return the attribute as it stands in the first class of the MRO that has it, unbound; None without one."""
-    for base in mro_of(cls):
-        attributes = class_dict(base)
-        if name in attributes:
-            return attributes[name]
-    return None
 
 
 def plain(text: str) -> str:

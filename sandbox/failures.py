@@ -13,9 +13,10 @@ from types import CodeType, FrameType, TracebackType
 from typing import Final
 
 from . import hints
-from .disclosure import bounded, derives, plain_names, repr_of, said_by, type_name
+from .disclosure import bounded, plain_names, repr_of, said_by, type_name
 from .errors import Refused
 from .names import demangle
+from .real_classes import derives
 from .run import Failure
 
 SOURCE_NAME: Final = "<code>"

@@ -15,12 +15,13 @@ from types import FrameType
 from typing import Final, cast
 
 from . import facades
-from .disclosure import bounded, derives, mro_of, plain_names
+from .disclosure import bounded, plain_names
 from .errors import Refused
 from .facades.hints import NEEDS_FULL_PYTHON
 from .guest import GUEST
 from .message_hints import by_message, sentence
 from .names import demangle
+from .real_classes import derives, mro_of
 from .subscripts import Missed, missed_by
 from .vocabulary import names_in_scope, nearest, public_names, string_keys
 

@@ -13,8 +13,8 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType
 from typing import cast
 
-from .disclosure import attribute_of_class, derives
 from .names import mangle
+from .real_classes import attribute_of_class, derives
 from .vocabulary import locals_of
 
 SOURCE_CHARS_MAX = 200_000

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from .disclosure import attribute_of_class, class_dict, derives, mro_of
+from .real_classes import attribute_of_class, class_dict, derives, mro_of
 
 UNSET = object()
 """What `field_of` returns for a field without a value."""

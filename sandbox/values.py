@@ -32,10 +32,11 @@ from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from .disclosure import derives, mro_of, repr_of, type_name
+from .disclosure import repr_of, type_name
 from .guest import GUEST
 from .names import demangle
 from .places import Notes, Path
+from .real_classes import derives, mro_of
 from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields
 from .value_sizes import is_unicode, json_size, size_as_it_is
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits

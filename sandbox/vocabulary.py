@@ -12,8 +12,8 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType, ModuleType
 from typing import cast
 
-from .disclosure import attribute_of_class, class_dict, derives, mro_of
 from .names import PREFIX, demangle
+from .real_classes import attribute_of_class, class_dict, derives, mro_of
 
 NAMES_MAX = 2000
 NAME_CHARS_MAX = 100
