@@ -23,6 +23,7 @@ import psutil
 
 from sealab.sandbox import confine, worker
 from sealab.sandbox.dialect import dialect_of
+from sealab.sandbox.immortal import immortalize
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits
 
@@ -90,6 +91,7 @@ class BareForks:
                 dialect.prepare()
                 worker.warm(dialect)
                 plan = confine.prepare(confine.probe())
+                immortalize()
                 gc.collect()
                 gc.freeze()
                 while command := os.read(commands, 16):
