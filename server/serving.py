@@ -89,7 +89,7 @@ async def serve_http(app: App, address: Address) -> None:
     """Serve streamable HTTP at `MCP_PATH` until a signal says to stop. Raises `AddressRefused` for a port in use.
 
     `Host` and `Origin` must name this machine, which stops DNS rebinding: a web page whose name has come to stand for
-    127.0.0.1 is refused.
+    127.0.0.1 is refused, and so is a page that another port of this machine serves.
     """
     import uvicorn  # noqa: PLC0415 - stdio does not need it
 
@@ -100,20 +100,21 @@ async def serve_http(app: App, address: Address) -> None:
             return nullcontext()
 
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
-    web = mcp_server(app).streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
-            allowed_origins=[form for name in names for form in (f"http://{name}", f"http://{name}:*")],
-        ),
-    )
     with address.listen() as listener:
+        port = listener.getsockname()[1]
+        web = mcp_server(app).streamable_http_app(
+            streamable_http_path=MCP_PATH,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
+                allowed_origins=[f"http://{name}:{port}" for name in names],
+            ),
+        )
         config = uvicorn.Config(
             web, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS, ws="none"
         )
         server = Server(config)
         print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-            f"sealab serves MCP at http://{address.in_url}:{listener.getsockname()[1]}{MCP_PATH}",
+            f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
             file=sys.stderr,
             flush=True,
         )

@@ -62,7 +62,7 @@ def post(url: str, message: dict[str, Any] = INITIALIZE, **headers: str) -> int:
 def test_a_client_on_this_machine_is_served(url: str) -> None:
     assert post(url) == 200
     assert post(url, MODERN) == 200
-    assert post(url, Host="localhost:8000", Origin="http://localhost:3000") == 200
+    assert post(url, Host="localhost:8000", Origin=f"http://localhost:{urlsplit(url).port}") == 200
 
 
 @pytest.mark.parametrize("host", ["attacker.example", "attacker.example:8000", "127.0.0.1.attacker.example:80"])
@@ -71,7 +71,9 @@ def test_a_name_that_was_made_to_stand_for_this_machine_is_refused(url: str, hos
     assert post(url, MODERN, Host=host) == 421
 
 
-@pytest.mark.parametrize("origin", ["http://attacker.example", "https://127.0.0.1.attacker.example", "null"])
+@pytest.mark.parametrize(
+    "origin", ["http://attacker.example", "https://127.0.0.1.attacker.example", "http://127.0.0.1:9", "null"]
+)
 def test_a_web_page_from_elsewhere_is_refused(url: str, origin: str) -> None:
     assert post(url, Origin=origin) == 403
     assert post(url, MODERN, Origin=origin) == 403
