@@ -75,7 +75,9 @@ def make_parser() -> argparse.ArgumentParser:
 
     serve = _command(commands, "serve", _serve, "serve MCP on stdin and stdout, or over HTTP")
     serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
-    serve.add_argument("--surface", choices=list(Surface), help="show all tools, or execute_code alone")
+    serve.add_argument(
+        "--surface", choices=[surface.value for surface in Surface], help="show all tools, or execute_code alone"
+    )
 
     run = _command(commands, "run", _run, "run one file as execute_code would")
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")

@@ -102,6 +102,7 @@ def test_what_cannot_be_done_is_told_in_sentences_without_a_traceback(
     assert said in ended.stderr
     assert ended.stderr.startswith("sealab: ")
     assert "Traceback" not in ended.stderr
+    assert "Surface." not in ended.stderr  # choices are told as they are written
     assert ended.stdout == ""
 
 
