@@ -59,7 +59,7 @@ _ATTRIBUTES_BYTES = 64
 _M_ARENA_MAX = -8
 
 _NO_PROCESS = "no other process can be started here; use threads, asyncio or a library's own functions"
-_NO_NETWORK = "there is no network here; only upstream tools reach further: search_tools(…) finds one"
+_NO_NETWORK = "there is no network here: have the caller fetch it and pass it as context_vars or file"
 _IN_WORDS = {
     **dict.fromkeys(
         (

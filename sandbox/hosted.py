@@ -77,7 +77,9 @@ _LATER: Mapping[str, str] = MappingProxyType(
         "restore_pii": "restoring personal data",
     }
 )
-_LATER_NAMESPACES: Mapping[str, str] = MappingProxyType({"tools": "calling upstream tools", "skills": "calling skills"})
+_LATER_NAMESPACES: Mapping[str, str] = MappingProxyType(
+    {"tools": "calling upstream tools", "mcp_servers": "calling upstream tools", "skills": "calling skills"}
+)
 
 
 def helpers() -> dict[str, object]:
@@ -115,6 +117,9 @@ class _LaterNamespace:
             raise AttributeError(attribute)
         _refuse(f"{self._name}.{attribute}", self._what)
 
+    def __getitem__(self, key: object) -> NoReturn:
+        _refuse(f"{self._name}[…]", self._what)
+
 
 def _refuse(used: str, what: str) -> NoReturn:
-    raise NotImplementedError(f"{used} is not available yet: this version of sealab cannot do {what}. Do without it.")
+    raise NotImplementedError(f"{used} is not available yet: this version of sealab has no {what}. Do without it.")

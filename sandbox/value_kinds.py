@@ -21,7 +21,16 @@ UNSET = object()
 _ORDINARY_FIELD = dataclasses._FIELD  # type: ignore[attr-defined]  # what sets fields apart from ClassVar and InitVar
 _ORDERED = (str, bytes, dt.date, dt.datetime, dt.time, dt.timedelta)
 
-_kind_of_field = dataclasses.Field.__dict__["_field_type"].__get__
+_kind_of_field: dict[type, Callable[[object], object]] = {}
+"""How to tell what kind of field an instance of a class of fields is, read past anything that code could set."""
+
+
+def recognise_fields(cls: type) -> None:
+    """Take instances of exactly `cls`, a class with a slot `_field_type`, for the fields of dataclasses."""
+    _kind_of_field[cls] = cls.__dict__["_field_type"].__get__
+
+
+recognise_fields(dataclasses.Field)
 
 
 def is_enum(cls: type) -> bool:
@@ -30,15 +39,13 @@ def is_enum(cls: type) -> bool:
 
 
 def dataclass_fields(cls: type) -> tuple[str, ...] | None:
-    """Return the names of a dataclass's fields, or None for any other class."""
+    """Return the names of a dataclass's fields, or None for any other class, one with forged fields included."""
     fields = attribute_of_class(cls, "__dataclass_fields__")
-    if type(fields) is not dict:
+    if type(fields) is not dict or not all(
+        type(name) is str and type(field) in _kind_of_field for name, field in fields.items()
+    ):
         return None
-    return tuple(
-        name
-        for name, field in fields.items()
-        if type(name) is str and type(field) is dataclasses.Field and _kind_of_field(field) is _ORDINARY_FIELD
-    )
+    return tuple(name for name, field in fields.items() if _kind_of_field[type(field)](field) is _ORDINARY_FIELD)
 
 
 def tuple_fields(cls: type) -> tuple[str, ...] | None:

@@ -11,6 +11,8 @@ from ..sandbox.run import HostCalls, Isolation, Job, Outcome, Refusal
 from .app import App
 
 _LOG = logging.getLogger(__name__)
+_HELPERS = frozenset({"mcp", "skills"})
+"""Names that code imports for sealab's own helpers: no package of an image stands for them."""
 
 
 async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> Outcome:
@@ -31,10 +33,12 @@ async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> O
 
 
 def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
-    """Say why a container cannot take the code and what would change that, or None where it can."""
+    """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
-    if package in sys.stdlib_module_names:
+    if package in sys.stdlib_module_names or package in _HELPERS:
         package = None
+    if package is None and refusal.module is not None and Isolation.CONTAINER in app.offer.missing:
+        return ""  # what a container has of the standard library reaches no further than what the hint names
     if Isolation.CONTAINER not in app.settings.allowed_isolation:
         return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
     if Isolation.CONTAINER in app.offer.missing:
@@ -52,7 +56,7 @@ def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
 
 
 def _hinted(outcome: Outcome, told: str) -> Outcome:
-    if outcome.error is None:
+    if outcome.error is None or not told:
         return outcome
     hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
     return replace(outcome, error=replace(outcome.error, hint=hint))

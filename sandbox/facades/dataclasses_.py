@@ -23,6 +23,7 @@ from ..classes import limit_match_args, make_class
 from ..guest import GUEST
 from ..names import PREFIX, Verdict, demangle, judge, mangle
 from ..ownership import is_guest_class
+from ..value_kinds import recognise_fields
 from .copy_ import deepcopy
 from .private import copy_of
 
@@ -94,6 +95,7 @@ class Field(metaclass=_Unchanging):
 
 _SHOWN = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
 _GIVEN = frozenset(_SHOWN)
+recognise_fields(Field)
 _copy.Field = Field  # type: ignore[attr-defined]  # the copy's own name for what it makes and recognises
 for _shared in ("InitVar", "FrozenInstanceError", "KW_ONLY", "MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR"):
     # Whoever shows a dataclass asks the real module, so what both recognise fields by is the same.

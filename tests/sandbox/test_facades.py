@@ -47,8 +47,10 @@ def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
     ("module", "advice"),
     [
         ("numpy.linalg", "full Python"),
-        ("requests", "upstream tool"),
-        ("subprocess", "upstream tool"),
+        ("requests", "context_vars"),
+        ("subprocess", "context_vars"),
+        ("mcp", "not available yet"),
+        ("skills", "not available yet"),
         ("os", "read_file"),
         ("os.listdir", "list_files"),
         ("threading", "asyncio"),

@@ -271,3 +271,36 @@ async def test_calls_overlap_and_answers_find_their_callers(pool):
 
     outcome = await run(pool, "[read_file('a', n) for n in range(5)]", slow)
     assert outcome.result == ["0", "1", "2", "3", "4"]
+
+
+async def test_dataclasses_that_the_code_makes_come_out_as_objects(pool):
+    code = """
+from dataclasses import InitVar, dataclass, field
+from typing import ClassVar
+
+@dataclass(frozen=True, order=True)
+class Tag:
+    name: str
+    count: ClassVar[int] = 3
+    _hidden: int = 5
+
+@dataclass(slots=True)
+class Item:
+    tag: Tag
+    seed: InitVar[int] = 1
+    parts: list = field(default_factory=list)
+
+[Tag("a"), Item(Tag("b"), parts=[1.5])]
+"""
+    outcome = await run(pool, code)
+    assert outcome.result == [
+        {"name": "a", "_hidden": 5},
+        {"tag": {"name": "b", "_hidden": 5}, "parts": [1.5]},
+    ]
+    assert outcome.notes == {}
+
+
+async def test_an_object_with_forged_fields_is_shown_by_its_repr_with_a_note(pool):
+    outcome = await run(pool, "class A:\n    __dataclass_fields__ = {'x': 1}\n    x = 1\nA()")
+    assert outcome.result == "<A object>"
+    assert "result" in outcome.notes
