@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from ..sandbox.pools import Pools
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
+from . import workspace_calls
+from .broker import Handler
 from .home import Home
 from .isolations import Offer, offer
 from .settings import Settings
@@ -24,6 +26,7 @@ class App:
     archive: RunArchive
     pools: Pools
     offer: Offer
+    host_functions: Mapping[str, Handler]
     stats: RunStats = field(default_factory=RunStats)
 
 
@@ -39,4 +42,4 @@ async def running(settings: Settings, home: Home) -> AsyncIterator[App]:
         archive = RunArchive(workspace, kept=settings.runs_kept)
         offered = offer(settings, home)
         async with Pools(offered.makers) as pools:
-            yield App(settings, workspace, archive, pools, offered)
+            yield App(settings, workspace, archive, pools, offered, host_functions=workspace_calls.handlers(workspace))

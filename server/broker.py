@@ -7,34 +7,30 @@ own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`,
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import dataclass, field
 from types import MappingProxyType
-
-import anyio.to_thread
 
 from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from ..workspace.errors import WorkspaceError
-from ..workspace.store import Workspace
+from .caller import LOCAL, Caller
 
 Arguments = Mapping[str, Json]
 
-KEPT_BYTES_MAX = 64 * 1024 * 1024
-"""What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+_NAME_OF_TYPE = {str: "a str", int: "an int", type(None): "None"}
 
 
 @dataclass(slots=True)
 class Calls:
-    """The host calls of one execution: what they may use, and what they did.
+    """The host calls of one execution: which there are, what they may use, and what they did.
 
     `answer` is handed to the pool as the one way up from the child.
     """
 
-    workspace: Workspace
+    handlers: Mapping[str, Handler]
     budget: int
+    caller: Caller = LOCAL
     made: int = 0
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
@@ -48,10 +44,10 @@ class Calls:
                 "Do more of the work inside the code, or split it into several runs.",
                 type="RuntimeError",
             )
-        handler = HANDLERS.get(name)
+        handler = self.handlers.get(name)
         if handler is None:
             raise HostCallError(
-                f"There is no host function {name!r} in this version. Use {', '.join(sorted(HANDLERS))}.",
+                f"There is no host function {name!r} in this version. Use {', '.join(sorted(self.handlers))}.",
                 type="NotImplementedError",
             )
         handler.check(name, arguments)
@@ -83,82 +79,6 @@ class Handler:
                     type="TypeError",
                 )
 
-
-async def _read_file(calls: Calls, arguments: Arguments) -> Json:
-    read = partial(calls.workspace.read, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(read))
-
-
-async def _write_file(calls: Calls, arguments: Arguments) -> Json:
-    write = partial(calls.workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    written = await anyio.to_thread.run_sync(write)
-    calls.written[written.filename] = written.size
-    return asdict(written)
-
-
-async def _list_files(calls: Calls, arguments: Arguments) -> Json:
-    list_files = partial(calls.workspace.list, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(list_files))
-
-
-async def _delete_file(calls: Calls, arguments: Arguments) -> Json:
-    delete = partial(calls.workspace.delete, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    deleted = await anyio.to_thread.run_sync(delete)
-    calls.written.pop(deleted.filename, None)
-    return asdict(deleted)
-
-
-async def _keep(calls: Calls, arguments: Arguments) -> Json:
-    """Take one part of a file; with the last one the file is written whole."""
-    filename, content, last = (arguments[key] for key in ("filename", "content", "last"))
-    assert isinstance(filename, str)
-    assert isinstance(content, str)
-    try:
-        more = base64.b64decode(content, validate=True)
-    except ValueError:
-        raise HostCallError(
-            "The content is not base64. Use keep(path), which sends it so.", type="ValueError"
-        ) from None
-    so_far = calls.parts.setdefault(filename, bytearray())
-    if sum(map(len, calls.parts.values())) + len(more) > KEPT_BYTES_MAX:
-        calls.parts.clear()
-        raise HostCallError(
-            f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that keep() brings home. Keep it in pieces.",
-            type="ValueError",
-        )
-    so_far += more
-    if not last:
-        return None
-    data = bytes(calls.parts.pop(filename))
-    written = await anyio.to_thread.run_sync(partial(calls.workspace.write, filename, data))
-    calls.written[written.filename] = written.size
-    return asdict(written)
-
-
-_TEXT = (str,)
-_WHOLE = (int,)
-_WHOLE_OR_NONE = (int, type(None))
-_NAME_OF_TYPE = {str: "a str", int: "an int", type(None): "None"}
-
-HANDLERS: Mapping[str, Handler] = MappingProxyType(
-    {
-        "read_file": Handler(
-            _read_file,
-            {"filename": _TEXT, "offset": _WHOLE, "limit": _WHOLE_OR_NONE, "encoding": _TEXT},
-            frozenset({"filename"}),
-        ),
-        "write_file": Handler(
-            _write_file,
-            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT},
-            frozenset({"filename", "content"}),
-        ),
-        "keep": Handler(
-            _keep, {"filename": _TEXT, "content": _TEXT, "last": _WHOLE}, frozenset({"filename", "content", "last"})
-        ),
-        "list_files": Handler(_list_files, {"subpath": _TEXT}, frozenset()),
-        "delete_file": Handler(_delete_file, {"filename": _TEXT}, frozenset({"filename"})),
-    }
-)
 
 _EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
     {

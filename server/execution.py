@@ -18,6 +18,7 @@ from ..sandbox.run import Job, Json, Limits, Outcome, Status
 from ..workspace.errors import WorkspaceError
 from .app import App
 from .broker import Calls
+from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
 from .isolations import AUTO
@@ -46,6 +47,7 @@ class CodeRequest:
     memory_mb: int | None = None
     session: str | None = None
     isolation: str = AUTO
+    caller: Caller = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     """
     run_id = new_run_id()
     job = _allowed(request, app)
-    calls = Calls(app.workspace, budget=app.settings.tool_calls_max)
+    calls = Calls(app.host_functions, budget=app.settings.tool_calls_max, caller=request.caller)
     try:
         async with _telling(progress, job.limits.timeout_seconds):
             outcome = await app.pools.run(job, calls.answer)

@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from product import memory_mb
 
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits, Outcome
-from sealab.server import broker
+from sealab.server import broker, workspace_calls
 from sealab.workspace.store import Workspace
 
 CALLS_MAX = 1000
@@ -86,19 +85,19 @@ class Tools:
 async def main() -> None:
     order = json.load(sys.stdin)
     tools = Tools(order["secret"])
-    broker.HANDLERS = MappingProxyType({**broker.HANDLERS, **tools.handlers()})
     limits = Limits(timeout_seconds=order["timeout_seconds"], memory_mb=order["memory_mb"])
     settings = PoolSettings(spares=1, isolation=Isolation.PROCESS, maximum=limits)
     with Workspace(Path(order["home"]) / "workspace", quota_bytes=10_000_000) as workspace:
         async with Pool(settings) as pool:
             await pool.ready()
+            answering = {**workspace_calls.handlers(workspace), **tools.handlers()}
             before = memory_mb(os.getpid())
-            calls = broker.Calls(workspace, budget=CALLS_MAX)
+            calls = broker.Calls(answering, budget=CALLS_MAX)
             began = time.monotonic()
             outcome = await pool.run(Job(order["code"], limits=limits, isolation=Isolation.PROCESS), calls.answer)
             seconds = time.monotonic() - began
             grown = memory_mb(os.getpid(), "VmHWM") - before
-            after = await _follow_up(pool, limits, broker.Calls(workspace, budget=CALLS_MAX))
+            after = await _follow_up(pool, limits, broker.Calls(answering, budget=CALLS_MAX))
     print(
         json.dumps(
             {

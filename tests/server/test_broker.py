@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.broker import HANDLERS, KEPT_BYTES_MAX, Calls
+from sealab.server.broker import Calls
+from sealab.server.workspace_calls import KEPT_BYTES_MAX, handlers
 from sealab.workspace.store import Workspace
 
 
@@ -21,7 +22,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 
 async def test_the_four_file_calls_answer_with_the_shapes_of_the_tools(workspace: Workspace) -> None:
-    calls = Calls(workspace, budget=10)
+    calls = Calls(handlers(workspace), budget=10)
     assert await calls.answer("write_file", {"filename": "a", "content": "text"}) == {"filename": "a", "size": 4}
     read = await calls.answer("read_file", {"filename": "a", "offset": 1, "limit": None, "encoding": "utf-8"})
     assert read == {"filename": "a", "content": "ext", "size": 4, "truncated": False}
@@ -37,7 +38,7 @@ async def test_a_name_that_is_no_host_function_is_an_error_that_lists_them(works
     with pytest.raises(
         HostCallError, match=r"There is no host function .* Use delete_file, keep, list_files, read_file"
     ):
-        await Calls(workspace, budget=10).answer(name, {})
+        await Calls(handlers(workspace), budget=10).answer(name, {})
 
 
 @pytest.mark.parametrize(
@@ -60,19 +61,19 @@ async def test_arguments_that_the_function_does_not_take_are_refused_before_anyt
     workspace: Workspace, name: str, arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(HostCallError, match=said.replace(".", r"\.")) as caught:
-        await Calls(workspace, budget=10).answer(name, arguments)
+        await Calls(handlers(workspace), budget=10).answer(name, arguments)
     assert caught.value.type == "TypeError"
     assert workspace.list().count == 0
 
 
 async def test_a_run_that_used_up_its_calls_gets_no_more(workspace: Workspace) -> None:
-    calls = Calls(workspace, budget=2)
+    calls = Calls(handlers(workspace), budget=2)
     await calls.answer("list_files", {})
     await calls.answer("list_files", {})
     with pytest.raises(HostCallError, match="more than 2 calls to the host"):
         await calls.answer("write_file", {"filename": "late", "content": "x"})
     assert workspace.list().count == 0
-    assert await Calls(workspace, budget=2).answer("list_files", {})
+    assert await Calls(handlers(workspace), budget=2).answer("list_files", {})
 
 
 @pytest.mark.parametrize(
@@ -90,18 +91,18 @@ async def test_the_workspaces_refusals_have_the_class_that_python_code_expects(
     workspace: Workspace, name: str, arguments: dict[str, Any], exception: str
 ) -> None:
     with pytest.raises(HostCallError) as caught:
-        await Calls(workspace, budget=10).answer(name, arguments)
+        await Calls(handlers(workspace), budget=10).answer(name, arguments)
     assert caught.value.type == exception
     assert str(workspace.root) not in caught.value.message
 
 
-def test_every_function_says_what_it_takes() -> None:
-    for name, handler in HANDLERS.items():
+def test_every_function_says_what_it_takes(workspace: Workspace) -> None:
+    for name, handler in handlers(workspace).items():
         assert handler.required <= handler.takes.keys(), name
 
 
 async def test_a_file_kept_in_parts_is_written_whole_with_the_last(workspace: Workspace) -> None:
-    calls = Calls(workspace, budget=10)
+    calls = Calls(handlers(workspace), budget=10)
     part = {"filename": "sub/data", "content": base64.b64encode(b"ab\0").decode()}
     assert await calls.answer("keep", {**part, "last": 0}) is None
     assert workspace.list().count == 0
@@ -111,7 +112,7 @@ async def test_a_file_kept_in_parts_is_written_whole_with_the_last(workspace: Wo
 
 
 async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Workspace) -> None:
-    calls = Calls(workspace, budget=100)
+    calls = Calls(handlers(workspace), budget=100)
     part = {"filename": "large", "content": base64.b64encode(bytes(KEPT_BYTES_MAX // 4)).decode(), "last": 0}
     for _ in range(4):
         await calls.answer("keep", part)

@@ -1,0 +1,22 @@
+"""What the MCP tools share: the shape of an answer, and the annotations of a tool that only reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import WithJsonSchema
+
+OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
+OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
+
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def answered(structured: object, text: str, *, failed: bool = False) -> CallToolResult:
+    """Return the answer of a tool: its structured content, and a short text for those who read that alone."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=cast("dict[str, object]", structured),
+        is_error=failed,
+    )
