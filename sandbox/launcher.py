@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from .child import Exit
+from .confine import cgroups
 from .errors import LevelMissing, WorkerLost
-from .limits import STACK_BYTES
+from .limits import NOT_SETTABLE, STACK_BYTES
 from .orders import PACKET_BYTES_MAX, PACKETS, Orders
 from .run import Isolation
 
@@ -161,9 +162,11 @@ class Launcher:
                         start_new_session=True,
                     )
                 )
-        except OSError as error:
+        except (OSError, LevelMissing) as error:
             ours.close()
             self._stderr.close()
+            if isinstance(error, LevelMissing):
+                raise
             raise WorkerLost(f"{self._python} cannot be started: {error.strerror}.") from None
         self._control = ours
         self._loop.add_reader(ours.fileno(), self._hear)
@@ -284,6 +287,8 @@ class Launcher:
     async def _bury(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
+        with suppress(OSError):
+            cgroups.remove_empty()  # its own too: nobody is left in it
 
 
 def _boot(isolation: Isolation, control_fd: int) -> list[str]:
@@ -301,7 +306,10 @@ def _with_deep_stack(start: Callable[[], _T]) -> _T:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     deep = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
-    resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+    try:
+        resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+    except OSError as error:
+        raise LevelMissing(NOT_SETTABLE.format(error)) from None
     try:
         return start()
     finally:

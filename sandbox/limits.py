@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .errors import LevelMissing
 from .run import Isolation, Json, Limits
 
 MIB = 1024 * 1024
@@ -25,6 +26,11 @@ REPORT_RESERVE_BYTES = 32 * MIB
 
 CONTAINED_PROCESSES_MAX = 1024
 """The resource limit of processes and threads in a container, below which the container's own limit lies."""
+
+NOT_SETTABLE = (
+    "The layer limits cannot be set up: setrlimit(2) says {}. Allow setrlimit and prlimit64 to this process, for "
+    "instance in the seccomp profile that it runs under."
+)
 
 _UNLIMITED = resource.RLIM_INFINITY
 _OPENED: list[tuple[int, int]] = []
@@ -132,6 +138,14 @@ def lower(allowance: Allowance, base_bytes: int | None, *, session: bool) -> Non
     if allowance.cpu_seconds is not None:
         # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
         _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
+
+
+def require_settable() -> None:
+    """Raise `LevelMissing` where this process may not even lower a limit: then no worker of it would have any."""
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (OSError, ValueError) as error:
+        raise LevelMissing(NOT_SETTABLE.format(error)) from None
 
 
 def open_reserve() -> None:

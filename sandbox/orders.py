@@ -21,7 +21,8 @@ class Orders:
     """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined.
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
-    and that the code's author may ask for.
+    and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
+    zygote and all its workers together.
     """
 
     standing: Allowance
@@ -29,6 +30,7 @@ class Orders:
     required: Level
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
+    group_limits: tuple[int, int] | None = None
 
     def to_json(self) -> str:
         """Write it for the command line."""
@@ -44,4 +46,5 @@ class Orders:
             Level(value["required"]),
             value["workspace"],
             tuple(map(Isolation, value["wider"])),
+            value["group_limits"] and tuple(value["group_limits"]),
         )

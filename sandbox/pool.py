@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -27,6 +28,10 @@ from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
 from .sessions import Sessions
 
+WORKER_BYTES = 128 * 1024 * 1024
+"""What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
+MACHINE_SHARE_MAX = 0.9
+"""How much of the machine's memory a zygote and its workers may take together."""
 _BACK_OFF_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
@@ -305,4 +310,20 @@ class Pool:
         maximum = self._settings.maximum
         settings = self._settings
         standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))
-        return Orders(standing, settings.isolation, settings.required_level, settings.workspace, settings.wider)
+        return Orders(
+            standing,
+            settings.isolation,
+            settings.required_level,
+            settings.workspace,
+            settings.wider,
+            None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
+        )
+
+    def _group_limits(self, standing: Allowance) -> tuple[int, int]:
+        """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
+        workers = self._settings.workers_max + self._settings.sessions_max + self._settings.spares
+        memory_bytes = (workers + 1) * (standing.memory_bytes + WORKER_BYTES)
+        physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
+        processes = 2 * (workers + 1) * (standing.processes + 2)
+        return min(memory_bytes, int(physical_bytes * MACHINE_SHARE_MAX)), processes

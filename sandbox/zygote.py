@@ -20,9 +20,9 @@ import socket
 import sys
 from typing import NoReturn, cast
 
-from . import confine, worker
+from . import confine, limits, worker
 from .dialect import dialect_of
-from .errors import LevelMissing, SandboxError
+from .errors import SandboxError
 from .guest import GUEST
 from .immortal import immortalize
 from .limits import AddressSpace
@@ -58,11 +58,15 @@ class _Zygote:
         address_space = AddressSpace()
         own = worker.starting_namespace(dialect)
         self._plan = confine.prepare(
-            probe, isolation=orders.isolation, required=orders.required, workspace=orders.workspace
+            probe,
+            isolation=orders.isolation,
+            required=orders.required,
+            workspace=orders.workspace,
+            group_limits=orders.group_limits,
         )
+        limits.require_settable()
         dialect.seal()
-        if probe.level is not confine.Level.LIMITS:
-            _prove(self._plan)
+        confine.prove(self._plan)
         if orders.isolation is Isolation.RESTRICTED:  # full Python may load extensions that count in their own way
             immortalize()
         self._prepared = worker.Prepared(dialect, self._plan, orders.standing, address_space.bytes(), own)
@@ -125,13 +129,3 @@ class _Zygote:
 
     def _tell(self, **message: object) -> None:
         self._control.send(json.dumps(message).encode())
-
-
-def _prove(plan: confine.Plan) -> None:
-    """Raise `LevelMissing` if a worker of this plan can do what its layers should forbid."""
-    possible = confine.self_test(plan)
-    if possible:
-        raise LevelMissing(
-            f"The layers {', '.join(plan.layers)} do not hold: a trial worker could reach {', '.join(possible)}. "
-            "Run `sealab doctor`, and report this."
-        )

@@ -2,6 +2,7 @@
 
 probe = confine.probe()                     # what this machine offers, found by trying
 plan = confine.prepare(probe, required=…)   # once, in the zygote, after its imports; leaves root for good
+confine.prove(plan)                         # a trial worker does nothing that it must not
 pid = confine.fork(plan)                    # per worker: 0 in the worker
 layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a line of code
 """
@@ -11,7 +12,7 @@ from .levels import Finding, Level, Probe, default_level, require
 from .plan import Plan
 from .probing import probe
 from .settling import prepare
-from .trial import self_test
+from .trial import prove
 
 __all__ = [
     "Finding",
@@ -23,6 +24,6 @@ __all__ = [
     "fork",
     "prepare",
     "probe",
+    "prove",
     "require",
-    "self_test",
 ]

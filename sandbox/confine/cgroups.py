@@ -4,8 +4,8 @@ Each worker is limited by its own resource limits already; this is the net below
 not see: kernel memory, page tables, the files of a scratch directory. Sources: cgroups(7), the kernel's
 Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
 
-A group cannot be removed by who is in it, and a zygote may be killed at any time: so each new one removes the empty
-groups of earlier ones.
+A group cannot be removed by who is in it: its host removes it when the zygote is gone. Host and zygote may be killed at
+any time, so each new zygote removes the empty groups of earlier ones too.
 """
 
 from __future__ import annotations

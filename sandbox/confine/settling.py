@@ -1,4 +1,4 @@
-"""Makes this process a zygote whose workers will be confined: moves it, drops what it holds, and proves the result."""
+"""Makes this process a zygote whose workers will be confined: moves it and drops what it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..run import Isolation
-from . import cgroups, landlock, layout, namespaces, owner_map, policy, privileges, root, seccomp, trial
+from . import cgroups, landlock, layout, namespaces, owner_map, policy, privileges, root, seccomp
 from .levels import Level, Probe, require
 from .plan import Plan
 
@@ -34,8 +34,8 @@ def prepare(
     workers together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they
     are not.
 
-    Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or a trial
-    worker could do what it must not.
+    Raises LevelMissing when the machine does not reach `required`, or a layer that was found cannot be set up. That
+    the layers hold is for `trial.prove` to show, once the zygote is as its workers will find it.
     """
     require(required, probe)
     if sys.platform != "linux":
@@ -45,16 +45,10 @@ def prepare(
     grouped = group_limits is not None and _join_group(*group_limits)
     try:
         plan = _settle(probe, isolation, workspace if full_python else None, scratch_bytes if full_python else 0)
-        done = trial.self_test(plan) if plan.filter is not None else ()
     except OSError as error:
         raise LevelMissing(
             f"A worker cannot be confined as planned: {error}. Run `sealab doctor` to see what this machine offers."
         ) from error
-    if done:
-        raise LevelMissing(
-            f"The layers {', '.join(plan.layers)} were set up, but a trial worker still could: {', '.join(done)}. "
-            "Do not run code here; report this with the output of `sealab doctor --json`."
-        )
     return replace(plan, layers=(*plan.layers, "cgroup")) if grouped else plan
 
 

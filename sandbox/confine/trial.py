@@ -17,6 +17,18 @@ _READY = b"ready"
 _EXECUTED = 42
 
 
+def prove(plan: Plan) -> None:
+    """Raise `LevelMissing` if a worker of this plan can do what its layers should forbid."""
+    if plan.filter is None:
+        return  # the level `limits`: nothing but limits was promised
+    done = self_test(plan)
+    if done:
+        raise LevelMissing(
+            f"The layers {', '.join(plan.layers)} were set up, but a trial worker still could: {', '.join(done)}. "
+            "Do not run code here; report this with the output of `sealab doctor --json`."
+        )
+
+
 def self_test(plan: Plan) -> tuple[str, ...]:
     """Say which of "file", "socket", "fork" and "exec" a worker of this plan could do: none, if the layers hold.
 

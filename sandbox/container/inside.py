@@ -153,6 +153,7 @@ class _ForkServer:
             required=self._orders.required,
             workspace="/workspace" if readable else None,
         )
+        confine.prove(plan)
         plan = replace(plan, layers=(*plan.layers, *cast("list[str]", given["layers"])))
         self._plan = plan
         if not plan.namespaced:

@@ -31,7 +31,7 @@ TAKEN = {
 }
 """For each variant: the layer that a refusal must speak of, and the calls to refuse (all, or by bits of an argument)."""
 NOT_USED = {
-    "no_cgroup": "sealab uses no cgroups",
+    "no_cgroup": "groups are a net below the limits that each worker has of its own, and are named only where they hold",
     "helper_missing": "sealab has no helper program",
 }
 

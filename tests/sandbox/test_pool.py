@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import resource
 import signal
 import time
 
 import pytest
 
+from sealab.sandbox.confine import cgroups
 from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, WorkerLost
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits, Status
@@ -17,6 +20,26 @@ from sealab.sandbox.run import Isolation, Job, Limits, Status
 from .conftest import children, descriptors, no_calls, run, until
 
 ENDLESS = "print('begun')\nwhile True:\n    pass"
+
+
+async def test_a_machine_that_refuses_resource_limits_is_refused_by_the_name_of_the_layer(monkeypatch):
+    def refuse(*_arguments):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        monkeypatch.setattr(resource, "setrlimit", refuse)
+        with pytest.raises(LevelMissing, match=r"layer limits .* Operation not permitted"):
+            await pool.ready()
+
+
+async def test_all_workers_together_are_bound_by_a_control_group_that_goes_with_them():
+    if cgroups.where() is None:
+        pytest.skip("no control group is writable here; run as root, or with delegated groups (systemd-run --user)")
+    async with Pool(PoolSettings(spares=1)) as pool:
+        assert "cgroup" in (await run(pool, "1")).layers
+        zygote = pool._launcher.pid
+    groups = [os.listdir(folder) for folder in cgroups.where().split(", ")]
+    assert not [group for group in groups if f"sealab-{zygote}" in group]
 
 
 def spare(pool):
