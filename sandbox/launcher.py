@@ -287,8 +287,7 @@ class Launcher:
     async def _bury(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
-        with suppress(OSError):
-            cgroups.remove_empty()  # its own too: nobody is left in it
+        await asyncio.to_thread(cgroups.remove_of, process.pid)
 
 
 def _boot(isolation: Isolation, control_fd: int) -> list[str]:

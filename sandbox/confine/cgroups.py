@@ -15,11 +15,13 @@ import errno
 import mmap
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 _PREFIX = "sealab-"
 _MEMBERS = "cgroup.procs"
+_LEAVING_SECONDS = 1.0
 _TRIAL_LIMIT_BYTES = 4 << 20
 _TRIAL_BYTES = 16 << 20
 
@@ -67,6 +69,25 @@ def remove_empty() -> None:
             if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):  # EBUSY: another zygote lives in it
                     os.rmdir(entry.path)
+
+
+def remove_of(pid: int) -> None:
+    """Remove the groups of a process that has ended, once its children, which end with it, have ended too."""
+    with contextlib.suppress(OSError):
+        groups = [os.path.join(controller.folder, f"{_PREFIX}{pid}") for controller in _controllers()]
+        until = time.monotonic() + _LEAVING_SECONDS
+        while groups := [group for group in groups if os.path.isdir(group) and not _removed(group)]:
+            if time.monotonic() > until:
+                return  # the next zygote removes them
+            time.sleep(_LEAVING_SECONDS / 100)
+
+
+def _removed(group: str) -> bool:
+    try:
+        os.rmdir(group)
+    except OSError:
+        return False
+    return True
 
 
 def _controllers() -> list[_Controller]:
