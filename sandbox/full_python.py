@@ -25,7 +25,7 @@ from inspect import CO_COROUTINE
 from types import CodeType, ModuleType
 from typing import NoReturn, cast
 
-from . import keeping
+from . import host_modules, keeping
 from .dialect import PRELOADED, Afterwards, Program
 from .figures import Figures
 from .guest import GUEST
@@ -115,6 +115,7 @@ class FullPython:
         """Make a module `__main__` that holds the preloaded modules and `helpers`."""
         main = ModuleType("__main__")
         sys.modules["__main__"] = main
+        host_modules.install()
         own = cast("dict[str, object]", vars(main))
         own.update({name: importlib.import_module(name) for name in PRELOADED})
         own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NoReturn, cast
 
+from .facades.dynamic import Dynamic, dynamic
+from .facades.facade import Facade
 from .guest import GUEST
 from .host_channel import ToolError
 from .run import Json
@@ -80,6 +82,7 @@ _LATER: Mapping[str, str] = MappingProxyType(
 _LATER_NAMESPACES: Mapping[str, str] = MappingProxyType(
     {"tools": "calling upstream tools", "mcp_servers": "calling upstream tools", "skills": "calling skills"}
 )
+_LATER_MODULES = ("skills",)
 
 
 def helpers() -> dict[str, object]:
@@ -91,8 +94,13 @@ def helpers() -> dict[str, object]:
         "delete_file": delete_file,
         "ToolError": ToolError,
         **{name: _later(name, what) for name, what in _LATER.items()},
-        **{name: _LaterNamespace(name, what) for name, what in _LATER_NAMESPACES.items()},
+        **{name: _later_namespace(name, what) for name, what in _LATER_NAMESPACES.items()},
     }
+
+
+def modules() -> dict[str, Facade]:
+    """Give what code can import beside the standard library: frozen or dynamic facades, by dotted name."""
+    return {name: _later_namespace(name, _LATER_NAMESPACES[name]) for name in _LATER_MODULES}
 
 
 def _later(name: str, what: str) -> object:
@@ -103,22 +111,14 @@ def _later(name: str, what: str) -> object:
     return not_available_yet
 
 
-class _LaterNamespace:
-    """A name whose every attribute will be callable once its part of the host exists."""
-
-    __slots__ = ("_name", "_what")
-
-    def __init__(self, name: str, what: str) -> None:
-        self._name = name
-        self._what = what
-
-    def __getattr__(self, attribute: str) -> NoReturn:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        _refuse(f"{self._name}.{attribute}", self._what)
-
-    def __getitem__(self, key: object) -> NoReturn:
-        _refuse(f"{self._name}[…]", self._what)
+def _later_namespace(name: str, what: str) -> Dynamic:
+    """Make a name whose every attribute will be callable once its part of the host exists."""
+    return dynamic(
+        name,
+        lambda attribute: _refuse(f"{name}.{attribute}", what),
+        tuple,
+        item=lambda _key: _refuse(f"{name}[…]", what),
+    )
 
 
 def _refuse(used: str, what: str) -> NoReturn:

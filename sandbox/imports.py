@@ -1,4 +1,4 @@
-"""Security boundary: import statements, resolved at compile time against what the facades list.
+"""Security boundary: import statements, resolved at compile time against what facades and host modules list.
 
 An import of anything else is refused with its line, or, where the code is ready for it (`try: … except ImportError`),
 becomes the `ImportError` that Python would raise. At run time `find` and `member_of` bind what was resolved here.
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, NoReturn
 
-from . import facades
+from . import facades, host_modules
 from .errors import Refused
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
@@ -27,7 +27,7 @@ MISSING_HOOK: Final = f"{PREFIX}missing"
 
 def module(node: ast.Import, alias: ast.alias, may_fail: bool) -> ast.stmt:
     """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`."""
-    if alias.name not in facades.exports():
+    if alias.name not in facades.exports() and host_modules.find(alias.name) is None:
         return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
     top = alias.name.partition(".")[0]
     bound, found = (alias.asname, alias.name) if alias.asname else (top, top)
@@ -40,7 +40,7 @@ def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.ali
         return node.names
     if not at_module_level:
         raise SyntaxError("import * only allowed at module level", ("<code>", node.lineno, node.col_offset + 1, None))
-    listed = facades.exports().get(node.module or "")
+    listed = host_modules.listed(node.module or "") or facades.exports().get(node.module or "")
     if listed is None or node.level:
         return [ast.alias("*")]
     return [ast.alias(name) for name in sorted(listed) if not name.startswith("_")]
@@ -56,7 +56,9 @@ def member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
             type="ImportError",
             instead="import the module by its full name",
         )
-    listed = facades.exports().get(source)
+    if host_modules.gives(source, alias.name) or host_modules.find(f"{source}.{alias.name}") is not None:
+        return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
+    listed = frozenset() if host_modules.find(source) is not None else facades.exports().get(source)
     if listed is None:
         return _missing(node, source, f"module {source!r} is not available here", may_fail)
     if alias.name not in listed and f"{source}.{alias.name}" not in facades.exports():
@@ -77,7 +79,7 @@ def _bind(node: ast.stmt, name: str, hook: str, *arguments: str) -> ast.stmt:
 
 def find(name: str) -> object:
     """Return the facade of a module. Raises `ImportError`."""
-    facade = facades.find(name) if type(name) is str else None
+    facade = _facade(name) if type(name) is str else None
     if facade is None:
         missing(str(name), f"No module named {name!r}")
     return facade
@@ -85,10 +87,16 @@ def find(name: str) -> object:
 
 def member_of(source: str, name: str) -> object:
     """Return what `from source import name` binds. Raises `ImportError`."""
+    if type(source) is type(name) is str and host_modules.gives(source, name):
+        return host_modules.member(source, name)
     listed = facades.exports().get(source, frozenset()) if type(source) is str else frozenset()
     if type(name) is str and name in listed:
         return getattr(find(source), name)
     return find(f"{source}.{name}")
+
+
+def _facade(name: str) -> facades.Facade | None:
+    return host_modules.find(name) or facades.find(name)
 
 
 def missing(name: str, message: str) -> NoReturn:
@@ -110,9 +118,9 @@ def guarded_import(
     """
     if type(name) is not str or level:
         missing(str(name), "relative imports have no package to start from here")
-    facade = facades.find(name)
+    facade = _facade(name)
     if facade is not None:
-        return facade if fromlist else facades.find(name.partition(".")[0])
+        return facade if fromlist else _facade(name.partition(".")[0])
     if type(globals) is dict and name in _NEEDED_BY_C and name in sys.modules:
         return None
     missing(name, f"module {name!r} is not available here")
