@@ -1,0 +1,399 @@
+"""Reads and writes `mcp.json`: which upstream servers there are, how they are reached, and what they may be asked.
+
+A missing file is an empty configuration. A file that is no JSON is an error; one server that is wrong is reported by
+name in `Configuration.problems`, cannot be used, and leaves the others alone. `${VAR}` and `${VAR:-default}` stand for
+environment variables in `command`, `args`, `env`, `cwd`, `url` and `headers`; as in a shell, the default also counts
+where the variable is empty. What other clients keep in the file is left as it is, in its order.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from .errors import ConfigurationRefused, ServerUnknown, ServerUnusable
+
+Document = dict[str, object]
+"""A whole `mcp.json` as it was read."""
+
+
+class Transport(StrEnum):
+    """How a server is reached: by its stdin and stdout, by HTTP with server-sent events, or by streamable HTTP."""
+
+    STDIO = "stdio"
+    SSE = "sse"
+    HTTP = "http"
+
+
+class Approve(StrEnum):
+    """Which calls need a user's yes: none, those of tools that may write, or all."""
+
+    NEVER = "never"
+    WRITES = "writes"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """One server, checked, with its variables expanded. Times are in seconds.
+
+    `allow` and `deny` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. `restore` is the privacy
+    part of the server's policy, as written. What may hold secrets is left out of the representation.
+    """
+
+    name: str
+    type: Transport
+    command: str = ""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    disabled: bool = False
+    category: str | None = None
+    connect_timeout_seconds: float = 30.0
+    call_timeout_seconds: float = 60.0
+    idle_seconds: float = 300.0
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    approve: Approve = Approve.WRITES
+    restore: object = None
+
+    def permits(self, tool: str) -> bool:
+        """Say whether a tool of this name may be seen and called; `deny` wins over `allow`."""
+        if any(fnmatchcase(tool, pattern) for pattern in self.deny):
+            return False
+        return self.allow is None or any(fnmatchcase(tool, pattern) for pattern in self.allow)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What `mcp.json` says: the servers that can be used, and for the others what is wrong with them."""
+
+    servers: Mapping[str, ServerConfig] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def enabled(self) -> Mapping[str, ServerConfig]:
+        """The servers that can be called."""
+        return {name: server for name, server in self.servers.items() if not server.disabled}
+
+    def server(self, name: str) -> ServerConfig:
+        """Return a server that can be called.
+
+        Raises `ServerUnknown` with the nearest names, and `ServerUnusable` where it is disabled or its entry is wrong.
+        """
+        if name in self.problems:
+            raise ServerUnusable(self.problems[name])
+        if name not in self.servers:
+            known = [*self.servers, *self.problems]
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:10]
+            offered = f"Use {' or '.join(near)}." if near else "Add one with `sealab servers add`."
+            raise ServerUnknown(f"There is no server {name!r} in mcp.json. {offered}")
+        server = self.servers[name]
+        if server.disabled:
+            raise ServerUnusable(f'The server {name!r} is disabled. Remove "disabled" from its entry in mcp.json.')
+        return server
+
+
+def read(path: Path, environment: Mapping[str, str]) -> Configuration:
+    """Read `mcp.json`; raise `ConfigurationRefused` where the file as a whole cannot be used."""
+    servers: dict[str, ServerConfig] = {}
+    problems: dict[str, str] = {}
+    for name, entry in servers_of(read_document(path), path).items():
+        try:
+            servers[name] = read_server(name, entry, environment)
+        except ConfigurationRefused as error:
+            problems[name] = f"{path.name}: {error}"
+    return Configuration(MappingProxyType(servers), MappingProxyType(problems))
+
+
+def read_server(name: str, entry: object, environment: Mapping[str, str]) -> ServerConfig:
+    """Check one server's entry and expand its variables; raise `ConfigurationRefused`, which names server and key."""
+    if not name.strip() or not name.isprintable():
+        raise ConfigurationRefused(f"The server name {name!r} cannot be used. Give it a name of visible characters.")
+    if not isinstance(entry, dict):
+        raise ConfigurationRefused(f"The server {name!r} is no object. Give it at least a command or a url.")
+    return _Entry(name, entry, environment).read()
+
+
+def read_document(path: Path) -> Document:
+    """Read the file as it is; a missing one is empty. Raises `ConfigurationRefused`."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigurationRefused(f"{path} cannot be read: {error.strerror}. Change its permissions.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationRefused(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
+    try:
+        document = json.loads(text, object_pairs_hook=_without_repeats) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        raise ConfigurationRefused(
+            f"{path} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}. Correct it there."
+        ) from None
+    except _Repeated as error:
+        raise ConfigurationRefused(f"{path} has the key {error.args[0]!r} twice in one object. Remove one.") from None
+    except RecursionError:
+        raise ConfigurationRefused(f"{path} is nested too deeply. Make it flatter.") from None
+    if not isinstance(document, dict):
+        raise ConfigurationRefused(f'{path} is no JSON object. Write {{"mcpServers": {{}}}} into it.')
+    return document
+
+
+def servers_of(document: Document, path: Path) -> dict[str, object]:
+    """Return the document's `mcpServers`; raise `ConfigurationRefused` where that is no object."""
+    servers = document.get("mcpServers", {})
+    if not isinstance(servers, dict):
+        raise ConfigurationRefused(f'"mcpServers" in {path} is no object. Make it one, with a key for each server.')
+    return servers
+
+
+@contextmanager
+def editing(path: Path) -> Iterator[Document]:
+    """Give the document to change, and write it whole when the block ends well; one editor at a time.
+
+    The new file stands beside the old one until it is complete, so a crash leaves either the old or the new. A file
+    that is made here can be read by its owner alone, since it may hold secrets. Raises `ConfigurationRefused`.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigurationRefused(f"{real.parent} cannot be used: {error.strerror}. Name another home.") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        document = read_document(path)
+        yield document
+        try:
+            _replace(real, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+            os.fsync(folder)
+        except OSError as error:
+            raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. Change its permissions.") from None
+    finally:
+        os.close(folder)
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    file, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as new:
+            new.write(text)
+            new.flush()
+            os.fchmod(new.fileno(), mode)
+            os.fsync(new.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+class _Repeated(ValueError):
+    """A key stands twice in one object: which of the two counts would be a guess."""
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> Document:
+    result: Document = {}
+    for key, value in pairs:
+        if key in result:
+            raise _Repeated(key)
+        result[key] = value
+    return result
+
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TYPES: Mapping[str, Transport] = MappingProxyType(
+    {
+        "stdio": Transport.STDIO,
+        "sse": Transport.SSE,
+        "http": Transport.HTTP,
+        "streamable-http": Transport.HTTP,
+        "streamable_http": Transport.HTTP,
+        "streamablehttp": Transport.HTTP,
+    }
+)
+_POLICY = ("allow", "deny", "approve", "restore", "disabled")
+_MISSPELLED_ABOVE = 0.84
+_LONGEST_SECONDS = 86_400.0
+
+
+class _Entry:
+    """Reads one server's entry key by key, so that every error can name the key."""
+
+    def __init__(self, name: str, entry: Mapping[str, object], environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.entry = entry
+        self.environment = environment
+
+    def read(self) -> ServerConfig:
+        self._refuse_misspelled_policy()
+        kind = self._transport()
+        here = kind is Transport.STDIO
+        return ServerConfig(
+            name=self.name,
+            type=kind,
+            command=self._text("command") if here else "",
+            args=self._texts("args") if here else (),
+            env=self._mapping("env") if here else {},
+            cwd=os.path.expanduser(self._text("cwd")) if here and self.entry.get("cwd") is not None else None,
+            url="" if here else self._url(),
+            headers={} if here else self._headers(),
+            disabled=self._flag("disabled"),
+            category=self._text("category") if self.entry.get("category") is not None else None,
+            connect_timeout_seconds=self._seconds("connect_timeout_seconds", 30.0),
+            call_timeout_seconds=self._seconds("call_timeout_seconds", 60.0),
+            idle_seconds=self._seconds("idle_seconds", 300.0),
+            allow=self._patterns("allow"),
+            deny=self._patterns("deny") or (),
+            approve=self._approve(),
+            restore=self._restore(),
+        )
+
+    def _wrong(self, key: str, wanted: str) -> ConfigurationRefused:
+        return ConfigurationRefused(f"The server {self.name!r} has a {key!r} that cannot be used. Give {wanted}.")
+
+    def _refuse_misspelled_policy(self) -> None:
+        """Other clients' keys pass, but a policy that is misspelled would be a policy that does not hold."""
+        for key in self.entry:
+            near = difflib.get_close_matches(key.lower(), _POLICY, n=1, cutoff=_MISSPELLED_ABOVE)
+            if near and key not in _POLICY:
+                raise ConfigurationRefused(
+                    f"The server {self.name!r} has a key {key!r}, which looks like {near[0]!r}. Correct or remove it."
+                )
+
+    def _transport(self) -> Transport:
+        given = self.entry.get("type", self.entry.get("transport"))
+        has_command, has_url = (self.entry.get(key) is not None for key in ("command", "url"))
+        if given is not None:
+            kind = _TYPES.get(given.lower()) if isinstance(given, str) else None
+            if kind is None:
+                raise self._wrong("type", "stdio, sse or http")
+            needed = "command" if kind is Transport.STDIO else "url"
+            if self.entry.get(needed) is None:
+                raise ConfigurationRefused(f"The server {self.name!r} has no {needed!r}. Its type {given!r} needs one.")
+            return kind
+        if has_command and has_url:
+            raise ConfigurationRefused(
+                f"The server {self.name!r} has a command and a url. Keep one, or say which with 'type'."
+            )
+        if has_command:
+            return Transport.STDIO
+        if has_url:
+            return Transport.SSE if urlsplit(self._text("url")).path.endswith("/sse") else Transport.HTTP
+        raise ConfigurationRefused(f"The server {self.name!r} has neither a command nor a url. Give it one.")
+
+    def _expanded(self, key: str, value: object) -> str:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise self._wrong(key, "text")
+        text = _VARIABLE.sub(lambda found: self._variable(key, found[1]), str(value))
+        if "\0" in text:
+            raise self._wrong(key, "text without NUL")
+        return text
+
+    def _variable(self, key: str, inner: str) -> str:
+        named = _NAMED.fullmatch(inner)
+        if named is None:
+            raise ConfigurationRefused(
+                f"The server {self.name!r} has ${{{inner}}} in {key!r}, which is no environment variable. "
+                "Write ${NAME} or ${NAME:-default}."
+            )
+        variable, default = named.groups()
+        value = self.environment.get(variable)
+        if value is None and default is None:
+            raise ConfigurationRefused(
+                f"The server {self.name!r} needs the environment variable {variable} for {key!r}, which is not set. "
+                f"Set it, or write ${{{variable}:-default}}."
+            )
+        return default if default is not None and not value else value or ""
+
+    def _text(self, key: str) -> str:
+        text = self._expanded(key, self.entry[key])
+        if not text.strip():
+            raise self._wrong(key, "a text that is not empty")
+        return text
+
+    def _texts(self, key: str) -> tuple[str, ...]:
+        value = self.entry.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self._wrong(key, "a list of texts")
+        return tuple(self._expanded(key, each) for each in value)
+
+    def _mapping(self, key: str) -> dict[str, str]:
+        value = self.entry.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._wrong(key, "an object of texts")
+        return {name: self._expanded(f"{key}.{name}", each) for name, each in value.items()}
+
+    def _headers(self) -> dict[str, str]:
+        headers = self._mapping("headers")
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name) or not value.isascii() or any(mark in value for mark in "\r\n"):
+                raise self._wrong(f"headers.{name}", "a header of ASCII characters on one line")
+        return headers
+
+    def _url(self) -> str:
+        url = self._text("url").strip()
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise self._wrong("url", "an address that begins with http:// or https://")
+        return url
+
+    def _flag(self, key: str) -> bool:
+        value = self.entry.get(key, False)
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false")
+        return value
+
+    def _seconds(self, key: str, default: float) -> float:
+        value = self.entry.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self._wrong(key, "a number of seconds")
+        if not 0 < value <= _LONGEST_SECONDS:
+            raise self._wrong(key, f"a number of seconds above 0, up to {_LONGEST_SECONDS:g}")
+        return float(value)
+
+    def _patterns(self, key: str) -> tuple[str, ...] | None:
+        value = self.entry.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise self._wrong(key, "a list of tool name patterns")
+        return tuple(value)
+
+    def _approve(self) -> Approve:
+        value = self.entry.get("approve", Approve.WRITES)
+        try:
+            return Approve(str(value))
+        except ValueError:
+            raise self._wrong("approve", f"one of {', '.join(Approve)}") from None
+
+    def _restore(self) -> object:
+        value = self.entry.get("restore")
+        if value is not None and not isinstance(value, bool | str | list | dict):
+            raise self._wrong("restore", "true, false, a list of patterns or an object")
+        return value

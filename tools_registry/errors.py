@@ -1,0 +1,144 @@
+"""Everything `sealab.tools_registry` raises.
+
+    RegistryError
+    ├── ToolUnknown          no tool has this name; the message names the nearest
+    ├── ToolAmbiguous        several tools have this name; the message names them
+    ├── CategoryUnknown      no category has this name; the message names those there are
+    ├── DefinitionRefused    what should define a tool does not; it is reported and the rest load
+    ├── StubsRefused         typed stubs cannot be written there
+    ├── ConfigurationRefused a file of MCP servers cannot be read or written, or says what cannot be
+    ├── ServerUnknown        `mcp.json` has no server of this name; the message names the nearest
+    ├── ServerUnusable       the server is disabled, or its entry in `mcp.json` is wrong
+    ├── Quarantined          the server's descriptions changed since they were pinned
+    ├── ConnectFailed        the server could not be started or reached in time: nothing was called
+    │   └── SignInNeeded     … since it wants a user to sign in
+    ├── CallRefused          the server refused the request itself: no such tool, wrong arguments
+    ├── ToolFailed           the tool ran and says that it failed, in the server's words
+    ├── AnswerRefused        the server answered something that is no answer; the tool may have done its work
+    └── OutcomeUnknown       no answer came: the tool may or may not have done its work
+        ├── CallTimedOut     … within the time for calls
+        └── ConnectionLost   … before the connection ended
+
+Each class has a stable `code`. A message says what was wrong, then what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class RegistryError(Exception):
+    """The base of all errors of this folder; `code` is stable, the message is for people."""
+
+    code: ClassVar[str] = "registry"
+
+
+class ToolUnknown(RegistryError):
+    """No tool has this name."""
+
+    code = "tool_unknown"
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.nearest = tuple(nearest)
+
+
+class ToolAmbiguous(RegistryError):
+    """Several tools have this name; `candidates` are their full names."""
+
+    code = "tool_ambiguous"
+
+    def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.candidates = tuple(candidates)
+
+
+class CategoryUnknown(RegistryError):
+    """No category has this name."""
+
+    code = "category_unknown"
+
+
+class DefinitionRefused(RegistryError):
+    """What should define a tool does not."""
+
+    code = "definition"
+
+
+class StubsRefused(RegistryError):
+    """Typed stubs cannot be written where they should be."""
+
+    code = "stubs"
+
+
+class ConfigurationRefused(RegistryError):
+    """A file of MCP servers cannot be read or written, or says what cannot be."""
+
+    code = "configuration"
+
+
+class ServerUnknown(RegistryError):
+    """`mcp.json` has no server of this name."""
+
+    code = "server_unknown"
+
+
+class ServerUnusable(RegistryError):
+    """The server is disabled, or its entry in `mcp.json` is wrong."""
+
+    code = "server_unusable"
+
+
+class Quarantined(RegistryError):
+    """What the server says about its tools changed since it was pinned: none is called until a user accepts that."""
+
+    code = "quarantined"
+
+
+class ConnectFailed(RegistryError):
+    """The server could not be started or reached in time: nothing was called."""
+
+    code = "connect"
+
+
+class SignInNeeded(ConnectFailed):
+    """The server wants a user to sign in, which only `sealab servers test` does."""
+
+    code = "sign_in"
+
+
+class CallRefused(RegistryError):
+    """The server refused the request itself: no such tool, wrong arguments."""
+
+    code = "call_refused"
+
+
+class ToolFailed(RegistryError):
+    """The tool ran and says that it failed; the message is the server's own."""
+
+    code = "tool_failed"
+
+
+class AnswerRefused(RegistryError):
+    """The server answered something that is no answer; the tool may have done its work."""
+
+    code = "answer"
+
+
+class OutcomeUnknown(RegistryError):
+    """No answer came: the tool may or may not have done its work, so the call is never repeated."""
+
+    code = "outcome_unknown"
+
+
+class CallTimedOut(OutcomeUnknown):
+    """No answer came within the time for calls; the server was told to stop."""
+
+    code = "call_timeout"
+
+
+class ConnectionLost(OutcomeUnknown):
+    """The connection ended while the call was under way."""
+
+    code = "connection_lost"
