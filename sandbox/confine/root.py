@@ -125,17 +125,25 @@ def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> N
     """Mount an empty tmpfs that holds at most `size_bytes` on a directory of the root, and go there.
 
     Nothing in it executes. Those of the `readable` paths that lie beneath (an interpreter installed in a temporary
-    directory) stay where they are, read-only as before.
+    directory) stay where they are, read-only as before, and so are the directories that lead to them.
     """
     beneath = [(kept, _copied(kept)) for kept in readable if kept.startswith(path.rstrip("/") + "/")]
     scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC)
     _attach(scratch, path)
     os.fchdir(scratch)
-    for kept, tree in beneath:
-        place = os.path.relpath(kept, path)
+    places = [(os.path.relpath(kept, path), tree) for kept, tree in beneath]
+    leading = {place.partition("/")[0]: -1 for place, _tree in places if "/" in place}
+    for first in leading:
+        leading[first] = _tmpfs(_ROOT_BYTES, "755", _NOSUID | _NODEV | _NOEXEC)
+        os.mkdir(first)
+        _attach(leading[first], first)
+    for place, tree in places:
         _make_place(place, tree)
         _attach(tree, place)
         os.close(tree)
+    for mounted in leading.values():
+        _set_attributes(mounted, _RDONLY)
+        os.close(mounted)
     os.close(scratch)
 
 
