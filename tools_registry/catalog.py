@@ -1,0 +1,375 @@
+"""Every tool there is: from files below `tools/`, and from what upstream servers listed, now or in earlier sessions."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from .definitions import Definition, Problem, published, read_folder, tools_of
+from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
+from .models import Tool
+from .names import aliases, fold, identifier, inverted
+
+_LOG = logging.getLogger(__name__)
+_NEAREST = 5
+_NEAR_SCORE_MIN = 60.0
+_CANDIDATES = 8
+
+
+class ConfiguredServer(Protocol):
+    """What the catalog needs to know of a server in `mcp.json`."""
+
+    @property
+    def category(self) -> str | None:
+        """The category of its tools; None is the folder of their files, or else the server's name."""
+
+    @property
+    def disabled(self) -> bool:
+        """Whether its tools are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """One server of the catalog. Tools of one that is not configured are described but cannot be called."""
+
+    name: str
+    alias: str
+    """Its name in code: `tools.<alias>`."""
+    category: str
+    tool_count: int
+    configured: bool
+    version: str | None
+    """What it called its version when it last listed its tools; None where it never has."""
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What one revision of the catalog holds; made whole, then swapped in."""
+
+    tools: tuple[Tool, ...] = ()
+    by_full_name: Mapping[str, Tool] = field(default_factory=dict)
+    server_aliases: Mapping[str, str] = field(default_factory=dict)
+    tool_aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """`{server: {tool: identifier}}`."""
+    by_key: Mapping[str, tuple[Tool, ...]] | None = None
+    """Tools by every name they answer to, folded; made when a name is first looked up that is no full name."""
+
+
+class Catalog:
+    """All tools, by name, category and server; `revision` grows with every change, for those who keep an index."""
+
+    def __init__(self, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> None:
+        self.revision = 0
+        self.problems: tuple[Problem, ...] = ()
+        self._tools_dir = tools_dir
+        self._cache_dir = cache_dir
+        self._servers = servers
+        self._definitions: tuple[Definition, ...] = ()
+        self._file_problems: tuple[Problem, ...] = ()
+        self._listed: dict[str, tuple[Tool, ...]] = {}
+        self._versions: dict[str, str] = {}
+        self._list_problems: dict[str, tuple[Problem, ...]] = {}
+        self._contents = _Contents()
+
+    @classmethod
+    def load(cls, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> Catalog:
+        """Read the files below `tools_dir`, and from `cache_dir` the lists of the servers that are configured.
+
+        Reads files: call it in a thread where an event loop runs. What cannot be read is in `problems`.
+        """
+        catalog = cls(tools_dir, cache_dir, servers)
+        catalog.reload()
+        return catalog
+
+    def reload(self, servers: Mapping[str, ConfiguredServer] | None = None) -> None:
+        """Read everything again, with other servers if they are given."""
+        self._servers = self._servers if servers is None else servers
+        definitions, problems = read_folder(self._tools_dir)
+        self._definitions, self._file_problems = tuple(definitions), tuple(problems)
+        self._listed, self._versions, self._list_problems = {}, {}, {}
+        for server in self._servers:
+            self._read_cached(server)
+        self._rebuild()
+
+    def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
+        """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
+
+        It is written to the cache, whole or not at all, so that the next session knows the tools before it starts the
+        server. Where it cannot be written the tools are known in this session alone. Writes a file if anything changed.
+        """
+        tools, problems = tools_of(listed, server, version)
+        ours = tuple(tools)
+        if self._listed.get(server) == ours and self._versions.get(server) == version:
+            return
+        self._take(server, ours, problems, version)
+        self._rebuild()
+        try:
+            _write(self._cached(server), {"server": server, "version": version, "tools": [*map(published, ours)]})
+        except OSError as error:
+            _LOG.warning("The tools of %s are not kept for the next session: %s.", server, error)
+
+    def forget_server(self, server: str) -> None:
+        """Drop what a server listed, here and in the cache. Files below `tools/` stay."""
+        self._cached(server).unlink(missing_ok=True)
+        if self._listed.pop(server, None) is not None:
+            self._versions.pop(server, None)
+            self._list_problems.pop(server, None)
+            self._rebuild()
+
+    def tools(self, *, category: str | None = None, server: str | None = None) -> tuple[Tool, ...]:
+        """Return the tools in the order of their full names; all, or those of one category or server."""
+        return tuple(
+            tool
+            for tool in self._contents.tools
+            if (category is None or tool.category == category) and (server is None or tool.server == server)
+        )
+
+    def __len__(self) -> int:
+        return len(self._contents.tools)
+
+    def __contains__(self, full_name: object) -> bool:
+        return full_name in self._contents.by_full_name
+
+    def get(self, name: str, category: str | None = None) -> Tool:
+        """Return the tool of that name: `server.tool`, `tool`, either as Python writes it, or in another casing.
+
+        A more exact reading wins over a looser one. Raises `ToolUnknown`, which names the nearest, `ToolAmbiguous`,
+        which names the candidates, and `CategoryUnknown`.
+        """
+        self._check_category(category)
+        found = self._contents.by_full_name.get(name)
+        if found is not None and category in {None, found.category}:
+            return found
+        for candidates in self._readings(name):
+            fitting = [tool for tool in candidates if category in {None, tool.category}]
+            if len(fitting) == 1:
+                return fitting[0]
+            if fitting:
+                names = [tool.full_name for tool in fitting]
+                shown = ", ".join(names[:_CANDIDATES]) + (" and more" if len(names) > _CANDIDATES else "")
+                raise ToolAmbiguous(f"{_short(name)} is the name of {len(names)} tools. Use one of {shown}.", names)
+        raise self._unknown(name, category)
+
+    def alias(self, tool: Tool) -> tuple[str, str]:
+        """Return the two identifiers by which code finds a tool: `tools.<first>.<second>`."""
+        return self.server_alias(tool.server), self._contents.tool_aliases[tool.server][tool.name]
+
+    def server_alias(self, server: str) -> str:
+        """Return the identifier by which code finds a server."""
+        return self._contents.server_aliases.get(server) or identifier(server)
+
+    def categories(self) -> dict[str, tuple[Tool, ...]]:
+        """Return the tools of each category, in the order of the names."""
+        grouped: dict[str, list[Tool]] = {}
+        for tool in self._contents.tools:
+            grouped.setdefault(tool.category, []).append(tool)
+        return {category: tuple(grouped[category]) for category in sorted(grouped)}
+
+    def servers(self) -> dict[str, ServerEntry]:
+        """Return every server that is configured or has a tool here, in the order of the names."""
+        counts: dict[str, int] = {}
+        for tool in self._contents.tools:
+            counts[tool.server] = counts.get(tool.server, 0) + 1
+        return {
+            name: ServerEntry(
+                name=name,
+                alias=alias,
+                category=self._category(name, name),
+                tool_count=counts.get(name, 0),
+                configured=name in self._servers,
+                version=self._versions.get(name),
+            )
+            for name, alias in sorted(self._contents.server_aliases.items())
+        }
+
+    def is_configured(self, server: str) -> bool:
+        """Whether `mcp.json` has the server, so that its tools can be called."""
+        return server in self._servers
+
+    def is_listed(self, server: str) -> bool:
+        """Whether the server itself has said, in this session or an earlier one, which tools it has."""
+        return server in self._listed
+
+    def _rebuild(self) -> None:
+        problems = [*self._file_problems]
+        tools = self._merged(problems)
+        for listed in self._list_problems.values():
+            problems.extend(listed)
+        by_full_name = {tool.full_name: tool for tool in sorted(tools, key=lambda tool: tool.full_name)}
+        names: dict[str, list[str]] = {}
+        for tool in by_full_name.values():
+            names.setdefault(tool.server, []).append(tool.name)
+        enabled = (name for name, server in self._servers.items() if not server.disabled)
+        self._contents = _Contents(
+            tools=tuple(by_full_name.values()),
+            by_full_name=by_full_name,
+            server_aliases=inverted(aliases({*names, *enabled})),
+            tool_aliases={server: inverted(aliases(of_server)) for server, of_server in names.items()},
+        )
+        self.problems = tuple(problems)
+        self.revision += 1
+
+    def _merged(self, problems: list[Problem]) -> list[Tool]:
+        """Put files and lists together. A list says what there is; a file about the same tool adds what it left out."""
+        defined: dict[str, Tool] = {}
+        for definition in self._definitions:
+            tool = definition.tool
+            if tool.full_name in defined:
+                first = defined[tool.full_name].provenance.where
+                problems.append(
+                    Problem(tool.provenance.where, f"{tool.full_name} is already defined by {first}. Remove one.")
+                )
+            elif not self._is_disabled(tool.server):
+                category = self._category(tool.server, definition.folder)
+                defined[tool.full_name] = dataclasses.replace(tool, category=category)
+        for server, tools in self._listed.items():
+            if self._is_disabled(server):
+                continue
+            twice: set[str] = set()
+            for tool in tools:
+                if tool.full_name in twice:
+                    problems.append(Problem(server, f"it lists {tool.name} twice; the first counts. Ask its makers."))
+                    continue
+                twice.add(tool.full_name)
+                from_file = defined.get(tool.full_name)
+                if from_file is None:
+                    defined[tool.full_name] = dataclasses.replace(tool, category=self._category(server, server))
+                else:
+                    defined[tool.full_name] = dataclasses.replace(
+                        tool,
+                        category=from_file.category,
+                        description=tool.description or from_file.description,
+                        output_schema=from_file.output_schema if tool.output_schema is None else tool.output_schema,
+                        use_cases=tool.use_cases or from_file.use_cases,
+                    )
+        return list(defined.values())
+
+    def _category(self, server: str, otherwise: str) -> str:
+        configured = self._servers.get(server)
+        return (configured.category if configured is not None else None) or otherwise
+
+    def _is_disabled(self, server: str) -> bool:
+        configured = self._servers.get(server)
+        return configured is not None and configured.disabled
+
+    def _check_category(self, category: str | None) -> None:
+        if category is None:
+            return
+        known = sorted({tool.category for tool in self._contents.tools})
+        if category not in known:
+            near = _nearest(category, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known) or 'none'}."
+            raise CategoryUnknown(f"There is no category {_short(category)}. {hint}")
+
+    def _readings(self, name: str) -> Iterable[Sequence[Tool]]:
+        """Give the tools that answer to a name, the most exact reading first."""
+        contents = self._contents
+        yield [tool for tool in contents.tools if tool.name == name]
+        yield [tool for tool in contents.tools if ".".join(self.alias(tool)) == name]
+        if contents.by_key is None:
+            contents.by_key = _by_key(contents.tools)
+        folded = fold(name)
+        yield contents.by_key.get(folded, ())
+        # `tools.git.git_log` and `mcp__git__git_log` are how code and other clients name a tool.
+        for prefix in ("tools", "mcp"):
+            yield contents.by_key.get(folded.removeprefix(prefix), ())
+
+    def _unknown(self, name: str, category: str | None) -> ToolUnknown:
+        tools = [tool for tool in self._contents.tools if category in {None, tool.category}]
+        near = _nearest_tools(name, tools)
+        where = "" if category is None else f" in the category {category}"
+        if near:
+            hint = f"The nearest are {', '.join(near)}." if len(near) > 1 else f"Did you mean {near[0]}?"
+        elif tools:
+            hint = 'Find it with search_tools("what it should do").'
+        else:
+            hint = "No tools are known yet: add a server with `sealab servers add` or `sealab servers import`."
+        return ToolUnknown(f"There is no tool {_short(name)}{where}. {hint}", near)
+
+    def _take(self, server: str, tools: tuple[Tool, ...], problems: list[Problem], version: str) -> None:
+        self._listed[server] = tools
+        self._versions[server] = version
+        self._list_problems[server] = tuple(problems)
+
+    def _cached(self, server: str) -> Path:
+        digest = hashlib.sha256(server.encode()).hexdigest()[:8]
+        return self._cache_dir / f"{identifier(server)[:60]}-{digest}.json"
+
+    def _read_cached(self, server: str) -> None:
+        path = self._cached(server)
+        try:
+            content = json.loads(path.read_bytes())
+            if content["server"] != server:
+                return
+            tools, problems = tools_of(content["tools"], server, str(content["version"]))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            # It is only a copy: the server is asked again, and the file written anew.
+            _LOG.warning("What %s listed before is not known any more: %s cannot be read: %r.", server, path, error)
+            return
+        self._take(server, tuple(tools), problems, str(content["version"]))
+
+
+def _write(path: Path, content: Mapping[str, object]) -> None:
+    """Write a file whole or not at all, readable by its owner alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(content, file, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
+    """Give the tools for each folded name: that of the tool, and that of server and tool."""
+    found: dict[str, list[Tool]] = {}
+    for tool in tools:
+        for key in {fold(tool.name), fold(tool.full_name)} - {""}:
+            found.setdefault(key, []).append(tool)
+    return {key: tuple(each) for key, each in found.items()}
+
+
+def _nearest_tools(name: str, tools: Sequence[Tool]) -> list[str]:
+    """Return the full names nearest to a name, which may or may not have its server before it."""
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only an unknown name needs it
+
+    wanted = name.casefold()
+    choices = [(tool.full_name if "." in name else tool.name).casefold() for tool in tools]
+    found = process.extract(wanted, choices, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=_NEAR_SCORE_MIN)
+    if not found and "." in name:
+        return _nearest_tools(name.rpartition(".")[2], tools)
+    return [tools[index].full_name for _, _, index in found]
+
+
+def _nearest(name: str, known: Sequence[str], limit: int) -> list[str]:
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only an unknown name needs it
+
+    found = process.extract(
+        name.casefold(),
+        [each.casefold() for each in known],
+        scorer=fuzz.ratio,
+        limit=limit,
+        score_cutoff=_NEAR_SCORE_MIN,
+    )
+    return [known[index] for _, _, index in found]
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…")
+
+
+_NAME_SHOWN = 80

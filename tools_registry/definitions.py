@@ -1,0 +1,252 @@
+"""Reads definitions of tools: files below `tools/`, and what servers answer to `tools/list`.
+
+    tools/<category>/<name>.json|yaml|yml    one definition: name description input_schema …
+    tools/<category>.json|yaml|yml           a whole result of tools/list, {"tools": […]}, of a server of that name
+
+Keys may be MCP's own (`inputSchema`) or in snake_case (`input_schema`). A file that cannot be read is a `Problem`, and
+the rest load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from .errors import DefinitionRefused
+from .models import NO_ARGUMENTS, Json, Provenance, Schema, Source, Tool
+
+if TYPE_CHECKING:
+    import yaml
+
+FILE_BYTES_MAX = 64 * 1024 * 1024
+NAME_CHARS_MAX = 256
+_SUFFIXES = (".json", ".yaml", ".yml")
+_HINTS = {
+    "read_only_hint": "readOnlyHint",
+    "destructive_hint": "destructiveHint",
+    "idempotent_hint": "idempotentHint",
+    "open_world_hint": "openWorldHint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A definition that did not load: the file below the folder read, or the server, and why."""
+
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What one definition says, before it is known which category its server has."""
+
+    tool: Tool
+    folder: str
+    """The folder, or the name of the whole list: its category, unless `mcp.json` says another."""
+
+
+def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
+    """Read every definition below a folder, in the order of the names; a folder that is not there has none."""
+    definitions: list[Definition] = []
+    problems: list[Problem] = []
+    for category, path in _files(folder, problems):
+        where = path.relative_to(folder).as_posix()
+        try:
+            content = _content(path)
+            provenance = Provenance(Source.FILE, where)
+            if isinstance(content, Mapping) and isinstance(content.get("tools"), list) and "name" not in content:
+                server = content.get("server")
+                of_list = _listed(
+                    content["tools"], server if isinstance(server, str) and server else path.stem, provenance, problems
+                )
+                definitions.extend(Definition(tool, category or path.stem) for tool in of_list)
+            elif category is not None:
+                definitions.append(Definition(tool_of(content, category, provenance), category))
+            else:
+                problems.append(
+                    Problem(where, 'it holds no {"tools": […]}. Put a single definition into a folder below.')
+                )
+        except DefinitionRefused as refusal:
+            problems.append(Problem(where, str(refusal)))
+    return definitions, problems
+
+
+def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], list[Problem]]:
+    """Read the `tools` of a server's answer to tools/list; what cannot be read is left out and said."""
+    problems: list[Problem] = []
+    if not isinstance(listed, list | tuple):
+        return [], [Problem(server, "its list of tools is no list. Ask its makers.")]
+    # Which server it is, is known from whom was asked, never from the answer.
+    ours = [{**each, "server": server} if isinstance(each, Mapping) else each for each in listed]
+    return list(_listed(ours, server, Provenance(Source.UPSTREAM, version), problems)), problems
+
+
+def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
+    """Make a tool of one definition. Raises `DefinitionRefused`, which says what is wrong with it."""
+    if not isinstance(content, Mapping):
+        raise DefinitionRefused("it is no object. Give one with name, description and input_schema.")
+    name = content.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionRefused("it has no name. Give it a name, which is a text.")
+    if len(name) > NAME_CHARS_MAX or not name.isprintable():
+        raise DefinitionRefused(f"its name {name[:40]!r} is too long or cannot be printed. Give it another name.")
+    named = content.get("server", server)
+    if not isinstance(named, str) or not named.strip() or not named.isprintable():
+        raise DefinitionRefused(f"the server of {name} is {str(named)[:40]!r}. Give the name of a server.")
+    description = _either(content, "description")
+    if not isinstance(description, str | None):
+        raise DefinitionRefused(f"the description of {name} is no text. Give a text.")
+    title = content.get("title")
+    input_schema = _schema(content, "input_schema", "inputSchema", name)
+    return Tool(
+        name=name,
+        server=named,
+        category=named,
+        description=(description or "").strip(),
+        input_schema=NO_ARGUMENTS if input_schema is None else input_schema,
+        output_schema=_schema(content, "output_schema", "outputSchema", name),
+        annotations=_annotations(content.get("annotations"), name),
+        use_cases=_texts(_either(content, "use_cases", "useCases"), name),
+        title=title if isinstance(title, str) else "",
+        provenance=provenance,
+    )
+
+
+def published(tool: Tool) -> dict[str, Json]:
+    """Return a tool as tools/list would: the inverse of `tool_of`."""
+    known: dict[str, Json] = {
+        "name": tool.name,
+        "title": tool.title or None,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": dict(tool.annotations) or None,
+        "use_cases": list(tool.use_cases) or None,
+    }
+    return {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in known.items() if value is not None
+    }
+
+
+def _files(folder: Path, problems: list[Problem]) -> Iterator[tuple[str | None, Path]]:
+    """Give (category, path) of each file of definitions; None as category for those that stand in the folder itself."""
+    for entry in _entries(folder, "", problems):
+        if entry.is_dir():
+            for below in _entries(Path(entry.path), entry.name, problems):
+                if below.name.lower().endswith(_SUFFIXES) and not below.is_dir():
+                    yield entry.name, Path(below.path)
+        elif entry.name.lower().endswith(_SUFFIXES):
+            yield None, Path(entry.path)
+
+
+def _entries(folder: Path, shown: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((each for each in entries if not each.name.startswith(".")), key=lambda each: each.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        problems.append(Problem(shown or folder.name, f"it cannot be read: {error.strerror}. Correct its permissions."))
+        return []
+
+
+def _content(path: Path) -> object:
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
+                raise DefinitionRefused(f"it is no plain file below {FILE_BYTES_MAX // 1024**2} MB. Replace it.")
+            data = file.read()
+    except OSError as error:
+        raise DefinitionRefused(f"it cannot be read: {error.strerror}. Correct or remove it.") from None
+    try:
+        return json.loads(data) if path.suffix.lower() == ".json" else _from_yaml(data)
+    except UnicodeDecodeError:
+        raise DefinitionRefused("it is not UTF-8. Save it as UTF-8.") from None
+    except RecursionError:
+        raise DefinitionRefused("it is nested too deeply. Make it flatter.") from None
+    except json.JSONDecodeError as error:
+        raise DefinitionRefused(
+            f"it is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}. Correct that."
+        ) from None
+
+
+def _from_yaml(data: bytes) -> object:
+    import yaml  # noqa: PLC0415 - most homes hold no YAML
+
+    try:
+        # The loader knows neither tags nor dates, and makes of a text nothing but what JSON has.
+        return yaml.load(data, Loader=_yaml_loader())  # noqa: S506
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = "" if where is None else f" in line {where.line + 1}"
+        what = getattr(error, "problem", None) or "it cannot be parsed"
+        raise DefinitionRefused(f"it is not valid YAML: {what}{line}. Correct that.") from None
+
+
+@cache
+def _yaml_loader() -> type[yaml.SafeLoader]:
+    """Return a safe loader of YAML 1.2's core: `on`, `no` and dates are texts, which JSON Schema needs."""
+    import yaml  # noqa: PLC0415 - as above
+
+    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(fast):  # type: ignore[misc, valid-type]  # which of the two it is, is known at run time
+        yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own name and shape
+            first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
+            for first, resolvers in fast.yaml_implicit_resolvers.items()
+        }
+
+    import re  # noqa: PLC0415 - as above
+
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"
+    )
+    return cast("type[yaml.SafeLoader]", Loader)
+
+
+def _listed(listed: Sequence[object], server: str, provenance: Provenance, problems: list[Problem]) -> Iterator[Tool]:
+    where = provenance.where if provenance.source is Source.FILE else server
+    for number, content in enumerate(listed, 1):
+        try:
+            yield tool_of(content, server, provenance)
+        except DefinitionRefused as refusal:
+            problems.append(Problem(f"{where}, tool {number}", str(refusal)))
+
+
+def _either(content: Mapping[str, object], *keys: str) -> object:
+    return next((content[key] for key in keys if content.get(key) is not None), None)
+
+
+def _schema(content: Mapping[str, object], snake: str, camel: str, name: str) -> Schema | None:
+    found = _either(content, snake, camel)
+    if found is None or isinstance(found, bool | Mapping):
+        return found
+    raise DefinitionRefused(f"the {snake} of {name} is no JSON Schema. Give an object.")
+
+
+def _annotations(found: object, name: str) -> Mapping[str, Json]:
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise DefinitionRefused(f"the annotations of {name} are no object. Give one, or leave them out.")
+    return {_HINTS.get(str(key), str(key)): value for key, value in found.items()}
+
+
+def _texts(found: object, name: str) -> tuple[str, ...]:
+    if found is None:
+        return ()
+    texts = [found] if isinstance(found, str) else found
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        raise DefinitionRefused(f"the use_cases of {name} are no list of texts. Give one, or leave them out.")
+    return tuple(texts)

@@ -1,0 +1,63 @@
+"""Names of tools, servers and parameters as Python can write them, and names as they compare."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+_NOT_WORD = re.compile(r"\W+", re.ASCII)
+_NOT_ALNUM = re.compile(r"[\W_]+")
+
+
+def identifier(name: str) -> str:
+    """Return the name as an ASCII Python identifier that is no keyword and starts with no underscore.
+
+    A name that is one already stays as it is. `get-user` becomes `get_user`, `2fa` becomes `n2fa`, `from` becomes
+    `from_`, `日本` becomes `unnamed`.
+    """
+    if name.isascii() and name.isidentifier() and name[0] != "_" and not keyword.iskeyword(name):
+        return name
+    folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    clean = _NOT_WORD.sub("_", folded).strip("_") or "unnamed"
+    if clean[0].isdigit():
+        clean = f"n{clean}"
+    return f"{clean}_" if keyword.iskeyword(clean) else clean
+
+
+def aliases(names: Iterable[str]) -> dict[str, str]:
+    """Give each name its own identifier: `{identifier: name}`, the same for the same names in any order.
+
+    A name that is an identifier keeps it; of others that would share one, the later in alphabetical order get a number.
+    """
+    given: dict[str, str] = {}
+    ordered = sorted(set(names), key=lambda name: (identifier(name) != name, name))
+    for name in ordered:
+        clean = wanted = identifier(name)
+        number = 2
+        while clean in given:
+            clean = f"{wanted}_{number}"
+            number += 1
+        given[clean] = name
+    return given
+
+
+def fold(name: str) -> str:
+    """Return what is left of a name when case, underscores and punctuation do not count: `userId` is `user_id`."""
+    return _NOT_ALNUM.sub("", name).casefold()
+
+
+def same_when_folded(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of the known names that differs from `name` only in case and punctuation.
+
+    None where there is none, or more than one.
+    """
+    wanted = fold(name)
+    found = [each for each in known if fold(each) == wanted] if wanted else []
+    return found[0] if len(found) == 1 else None
+
+
+def inverted(table: Mapping[str, str]) -> dict[str, str]:
+    """Return `{value: key}` of a table whose values are distinct."""
+    return {value: key for key, value in table.items()}
