@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -92,12 +94,13 @@ class Catalog:
     def reload(self, servers: Mapping[str, ConfiguredServer] | None = None) -> None:
         """Read everything again, with other servers if they are given."""
         self._servers = self._servers if servers is None else servers
-        definitions, problems = read_folder(self._tools_dir)
-        self._definitions, self._file_problems = tuple(definitions), tuple(problems)
-        self._listed, self._versions, self._list_problems = {}, {}, {}
-        for server in self._servers:
-            self._read_cached(server)
-        self._rebuild()
+        with _no_collection():
+            definitions, problems = read_folder(self._tools_dir)
+            self._definitions, self._file_problems = tuple(definitions), tuple(problems)
+            self._listed, self._versions, self._list_problems = {}, {}, {}
+            for server in self._servers:
+                self._read_cached(server)
+            self._rebuild()
 
     def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
         """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
@@ -229,7 +232,9 @@ class Catalog:
                 )
             elif not self._is_disabled(tool.server):
                 category = self._category(tool.server, definition.folder)
-                defined[tool.full_name] = dataclasses.replace(tool, category=category)
+                defined[tool.full_name] = (
+                    tool if tool.category == category else dataclasses.replace(tool, category=category)
+                )
         for server, tools in self._listed.items():
             if self._is_disabled(server):
                 continue
@@ -317,6 +322,18 @@ class Catalog:
             _LOG.warning("What %s listed before is not known any more: %s cannot be read: %r.", server, path, error)
             return
         self._take(server, tuple(tools), problems, str(content["version"]))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the garbage collector rest: while thousands of schemas are made it would walk them all, again and again."""
+    resting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if resting:
+            gc.enable()
 
 
 def _write(path: Path, content: Mapping[str, object]) -> None:

@@ -59,17 +59,18 @@ def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
     """Read every definition below a folder, in the order of the names; a folder that is not there has none."""
     definitions: list[Definition] = []
     problems: list[Problem] = []
-    for category, path in _files(folder, problems):
-        where = path.relative_to(folder).as_posix()
+    for category, file_name, path in _files(os.fspath(folder), problems):
+        where = file_name if category is None else f"{category}/{file_name}"
+        stem = os.path.splitext(file_name)[0]
         try:
             content = _content(path)
             provenance = Provenance(Source.FILE, where)
             if isinstance(content, Mapping) and isinstance(content.get("tools"), list) and "name" not in content:
                 server = content.get("server")
                 of_list = _listed(
-                    content["tools"], server if isinstance(server, str) and server else path.stem, provenance, problems
+                    content["tools"], server if isinstance(server, str) and server else stem, provenance, problems
                 )
-                definitions.extend(Definition(tool, category or path.stem) for tool in of_list)
+                definitions.extend(Definition(tool, category or stem) for tool in of_list)
             elif category is not None:
                 definitions.append(Definition(tool_of(content, category, provenance), category))
             else:
@@ -138,39 +139,42 @@ def published(tool: Tool) -> dict[str, Json]:
     }
 
 
-def _files(folder: Path, problems: list[Problem]) -> Iterator[tuple[str | None, Path]]:
-    """Give (category, path) of each file of definitions; None as category for those that stand in the folder itself."""
-    for entry in _entries(folder, "", problems):
+def _files(folder: str, problems: list[Problem]) -> Iterator[tuple[str | None, str, str]]:
+    """Give (category, file name, path) of each file of definitions; the category is None in the folder itself."""
+    for entry in _entries(folder, "tools", problems):
         if entry.is_dir():
-            for below in _entries(Path(entry.path), entry.name, problems):
+            for below in _entries(entry.path, entry.name, problems):
                 if below.name.lower().endswith(_SUFFIXES) and not below.is_dir():
-                    yield entry.name, Path(below.path)
+                    yield entry.name, below.name, below.path
         elif entry.name.lower().endswith(_SUFFIXES):
-            yield None, Path(entry.path)
+            yield None, entry.name, entry.path
 
 
-def _entries(folder: Path, shown: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
+def _entries(folder: str, shown: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted((each for each in entries if not each.name.startswith(".")), key=lambda each: each.name)
     except FileNotFoundError:
         return []
     except OSError as error:
-        problems.append(Problem(shown or folder.name, f"it cannot be read: {error.strerror}. Correct its permissions."))
+        problems.append(Problem(shown, f"it cannot be read: {error.strerror}. Correct its permissions."))
         return []
 
 
-def _content(path: Path) -> object:
+def _content(path: str) -> object:
     try:
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe without a writer holds nobody up
+        try:
+            found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
                 raise DefinitionRefused(f"it is no plain file below {FILE_BYTES_MAX // 1024**2} MB. Replace it.")
-            data = file.read()
+            data = os.read(file, found.st_size + 1)
+        finally:
+            os.close(file)
     except OSError as error:
         raise DefinitionRefused(f"it cannot be read: {error.strerror}. Correct or remove it.") from None
     try:
-        return json.loads(data) if path.suffix.lower() == ".json" else _from_yaml(data)
+        return json.loads(data.decode("utf-8-sig")) if path.lower().endswith(".json") else _from_yaml(data)
     except UnicodeDecodeError:
         raise DefinitionRefused("it is not UTF-8. Save it as UTF-8.") from None
     except RecursionError:
@@ -225,7 +229,11 @@ def _listed(listed: Sequence[object], server: str, provenance: Provenance, probl
 
 
 def _either(content: Mapping[str, object], *keys: str) -> object:
-    return next((content[key] for key in keys if content.get(key) is not None), None)
+    for key in keys:
+        found = content.get(key)
+        if found is not None:
+            return found
+    return None
 
 
 def _schema(content: Mapping[str, object], snake: str, camel: str, name: str) -> Schema | None:
