@@ -1,0 +1,107 @@
+"""What one version of a skill holds, how large it may be, and the hash that tells whether two are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from .errors import SkillRefused
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
+
+NAME_MAX_CHARS = 128
+TAGS_MAX = 50
+TAG_MAX_CHARS = 128
+TEXT_MAX_BYTES = 1_000_000
+"""The most that code, tests, description or signature may each have, as UTF-8."""
+JSON_MAX_BYTES = 10_000_000
+"""The most that parameters, recordings or extra may each have, as JSON."""
+
+
+class SkillKind(StrEnum):
+    """What the code of a skill defines: the function of its name, or a script with a `main`."""
+
+    FUNCTION = "function"
+    SCRIPT = "script"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillDraft:
+    """A version of a skill before it is stored.
+
+    `parameters` is the JSON Schema of the arguments. `modules`, `tools` (`server.tool`) and `skills` name what the code
+    uses. `recordings` are the upstream answers that its tests met. `extra` is whatever else a SKILL.md brings
+    (license, compatibility, metadata, allowed tools, texts of further files) and comes back as it was given.
+    """
+
+    name: str
+    code: str
+    kind: SkillKind = SkillKind.FUNCTION
+    signature: str = ""
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    tests: str = ""
+    modules: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    recordings: Json = None
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise `SkillRefused` when a part is too large, or holds what not every database can keep."""
+        if not self.name:
+            raise SkillRefused("The skill has no name. Give it one.")
+        _check_chars("name", self.name, NAME_MAX_CHARS)
+        if len(self.tags) > TAGS_MAX:
+            raise SkillRefused(f"The skill has {len(self.tags)} tags. Give it {TAGS_MAX} at most.")
+        for tag in self.tags:
+            _check_chars("tag", tag, TAG_MAX_CHARS)
+        for part in ("code", "tests", "description", "signature"):
+            _check_text(part, getattr(self, part))
+        for part in ("parameters", "modules", "tools", "skills", "recordings", "extra"):
+            _check_json(part, getattr(self, part))
+
+    def content_hash(self) -> str:
+        """Return the SHA-256, in hexadecimal, of all that the draft holds except its name."""
+        content = asdict(self)
+        del content["name"]
+        return hashlib.sha256(json_text(content, sort_keys=True).encode()).hexdigest()
+
+
+def json_text(value: object, *, sort_keys: bool = False) -> str:
+    """Return compact JSON in ASCII: what databases refuse (NUL, lone surrogates) stands in it escaped.
+
+    Raises `ValueError` or `TypeError` for what JSON cannot say.
+    """
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys)
+
+
+def _check_chars(part: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise SkillRefused(f"The {part} {text[:20]!r}… has {len(text)} characters. Use {most} at most.")
+    _check_text(part, text)
+
+
+def _check_text(part: str, text: str) -> None:
+    if "\0" in text:
+        raise SkillRefused(f"The {part} holds a NUL character. Remove it, or write it as an escape.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise SkillRefused(f"The {part} holds half a surrogate pair. Remove it, or write it as an escape.") from None
+    if size > TEXT_MAX_BYTES:
+        raise SkillRefused(f"The {part} has {size:,} bytes. Keep it below {TEXT_MAX_BYTES:,}.")
+
+
+def _check_json(part: str, value: object) -> None:
+    try:
+        size = len(json_text(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SkillRefused(f"The {part} cannot be kept as JSON: {error}. Use JSON's own types.") from None
+    if size > JSON_MAX_BYTES:
+        raise SkillRefused(f"The {part} has {size:,} bytes as JSON. Keep it below {JSON_MAX_BYTES:,}.")

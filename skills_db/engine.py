@@ -1,0 +1,254 @@
+"""Opens the one database, SQLite below the home or PostgreSQL by URL, and gives out sessions on it.
+
+Everything here blocks: call it from a thread. One `Database` serves any number of threads. Importing this module costs
+half a second, so only what is about to use the database does it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry
+from sqlmodel import Session
+
+from . import migrations
+from .errors import DatabaseUnavailable, OutcomeUnknown
+from .failures import connection_lost, translated
+
+FILE_NAME = "sealab.db"
+BUSY_SECONDS = 30.0
+"""How long a change waits for those of other threads and programs."""
+CONNECT_SECONDS = 10
+_FILE_SIGNS = ("", "-wal", "-shm", "-journal")
+
+
+def open_database(url: str | None, home: Path) -> Database:
+    """Open the database at `url`, or `sealab.db` in the folder `home`, and bring its tables up to date.
+
+    `url` is `postgresql://user:password@host:port/name` (`postgres://` too) or `sqlite:////path/to/file`; `None` means
+    the file in `home`, which must exist. Two programs may open the same database at the same moment.
+    Raises `DatabaseUnavailable`, `DatabaseDamaged` or `DatabaseNewer`.
+    """
+    address = None if url is None else _parsed(url)
+    if address is None:
+        database = _open_file(home / FILE_NAME)
+    elif address.drivername == "sqlite":
+        database = _open_file(Path(address.database or "").absolute())
+    else:
+        database = _open_server(address)
+    try:
+        with translated(database.place):
+            migrations.apply(database.durable)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+class Database:
+    """An open database: sessions that read, sessions that change, and an end. Use it from any thread."""
+
+    def __init__(self, engine: sa.Engine, place: str, file: Path | None) -> None:
+        self.place = place
+        self.file = file
+        self.durable = engine.execution_options(sealab="durable")
+        self._engine = engine
+        self._quick = engine.execution_options(sealab="quick")
+        self._reading = engine.execution_options(sealab="read")
+        self._identity = None if file is None else _identity(file)
+        self._turn = threading.Lock()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is SQLite; otherwise it is PostgreSQL."""
+        return self.file is not None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Session]:
+        """Give a session whose changes are stored together when the block ends, or not at all when it raises.
+
+        On SQLite one writer at a time: the block sees what was committed last, and nothing changes beneath it. On
+        PostgreSQL others may commit meanwhile (READ COMMITTED); lock what must not change. Once the block has ended
+        the changes survive a crash of the program and, when `durable`, a crash of the machine. Do not nest.
+        Raises `DatabaseUnavailable`, `DatabaseDamaged` or `OutcomeUnknown`.
+        """
+        with translated(self.place), self._writing(), Session(self.durable if durable else self._quick) as session:
+            yield session
+            try:
+                session.commit()
+            except DBAPIError as error:
+                if connection_lost(error):
+                    raise OutcomeUnknown(
+                        f"The connection to {self.place} was lost while a change was being stored, so it is not known "
+                        "whether it was. Look whether it is there, and repeat it if not."
+                    ) from error
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Give a session that only reads; on SQLite all its reads see the same moment.
+
+        Raises `DatabaseUnavailable` or `DatabaseDamaged`.
+        """
+        with translated(self.place), Session(self._reading) as session:
+            self._check_file()
+            yield session
+
+    def close(self) -> None:
+        """Close every connection that is not in use. Closing twice is allowed."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Let the threads of this program write to a file in turn, without asking SQLite again and again."""
+        if self.file is None:
+            yield
+            return
+        if not self._turn.acquire(timeout=BUSY_SECONDS):
+            raise DatabaseUnavailable(
+                f"{self.place} has been busy with another change for {BUSY_SECONDS:g} seconds. Try again later."
+            )
+        try:
+            self._check_file()
+            yield
+        finally:
+            self._turn.release()
+
+    def _check_file(self) -> None:
+        """Refuse to go on with a file that has been removed or replaced: what it is told would be lost."""
+        if self.file is not None and _identity(self.file) != self._identity:
+            raise DatabaseUnavailable(
+                f"{self.place} has been removed or replaced since it was opened. Put it back and start sealab again."
+            )
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        address = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        address = None
+    kind = None if address is None else address.drivername.partition("+")[0]
+    if (
+        address is None
+        or kind not in {"postgresql", "postgres", "sqlite"}
+        or (kind == "sqlite" and not address.database)
+    ):
+        # The text itself is not shown: it may hold a password.
+        raise DatabaseUnavailable(
+            "DATABASE_URL is not the address of a database that sealab can use. Give one like "
+            "postgresql://user:password@host:5432/name, or leave it out to use a file in the home folder."
+        )
+    return address.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
+
+
+def _open_file(file: Path) -> Database:
+    place = f"The database file {file}"
+    try:
+        # SQLite gives its side files the mode of the file itself.
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise DatabaseUnavailable(
+            f"{place} cannot be opened: {error.strerror}. Correct its permissions, or name another home with --home."
+        ) from error
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(file)),
+        connect_args={"timeout": BUSY_SECONDS},
+        hide_parameters=True,
+        pool_size=8,
+        max_overflow=32,
+    )
+    sa.event.listen(engine, "connect", _prepare_file_connection)
+    sa.event.listen(engine, "begin", _begin_on_file)
+    return Database(engine, place, file)
+
+
+def _prepare_file_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # The driver would otherwise begin transactions by itself, too late to be IMMEDIATE.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_on_file(connection: sa.Connection) -> None:
+    purpose = connection.get_execution_options().get("sealab")
+    if purpose == "read":
+        connection.exec_driver_sql("BEGIN")
+        return
+    # Without an fsync at each commit a crash of the machine, not of the program, may lose the last ones.
+    connection.exec_driver_sql(f"PRAGMA synchronous={'NORMAL' if purpose == 'quick' else 'FULL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _open_server(address: sa.URL) -> Database:
+    try:
+        import psycopg  # noqa: F401, PLC0415 - an extra, and only for those who name a server
+    except ImportError as error:
+        raise DatabaseUnavailable(
+            "DATABASE_URL names a PostgreSQL server, but the driver for it is not installed. "
+            "Install sealab with its extra: pip install 'sealab[postgres]'."
+        ) from error
+    host = address.host or address.query.get("host") or "this machine"
+    place = f"The PostgreSQL database {address.database or address.username or ''!s} on {host}"
+    engine = sa.create_engine(
+        address,
+        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "sealab"},
+        hide_parameters=True,
+        pool_pre_ping=True,
+        pool_size=8,
+        max_overflow=32,
+    )
+    sa.event.listen(engine, "connect", _prepare_server_connection)
+    sa.event.listen(engine, "begin", _begin_on_server)
+    database = Database(engine, place, None)
+    with database.read() as session:
+        encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
+    if encoding != "UTF8":
+        database.close()
+        raise DatabaseUnavailable(
+            f"{place} keeps text as {encoding}, which cannot hold every skill. Create it with ENCODING 'UTF8'."
+        )
+    return database
+
+
+def _prepare_server_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute("SHOW synchronous_commit")
+    row = cursor.fetchone()
+    if row is not None and row[0] == "off":
+        # Such a server forgets acknowledged commits in a crash.
+        cursor.execute("SET SESSION synchronous_commit = on")
+    cursor.close()
+    connection.commit()
+
+
+def _begin_on_server(connection: sa.Connection) -> None:
+    purpose = connection.get_execution_options().get("sealab")
+    if purpose == "quick":
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")

@@ -1,0 +1,80 @@
+"""Everything `sealab.skills_db` raises.
+
+    SkillsDbError
+    ├── DatabaseUnavailable   it cannot be reached, opened, written, or another program holds it too long
+    ├── DatabaseDamaged       the file is no database, or a damaged one; it was not touched
+    ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
+    ├── OutcomeUnknown        the connection went away while a change was being committed
+    ├── SkillNotFound         no skill, or no version of it, has this name
+    ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
+    ├── BackupRefused         the archive is no backup, is damaged, or contradicts what is stored
+    ├── VaultKeyWrong         the vault was made with another key
+    └── VaultDamaged          an entry of the vault was changed or is damaged
+
+Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
+anything that was to be stored. Whatever is raised, nothing was changed, except where `OutcomeUnknown` says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SkillsDbError(Exception):
+    """The base of all errors of this folder; `code` is stable, the message is for people."""
+
+    code: ClassVar[str] = "skills_db"
+
+
+class DatabaseUnavailable(SkillsDbError):
+    """The database cannot be reached, opened, read or written."""
+
+    code = "database"
+
+
+class DatabaseDamaged(SkillsDbError):
+    """What is there is not a database, or not a whole one."""
+
+    code = "database_damaged"
+
+
+class DatabaseNewer(SkillsDbError):
+    """The tables were changed by a version of sealab that this one does not know."""
+
+    code = "database_newer"
+
+
+class OutcomeUnknown(SkillsDbError):
+    """The connection was lost during a commit: the change may or may not be stored."""
+
+    code = "database_outcome"
+
+
+class SkillNotFound(SkillsDbError):
+    """No skill has this name, or it has no such version."""
+
+    code = "skill_not_found"
+
+
+class SkillRefused(SkillsDbError):
+    """What was given is too large for the store, or is no text that every database can hold."""
+
+    code = "skill_refused"
+
+
+class BackupRefused(SkillsDbError):
+    """An archive cannot be written, read, or brought together with what is stored."""
+
+    code = "backup"
+
+
+class VaultKeyWrong(SkillsDbError):
+    """The key is not the one that the vault was made with, or none that can be used."""
+
+    code = "vault_key"
+
+
+class VaultDamaged(SkillsDbError):
+    """An entry of the vault does not open: somebody changed it, or the disk did."""
+
+    code = "vault_damaged"

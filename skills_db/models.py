@@ -1,0 +1,78 @@
+"""The tables as SQLModel classes. `migrations` makes them; a test holds the two against each other."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from sqlalchemy import BigInteger, Text
+from sqlmodel import Field, SQLModel
+
+from .columns import JsonText, UtcTime
+
+
+class RevisionRow(SQLModel, table=True):
+    """One row that counts the changes to skills, so that whoever keeps an index knows when it is stale.
+
+    `purged` is the number of the last change that removed rows, which therefore leave no trace of their own.
+    """
+
+    __tablename__: ClassVar[str] = "sealab_revision"
+    id: int = Field(default=1, primary_key=True)
+    number: int = Field(sa_type=BigInteger)
+    purged: int = Field(sa_type=BigInteger)
+
+
+class SkillRow(SQLModel, table=True):
+    """A name with its versions. `last_version` is the highest number given, `live_version` the highest not deleted.
+
+    `revision` is the number of the last change to its versions. `runs` and `last_run` outlive the run records.
+    """
+
+    __tablename__: ClassVar[str] = "sealab_skill"
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(sa_type=Text, unique=True)
+    last_version: int
+    live_version: int | None = None
+    revision: int = Field(sa_type=BigInteger)
+    runs: int = Field(default=0, sa_type=BigInteger)
+    last_run: datetime | None = Field(default=None, sa_type=UtcTime)
+
+
+class VersionRow(SQLModel, table=True):
+    """One version of a skill. Once stored nothing in it changes but `deleted_at`, its tombstone."""
+
+    __tablename__: ClassVar[str] = "sealab_skill_version"
+    id: int | None = Field(default=None, primary_key=True)
+    skill_id: int = Field(foreign_key="sealab_skill.id", sa_type=BigInteger)
+    number: int
+    content_hash: str = Field(sa_type=Text)
+    kind: str = Field(sa_type=Text)
+    code: str = Field(sa_type=Text)
+    signature: str = Field(sa_type=Text)
+    parameters: object = Field(sa_type=JsonText)
+    description: str = Field(sa_type=Text)
+    tags: object = Field(sa_type=JsonText)
+    tests: str = Field(sa_type=Text)
+    modules: object = Field(sa_type=JsonText)
+    tools: object = Field(sa_type=JsonText)
+    skills: object = Field(sa_type=JsonText)
+    recordings: object = Field(sa_type=JsonText)
+    extra: object = Field(sa_type=JsonText)
+    created_at: datetime = Field(sa_type=UtcTime)
+    deleted_at: datetime | None = Field(default=None, sa_type=UtcTime)
+
+
+class RunRow(SQLModel, table=True):
+    """That something ran: when, how long, how it ended. No arguments, no results, no output."""
+
+    __tablename__: ClassVar[str] = "sealab_run"
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(sa_type=Text, unique=True)
+    started_at: datetime = Field(sa_type=UtcTime)
+    duration_ms: float
+    status: str = Field(sa_type=Text)
+    isolation: str = Field(sa_type=Text)
+    kind: str = Field(sa_type=Text)
+    skill: str | None = Field(default=None, sa_type=Text)
+    version: int | None = None

@@ -1,0 +1,105 @@
+"""Records of what ran: when, for how long, and how it ended. Never a value: no arguments, results or output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlmodel import col, select
+
+from .engine import Database
+from .models import RunRow, SkillRow
+
+RUNS_KEPT = 10_000
+_TRIM_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run. `kind` says what ran (`code`, `skill`, `test`); `skill` and `version` which skill, if one."""
+
+    run_id: str
+    started_at: datetime
+    duration_ms: float
+    status: str
+    isolation: str
+    kind: str = "code"
+    skill: str | None = None
+    version: int | None = None
+
+
+class RunStore:
+    """The last runs of all programs on one database, and how often each skill ran in all."""
+
+    def __init__(self, database: Database, *, kept: int = RUNS_KEPT) -> None:
+        self._database = database
+        self._kept = kept
+        self._until_trim = 0
+
+    def record(self, run: RunRecord) -> None:
+        """Keep a record and count it for its skill; a run that is already recorded is left as it is.
+
+        It survives a crash of the program; a crash of the machine may take the last ones along. From time to time the
+        oldest records beyond the number to keep are dropped.
+        """
+        with self._database.transaction(durable=False) as session:
+            if session.exec(select(RunRow.id).where(RunRow.run_id == run.run_id)).first() is not None:
+                return
+            session.add(
+                RunRow(
+                    run_id=run.run_id,
+                    started_at=run.started_at,
+                    duration_ms=run.duration_ms,
+                    status=run.status,
+                    isolation=run.isolation,
+                    kind=run.kind,
+                    skill=run.skill,
+                    version=run.version,
+                )
+            )
+            if run.skill is not None:
+                session.exec(
+                    sa.update(SkillRow)
+                    .where(col(SkillRow.name) == run.skill)
+                    .values(runs=col(SkillRow.runs) + 1, last_run=run.started_at)
+                )
+        self._until_trim -= 1
+        if self._until_trim < 0:
+            self._until_trim = _TRIM_EVERY
+            self.trim()
+
+    def recent(self, limit: int = 50, *, skill: str | None = None) -> tuple[RunRecord, ...]:
+        """Return the last records, newest first; only those of a skill, if one is given."""
+        wanted = select(RunRow).order_by(col(RunRow.id).desc()).limit(limit)
+        if skill is not None:
+            wanted = wanted.where(RunRow.skill == skill)
+        with self._database.read() as session:
+            return tuple(
+                RunRecord(
+                    run_id=row.run_id,
+                    started_at=row.started_at,
+                    duration_ms=row.duration_ms,
+                    status=row.status,
+                    isolation=row.isolation,
+                    kind=row.kind,
+                    skill=row.skill,
+                    version=row.version,
+                )
+                for row in session.exec(wanted)
+            )
+
+    def count_by_status(self) -> dict[str, int]:
+        """Return how many of the records kept ended in which way."""
+        with self._database.read() as session:
+            return dict(session.exec(select(RunRow.status, sa.func.count()).group_by(RunRow.status)).all())
+
+    def trim(self) -> int:
+        """Drop the oldest records beyond the number to keep, and return how many."""
+        with self._database.transaction(durable=False) as session:
+            first_kept = session.exec(
+                select(RunRow.id).order_by(col(RunRow.id).desc()).offset(self._kept - 1).limit(1)
+            ).first()
+            if first_kept is None:
+                return 0
+            return session.exec(sa.delete(RunRow).where(col(RunRow.id) < first_kept)).rowcount

@@ -1,0 +1,319 @@
+"""The store of skills: saves versions, gives them back, finds them, and buries and digs them up.
+
+Every call blocks for a moment: make it from a thread. Changes are serialised across all programs on one database, by
+SQLite's own write lock or an advisory lock of PostgreSQL, so that versions are consecutive and revisions are committed
+in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+import sqlalchemy as sa
+from sqlmodel import Session, col, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from .content import Json, SkillDraft, SkillKind
+from .engine import Database
+from .errors import SkillNotFound
+from .models import RevisionRow, RunRow, SkillRow, VersionRow
+
+_LOCK = 0x5EA1AB02
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What saving did. When the newest version already held this content, `created` is false and `version` is its."""
+
+    name: str
+    version: int
+    created: bool
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One stored version: its draft, and what the store knows of it. `latest` is the newest version not deleted."""
+
+    draft: SkillDraft
+    version: int
+    latest: int
+    content_hash: str
+    created_at: datetime
+    runs: int
+    last_run: datetime | None
+
+    @property
+    def name(self) -> str:
+        """The name of the skill."""
+        return self.draft.name
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSummary:
+    """What a list says of a skill: its newest version in short, and how often and when last it ran."""
+
+    name: str
+    version: int
+    kind: SkillKind
+    description: str
+    signature: str
+    tags: tuple[str, ...]
+    created_at: datetime
+    runs: int
+    last_run: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPage:
+    """The first skills of a list, and how many there are in all."""
+
+    total: int
+    skills: tuple[SkillSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionInfo:
+    """One entry of a skill's history; `deleted_at` tells when a version was buried."""
+
+    version: int
+    content_hash: str
+    created_at: datetime
+    deleted_at: datetime | None
+
+
+class SkillStore:
+    """Skills in a database. Any number of stores, threads and programs may share one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, draft: SkillDraft) -> Saved:
+        """Store the draft as the next version of its skill, unless the newest version already holds the same.
+
+        When this returns, the version survives any crash. Raises `SkillRefused` and what `Database.transaction` does.
+        """
+        draft.check()
+        content_hash = draft.content_hash()
+        with self._database.transaction() as session:
+            revision = next_revision(session)
+            skill = _row(session, draft.name)
+            if skill is None:
+                skill = SkillRow(name=draft.name, last_version=0, revision=revision)
+                session.add(skill)
+                session.flush()
+            elif skill.live_version is not None:
+                newest = _version_row(session, skill, skill.live_version)
+                if newest is not None and newest.content_hash == content_hash:
+                    session.rollback()
+                    return Saved(draft.name, newest.number, created=False, content_hash=content_hash)
+            number = skill.last_version + 1
+            session.add(version_row(skill, number, draft, content_hash, created_at=datetime.now(UTC)))
+            skill.last_version = skill.live_version = number
+            skill.revision = revision
+        return Saved(draft.name, number, created=True, content_hash=content_hash)
+
+    def load(self, name: str, version: int | None = None) -> Skill:
+        """Return the newest version of a skill, or the one asked for. Raises `SkillNotFound`."""
+        with self._database.read() as session:
+            skill = _row(session, name)
+            if skill is None or skill.live_version is None:
+                raise self._not_found(name, deleted=skill is not None)
+            row = _version_row(session, skill, skill.live_version if version is None else version)
+            if row is None or row.deleted_at is not None:
+                raise SkillNotFound(
+                    f"The skill {name!r} has no version {version}. Its newest is {skill.live_version}; "
+                    "leave the version out to get that."
+                )
+            return Skill(
+                draft=draft_of(skill.name, row),
+                version=row.number,
+                latest=skill.live_version,
+                content_hash=row.content_hash,
+                created_at=row.created_at,
+                runs=skill.runs,
+                last_run=skill.last_run,
+            )
+
+    def list(self, query: str | None = None, tag: str | None = None, limit: int | None = 50) -> SkillPage:
+        """Return the skills that fit `query`, best first, or all by name; only those with the tag, if one is given."""
+        with self._database.read() as session:
+            rows = session.exec(
+                select(VersionRow, SkillRow)
+                .join(SkillRow, col(VersionRow.skill_id) == col(SkillRow.id))
+                .where(col(VersionRow.number) == col(SkillRow.live_version))
+            ).all()
+            found = [_summary(*row) for row in rows]
+        found = [each for each in found if tag is None or tag in each.tags]
+        if query:
+            folded = query.casefold()
+            found = [each for each in found if folded in f"{each.name}\n{each.description}".casefold()]
+        found.sort(key=lambda each: each.name)
+        return SkillPage(len(found), tuple(found[:limit]))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all skills that are not deleted, in their order."""
+        with self._database.read() as session:
+            return tuple(sorted(session.exec(select(SkillRow.name).where(col(SkillRow.live_version).is_not(None)))))
+
+    def versions(self, name: str) -> tuple[VersionInfo, ...]:
+        """Return the history of a skill, oldest first, buried versions too. Raises `SkillNotFound`."""
+        with self._database.read() as session:
+            skill = _row(session, name)
+            if skill is None:
+                raise self._not_found(name)
+            rows = session.exec(
+                select(VersionRow.number, VersionRow.content_hash, VersionRow.created_at, VersionRow.deleted_at)
+                .where(VersionRow.skill_id == skill.id)
+                .order_by(col(VersionRow.number))
+            )
+            return tuple(VersionInfo(*row) for row in rows)
+
+    def delete(self, name: str) -> tuple[int, ...]:
+        """Bury all versions of a skill and return their numbers; `restore` brings them back until `purge`.
+
+        A skill saved under the name again goes on counting. Raises `SkillNotFound`.
+        """
+        with self._database.transaction() as session:
+            revision = next_revision(session)
+            skill = _row(session, name)
+            if skill is None or skill.live_version is None:
+                raise self._not_found(name, deleted=skill is not None)
+            rows = session.exec(_versions_of(skill).where(col(VersionRow.deleted_at).is_(None))).all()
+            moment = datetime.now(UTC)
+            for row in rows:
+                row.deleted_at = moment
+            skill.live_version = None
+            skill.revision = revision
+            return tuple(row.number for row in rows)
+
+    def restore(self, name: str) -> tuple[int, ...]:
+        """Dig up all buried versions of a skill and return their numbers. Raises `SkillNotFound` if there are none."""
+        with self._database.transaction() as session:
+            revision = next_revision(session)
+            skill = _row(session, name)
+            rows = (
+                []
+                if skill is None
+                else session.exec(_versions_of(skill).where(col(VersionRow.deleted_at).is_not(None))).all()
+            )
+            if skill is None or not rows:
+                raise SkillNotFound(f"There is no deleted skill {name!r} to restore. `list_skills` names the others.")
+            for row in rows:
+                row.deleted_at = None
+            skill.live_version = max(skill.live_version or 0, rows[-1].number)
+            skill.revision = revision
+            return tuple(row.number for row in rows)
+
+    def purge(self, name: str | None = None, *, deleted_before: datetime | None = None) -> int:
+        """Remove buried versions for good, of one skill or of all, and return how many.
+
+        With `deleted_before`, only those buried before that moment. A skill without any version left is forgotten,
+        with what its run records say of it.
+        """
+        with self._database.transaction() as session:
+            revision = next_revision(session)
+            doomed = select(VersionRow.id).where(col(VersionRow.deleted_at).is_not(None))
+            if name is not None:
+                doomed = doomed.where(col(VersionRow.skill_id).in_(select(SkillRow.id).where(SkillRow.name == name)))
+            if deleted_before is not None:
+                doomed = doomed.where(col(VersionRow.deleted_at) < deleted_before)
+            purged = session.exec(sa.delete(VersionRow).where(col(VersionRow.id).in_(doomed))).rowcount
+            empty = session.exec(
+                select(SkillRow).where(~sa.exists().where(col(VersionRow.skill_id) == col(SkillRow.id)))
+            ).all()
+            for skill in empty:
+                session.exec(sa.update(RunRow).where(col(RunRow.skill) == skill.name).values(skill=None, version=None))
+                session.delete(skill)
+            session.exec(sa.update(RevisionRow).values(purged=revision))
+            return purged
+
+    def _not_found(self, name: str, *, deleted: bool = False) -> SkillNotFound:
+        if deleted:
+            return SkillNotFound(f"The skill {name!r} was deleted. Restore it with `sealab skills delete --restore`.")
+        return SkillNotFound(f"There is no skill {name!r}. Ask `list_skills` for their names.")
+
+
+def next_revision(session: Session) -> int:
+    """Count the change that the transaction makes, and hold back all other changes to skills until it ends."""
+    if session.connection().dialect.name == "postgresql":
+        session.connection().exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    session.exec(sa.update(RevisionRow).values(number=col(RevisionRow.number) + 1))
+    return session.exec(select(RevisionRow.number)).one()
+
+
+def version_row(
+    skill: SkillRow, number: int, draft: SkillDraft, content_hash: str, *, created_at: datetime
+) -> VersionRow:
+    """Return the row that keeps a draft as the version `number` of its skill."""
+    assert skill.id is not None
+    return VersionRow(
+        skill_id=skill.id,
+        number=number,
+        content_hash=content_hash,
+        kind=draft.kind.value,
+        code=draft.code,
+        signature=draft.signature,
+        parameters=draft.parameters,
+        description=draft.description,
+        tags=draft.tags,
+        tests=draft.tests,
+        modules=draft.modules,
+        tools=draft.tools,
+        skills=draft.skills,
+        recordings=draft.recordings,
+        extra=draft.extra,
+        created_at=created_at,
+    )
+
+
+def draft_of(name: str, row: VersionRow) -> SkillDraft:
+    """Return the draft that a row keeps."""
+    return SkillDraft(
+        name=name,
+        code=row.code,
+        kind=SkillKind(row.kind),
+        signature=row.signature,
+        parameters=cast("Mapping[str, Json]", row.parameters),
+        description=row.description,
+        tags=_texts(row.tags),
+        tests=row.tests,
+        modules=_texts(row.modules),
+        tools=_texts(row.tools),
+        skills=_texts(row.skills),
+        recordings=cast("Json", row.recordings),
+        extra=cast("Mapping[str, Json]", row.extra),
+    )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(cast("Iterable[str]", value))
+
+
+def _row(session: Session, name: str) -> SkillRow | None:
+    return session.exec(select(SkillRow).where(SkillRow.name == name)).first()
+
+
+def _version_row(session: Session, skill: SkillRow, number: int) -> VersionRow | None:
+    return session.exec(_versions_of(skill).where(col(VersionRow.number) == number)).first()
+
+
+def _versions_of(skill: SkillRow) -> SelectOfScalar[VersionRow]:
+    return select(VersionRow).where(VersionRow.skill_id == skill.id).order_by(col(VersionRow.number))
+
+
+def _summary(row: VersionRow, skill: SkillRow) -> SkillSummary:
+    return SkillSummary(
+        name=skill.name,
+        version=row.number,
+        kind=SkillKind(row.kind),
+        description=row.description,
+        signature=row.signature,
+        tags=_texts(row.tags),
+        created_at=row.created_at,
+        runs=skill.runs,
+        last_run=skill.last_run,
+    )
