@@ -21,6 +21,7 @@ from typing import ClassVar
 
 from ..sandbox.errors import SandboxError
 from ..sandbox.run import Status
+from ..tools_registry.errors import RegistryError
 from ..workspace.errors import WorkspaceError
 
 
@@ -60,7 +61,19 @@ class RequestRefused(ServerError):
     code = "request"
 
 
-KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError)
+class VaultKeyError(ServerError):
+    """The key of the vault cannot be read, kept or used."""
+
+    code = "vault_key"
+
+
+class PrivacyFailed(ServerError):
+    """Personal data could not be looked for, hidden or restored; nothing was shown."""
+
+    code = "privacy"
+
+
+KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError)
 """Errors whose message is meant for whoever asked. Anything else is a fault of sealab's own."""
 
 
@@ -85,6 +98,12 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "limit": Exit.REFUSED,
         "level": Exit.REFUSED,
         "session": Exit.REFUSED,
+        "tool_unknown": Exit.USAGE,
+        "tool_ambiguous": Exit.USAGE,
+        "category_unknown": Exit.USAGE,
+        "server_unknown": Exit.USAGE,
+        "configuration": Exit.USAGE,
+        "stubs": Exit.USAGE,
     }
 )
 """The exit code of each error code; a code that is not listed ends the process with `Exit.FAILED`."""
@@ -103,6 +122,6 @@ EXIT_OF_STATUS: Mapping[Status, Exit] = MappingProxyType(
 """The exit code of `sealab run` for each way a run can end."""
 
 
-def exit_of(error: ServerError | SandboxError | WorkspaceError) -> Exit:
+def exit_of(error: ServerError | SandboxError | WorkspaceError | RegistryError) -> Exit:
     """Return the exit code for a known error."""
     return EXIT_OF_CODE.get(error.code, Exit.FAILED)

@@ -1,0 +1,548 @@
+"""Puts tokens in for what is personal, and values back in for tokens: the one place where detection and vault meet.
+
+Several parts (a result, an output, an error) are looked at together, so that a value which one of them gives away by
+its context is hidden in all. Whatever goes wrong raises `PrivacyFailed`: then nothing may be shown.
+
+Everything here blocks and is heavy: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import threading
+import traceback
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from ...sandbox.run import Json
+from ..errors import PrivacyFailed
+from . import structured
+from .known import KnownValues
+from .structured import Kind, Leaf, WrittenLeaf
+from .tokens import Mention, Span, disjoint, gaps, mentions_in, restored, spliced, tokens_in
+
+if TYPE_CHECKING:
+    from ...skills_db.vault import Entry, Value, Vault
+    from .detect import Detector
+    from .detect import Leaf as DetectorLeaf
+
+_LOG = logging.getLogger(__name__)
+
+SCOPES_MAX = 32
+"""Scopes whose known values are held in memory."""
+SHOWN_MAX = 4096
+"""Texts that were shown lately, each as its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A part that is text; JSON, and lines of JSON, stay that. `exact`: a known value counts however short it is."""
+
+    text: str
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A part that is a value."""
+
+    value: Json
+    exact: bool = False
+
+
+Part: TypeAlias = Text | Tree
+Edit: TypeAlias = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The parts as they may be shown, and how many different values of each type were hidden in them."""
+
+    parts: tuple[Json, ...]
+    types: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What restoring made of something, how many tokens of each type it put values in for, and which it did not."""
+
+    content: Json
+    types: Mapping[str, int]
+    unknown: tuple[str, ...]
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many tokens were replaced."""
+        return sum(self.types.values())
+
+
+Allows: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
+"""Tells whether a value of a type may be put in at a path of keys."""
+
+
+def allow_all(_path: tuple[str, ...], _kind: str) -> bool:
+    """Allow every value everywhere."""
+    return True
+
+
+class Sanitizer:
+    """Hides and restores for any number of scopes; safe to use from several threads."""
+
+    def __init__(self, detector: Detector, vault: Vault) -> None:
+        self._detector = detector
+        self._vault = vault
+        self._scopes: OrderedDict[str, _Scope] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def hide(self, scope: str, parts: Sequence[Part]) -> Hidden:
+        """Return the parts with tokens in them. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            sheets = [_sheet(part) for part in parts]
+            counts = self._edit(scope, sheets)
+            shown = tuple(sheet.finished() for sheet in sheets)
+            self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
+            return Hidden(shown, counts)
+
+    def hide_window(self, scope: str, text: str, start: int, end: int) -> Hidden:
+        """Return `text[start:end]` with tokens in it.
+
+        Whatever crosses its start was shown with the stretch before it and is left out here; whatever crosses its end
+        is shown whole. So stretches read one after the other are the whole.
+        """
+        with _failing_closed():
+            sheet = _text_sheet(Text(text))
+            counts = self._edit(scope, [sheet])
+            return Hidden((_window(text, sheet.edits(), start, end),), counts)
+
+    def learn(self, scope: str, parts: Sequence[Part]) -> None:
+        """Have what is personal in the parts found again wherever it stands, though nothing is shown now."""
+        with _failing_closed():
+            self._edit(scope, [_sheet(part) for part in parts])
+
+    def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
+        """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
+        mentions = mentions_in(text, lenient=lenient)
+        if not mentions:
+            return Restored(text, {}, ())
+        with _failing_closed():
+            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+            tally = _Tally(entries, allows)
+            leaves = structured.written_leaves(text)
+            if leaves is None:
+                return tally.answer(restored(text, mentions, partial(tally.plain, ())))
+            edits: list[Edit] = []
+            rest = iter(mentions)
+            mention = next(rest, None)
+            for written in leaves:
+                while mention is not None and mention.start < written.end:
+                    edits += tally.edit_in_json(written, mention)
+                    mention = next(rest, None)
+            return tally.answer(spliced(text, edits))
+
+    def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
+        """Return the value with values in for its tokens; a number that became a token is a number again."""
+        leaves = list(structured.leaves_of(value))
+        mentions = [mentions_in(leaf.text, lenient=lenient) for leaf in leaves]
+        if not any(mentions):
+            return Restored(value, {}, ())
+        with _failing_closed():
+            wanted = {mention.token for some in mentions for mention in some}
+            tally = _Tally(self._vault.resolve(scope, wanted), allows)
+            texts = [
+                restored(leaf.text, found, partial(tally.plain, leaf.path)) if found else leaf.text
+                for leaf, found in zip(leaves, mentions, strict=True)
+            ]
+            numbers = [
+                leaf.kind is Kind.STRING and len(found) == 1 and tally.is_number(leaf.path, leaf.text, found[0])
+                for leaf, found in zip(leaves, mentions, strict=True)
+            ]
+            return tally.answer(_with_numbers(value, iter(zip(texts, numbers, strict=True))))
+
+    def _edit(self, scope: str, sheets: Sequence[_Sheet]) -> Counter[str]:
+        """Find what is to be hidden in the sheets, give each its token, and count the different values by type."""
+        known = self._scope(scope)
+        fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
+        asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
+        detected = iter(self._detected(asked))
+        hidden: dict[Value, str] = {}
+        with known.turn:
+            known.refresh(self._vault)
+            for sheet, is_fresh in zip(sheets, fresh, strict=True):
+                for position in range(len(sheet.leaves)):
+                    sheet.mark_spans(position, next(detected) if is_fresh else [], known.values)
+            # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
+            while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
+                entries = self._vault.tokens_for(scope, unnamed)
+                grown = known.add(entries)
+                named = {value: entry.shown for value, entry in zip(unnamed, entries, strict=True)}
+                hidden |= {value: entry.value.type for value, entry in zip(unnamed, entries, strict=True)}
+                for sheet in sheets:
+                    sheet.name(named)
+                    sheet.sweep_gaps(known.values, everywhere=grown)
+        return Counter(hidden.values())
+
+    def _detected(self, leaves: Sequence[Leaf]) -> list[list[Span]]:
+        if not leaves:
+            return []
+        from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
+
+        asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
+        return [
+            [Span(finding.start, finding.end, finding.type) for finding in found]
+            for found in self._detector.find_leaves(asked)
+        ]
+
+    def _scope(self, scope: str) -> _Scope:
+        with self._turn:
+            known = self._scopes.get(scope)
+            if known is None:
+                known = self._scopes[scope] = _Scope(scope)
+                while len(self._scopes) > SCOPES_MAX:
+                    self._scopes.popitem(last=False)
+            self._scopes.move_to_end(scope)
+            return known
+
+
+class _Scope:
+    """What is known of one scope in this process; changed only by who holds `turn`."""
+
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
+        self.turn = threading.RLock()
+        self.values = KnownValues()
+        self._last = 0
+        self._purges: int | None = None
+        self._shown: OrderedDict[bytes, None] = OrderedDict()
+
+    def refresh(self, vault: Vault) -> None:
+        """Take in what this or another server has learned, and begin anew where something was forgotten."""
+        news = vault.known(self._scope, self._last)
+        if self._purges is not None and news.purges != self._purges:
+            self.values, self._last = KnownValues(), 0
+            self._shown.clear()
+            news = vault.known(self._scope)
+        self._purges = news.purges
+        self.add(news.entries)
+        self._last = max((entry.number for entry in news.entries), default=self._last)
+
+    def add(self, entries: Iterable[Entry]) -> bool:
+        """Have values found from now on; tell whether any is new."""
+        before = len(self.values)
+        for entry in entries:
+            self.values.add(entry.value.plain, entry.value.type)
+        return len(self.values) > before
+
+    def was_shown(self, mark: bytes | None) -> bool:
+        """Tell whether just this was shown lately: what was sanitised is not looked at again."""
+        return mark is not None and mark in self._shown
+
+    def remember_shown(self, marks: Iterable[bytes | None]) -> None:
+        """Remember that these were shown; None stands for what need not be remembered."""
+        with self.turn:
+            self._shown |= {mark: None for mark in marks if mark is not None}
+            while len(self._shown) > SHOWN_MAX:
+                self._shown.popitem(last=False)
+
+
+class _Sheet:
+    """One part while it is worked on: its leaves, and for each the spans to hide with their tokens once named."""
+
+    def __init__(self, leaves: Sequence[Leaf], *, exact: bool) -> None:
+        self.leaves = leaves
+        self._exact = exact
+        self.spans: list[list[Span]] = [[] for _ in leaves]
+        self._tokens: list[list[tuple[int, int]]] = [tokens_in(leaf.text) for leaf in leaves]
+        self._unnamed: list[tuple[int, Span, Value]] = []
+        self._names: dict[tuple[int, int], str] = {}
+
+    def mark_spans(self, position: int, found: Sequence[Span], known: KnownValues) -> None:
+        """Decide what of a leaf is hidden: what was detected, and what is known."""
+        leaf = self.leaves[position]
+        if self._exact and (kind := known.kind_of(leaf.text)) is not None:
+            candidates = [Span(0, len(leaf.text), kind)]
+        else:
+            candidates = [*found, *known.find(leaf.text)]
+        if candidates:
+            self._hide(position, candidates)
+
+    def sweep_gaps(self, known: KnownValues, *, everywhere: bool) -> None:
+        """Look for known values between what is hidden already, or everywhere, which is where nothing is hidden too."""
+        for position, leaf in enumerate(self.leaves):
+            taken = self._taken(position)
+            if not (everywhere or taken) or (leaf.kind is Kind.NUMBER and self.spans[position]):
+                continue
+            found = [span for start, end in gaps(len(leaf.text), taken) for span in known.find(leaf.text, start, end)]
+            if found:
+                self._hide(position, found)
+
+    def unnamed(self) -> Iterator[Value]:
+        """Give the values that have no token yet."""
+        return (value for _position, _span, value in self._unnamed)
+
+    def name(self, named: Mapping[Value, str]) -> None:
+        """Give the values their tokens."""
+        for position, span, value in self._unnamed:
+            self._names[position, span.start] = named[value]
+        self._unnamed.clear()
+
+    def token_of(self, position: int, span: Span) -> str:
+        """Return the token of a span of a leaf."""
+        return self._names[position, span.start]
+
+    def value_of(self, position: int, span: Span) -> Value:
+        """Return what a span stands on, as the vault keeps it."""
+        from ...skills_db.vault import Form, Value  # noqa: PLC0415 - the database is slow to import
+
+        leaf = self.leaves[position]
+        form = Form.NUMBER if leaf.kind is Kind.NUMBER else Form.TEXT
+        return Value(span.type, leaf.text[span.start : span.end], form)
+
+    def text_of(self, position: int) -> str:
+        """Return a leaf with its tokens in."""
+        edits = ((span.start, span.end, self.token_of(position, span)) for span in self.spans[position])
+        return spliced(self.leaves[position].text, edits)
+
+    def finished(self) -> Json:
+        """Return the part as it may be shown."""
+        raise NotImplementedError
+
+    def mark(self) -> bytes | None:
+        """Return the hash of the part as it was given."""
+        raise NotImplementedError
+
+    def mark_of_finished(self) -> bytes | None:
+        """Return the hash of the part as it may be shown, or None where nothing was hidden."""
+        raise NotImplementedError
+
+    def _taken(self, position: int) -> list[tuple[int, int]]:
+        return [*self._tokens[position], *((span.start, span.end) for span in self.spans[position])]
+
+    def _hide(self, position: int, candidates: Sequence[Span]) -> None:
+        """Hide what of the candidates is still free."""
+        leaf = self.leaves[position]
+        if leaf.kind is Kind.NUMBER:
+            more = [Span(0, len(leaf.text), candidates[0].type)]
+        else:
+            more = disjoint(leaf.text, candidates, self._taken(position))
+        self._unnamed += ((position, span, self.value_of(position, span)) for span in more)
+        self.spans[position] = sorted([*self.spans[position], *more], key=lambda span: span.start)
+
+
+class _TreeSheet(_Sheet):
+    """A value."""
+
+    def __init__(self, part: Tree) -> None:
+        super().__init__(
+            list(structured.leaves_of(part.value)), exact=part.exact and not isinstance(part.value, Mapping | list)
+        )
+        self._value = part.value
+
+    def finished(self) -> Json:
+        if not any(self.spans):
+            return self._value
+        texts = ((self.text_of(position), bool(spans)) for position, spans in enumerate(self.spans))
+        return structured.rebuilt(self._value, texts)
+
+    def mark(self) -> bytes | None:
+        return _mark(self._value) if any(self._tokens) else None
+
+    def mark_of_finished(self) -> bytes | None:
+        return _mark(self.finished()) if any(self.spans) else None
+
+
+class _TextSheet(_Sheet):
+    """A text that is no JSON: one leaf."""
+
+    def __init__(self, part: Text) -> None:
+        super().__init__([Leaf((), part.text)], exact=part.exact)
+        self.text = part.text
+
+    def edits(self) -> list[Edit]:
+        """Return what is to be replaced in the text by what, in order."""
+        return [(span.start, span.end, self.token_of(0, span)) for span in self.spans[0]]
+
+    def finished(self) -> str:
+        return spliced(self.text, self.edits())
+
+    def mark(self) -> bytes | None:
+        return _mark(self.text) if any(self._tokens) else None
+
+    def mark_of_finished(self) -> bytes | None:
+        return _mark(self.finished()) if any(self.spans) else None
+
+
+class _JsonSheet(_TextSheet):
+    """A text that is JSON, or lines of JSON."""
+
+    def __init__(self, part: Text, leaves: Sequence[WrittenLeaf]) -> None:
+        _Sheet.__init__(self, [written.leaf for written in leaves], exact=False)
+        self.text = part.text
+        self._written = leaves
+        self._offsets: dict[int, Sequence[int]] = {}
+
+    def value_of(self, position: int, span: Span) -> Value:
+        from ...skills_db.vault import Form, Value  # noqa: PLC0415 - as above
+
+        value = super().value_of(position, span)
+        if value.form is Form.NUMBER:
+            return value
+        start, end = self._source(position, span)
+        source = self.text[start:end]
+        return value if structured.escaped(value.text) == source else Value(span.type, source, Form.JSON)
+
+    def edits(self) -> list[Edit]:
+        made: list[Edit] = []
+        for position, spans in enumerate(self.spans):
+            for span in spans:
+                token = self.token_of(position, span)
+                number = self.leaves[position].kind is Kind.NUMBER
+                made.append((*self._source(position, span), f'"{token}"' if number else token))
+        return made
+
+    def _source(self, position: int, span: Span) -> tuple[int, int]:
+        written = self._written[position]
+        if written.leaf.kind is Kind.NUMBER:
+            return written.start, written.end
+        offsets = self._offsets.get(position)
+        if offsets is None:
+            offsets = self._offsets[position] = structured.source_offsets(self.text[written.start : written.end])
+        return written.start + offsets[span.start], written.start + offsets[span.end]
+
+
+class _Tally:
+    """Looks tokens up while something is restored, and keeps count."""
+
+    def __init__(self, entries: Mapping[str, Entry], allows: Allows) -> None:
+        self._entries = entries
+        self._allows = allows
+        self._types: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._unknown: dict[str, None] = {}
+
+    def answer(self, content: Json) -> Restored:
+        """Return what came of it."""
+        return Restored(content, self._types, tuple(self._unknown), self._kept)
+
+    def plain(self, path: tuple[str, ...], mention: Mention) -> str | None:
+        """Return the value that a token in a plain text stands for."""
+        entry = self._looked_up(path, mention)
+        return None if entry is None else entry.value.plain
+
+    def is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:
+        """Tell whether a whole leaf is the token of a number that may be put in."""
+        entry = self._entries.get(mention.token)
+        return (
+            entry is not None
+            and (mention.start, mention.end) == (0, len(text))
+            and entry.value.form == "number"
+            and mention.names(entry.value.type)
+            and self._allows(path, entry.value.type)
+        )
+
+    def edit_in_json(self, written: WrittenLeaf, mention: Mention) -> list[Edit]:
+        """Return how a token in the source of a leaf is replaced: nothing, or one edit."""
+        entry = self._looked_up(written.leaf.path, mention)
+        if entry is None:
+            return []
+        whole = (mention.start, mention.end) == (written.start + 1, written.end - 1)
+        form = entry.value.form
+        if form == "number" and whole and written.leaf.kind is Kind.STRING:
+            return [(written.start, written.end, entry.value.text)]
+        return [
+            (mention.start, mention.end, entry.value.text if form == "json" else structured.escaped(entry.value.text))
+        ]
+
+    def _looked_up(self, path: tuple[str, ...], mention: Mention) -> Entry | None:
+        entry = self._entries.get(mention.token)
+        if entry is None or not mention.names(entry.value.type):
+            if not mention.lenient:
+                self._unknown.setdefault(f"[{mention.kind}_{mention.token}]")
+            return None
+        if not self._allows(path, entry.value.type):
+            self._kept[entry.value.type] += 1
+            return None
+        self._types[entry.value.type] += 1
+        return entry
+
+
+def _sheet(part: Part) -> _Sheet:
+    return _TreeSheet(part) if isinstance(part, Tree) else _text_sheet(part)
+
+
+def _text_sheet(part: Text) -> _TextSheet:
+    leaves = structured.written_leaves(part.text)
+    return _TextSheet(part) if leaves is None else _JsonSheet(part, leaves)
+
+
+def _window(text: str, edits: Iterable[Edit], start: int, end: int) -> str:
+    tokens = [(low, high, text[low:high]) for low, high in tokens_in(text)]
+    pieces: list[Edit] = []
+    for low, high, replacement in sorted([*edits, *tokens]):
+        if low < start < high:
+            start = min(high, end)
+        elif start <= low < end:
+            pieces.append((low, min(high, end), replacement))
+    parts, at = "", start
+    for low, high, replacement in pieces:
+        parts += text[at:low] + replacement
+        at = high
+    return parts + text[at:end]
+
+
+def _with_numbers(value: Json, texts: Iterator[tuple[str, bool]]) -> Json:
+    """Rebuild a value; a text that is marked stands for a number."""
+    if isinstance(value, Mapping):
+        made: dict[str, Json] = {}
+        for inner in value.values():
+            name, _ = next(texts)
+            if name in made:
+                raise PrivacyFailed("Two keys of an object are tokens of one value. Restore them one by one.")
+            made[name] = _with_numbers(inner, texts)
+        return made
+    if isinstance(value, str):
+        text, number = next(texts)
+        return json.loads(text) if number else text
+    if isinstance(value, Sequence):
+        return [_with_numbers(inner, texts) for inner in value]
+    if next(structured.leaves_of(value), None) is not None:
+        next(texts)
+    return value
+
+
+def _mark(content: Json) -> bytes:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@contextmanager
+def _failing_closed() -> Iterator[None]:
+    """Raise `PrivacyFailed` for whatever goes wrong. What was being looked at is not said: it may be personal."""
+    from ...skills_db.errors import SkillsDbError  # noqa: PLC0415 - only with the database
+    from .detect import DetectionFailed  # noqa: PLC0415 - only with detection
+
+    try:
+        yield
+    except PrivacyFailed:
+        raise
+    except (DetectionFailed, SkillsDbError) as error:
+        raise PrivacyFailed(f"Personal data could not be hidden, so nothing is shown. {error}") from error
+    except Exception as error:
+        # Neither the message nor the traceback: they could hold values.
+        _LOG.error("Hiding personal data failed: %s at %s", type(error).__name__, _where(error))
+        raise PrivacyFailed(
+            "Personal data could not be hidden, by a fault of sealab itself, so nothing is shown. Its log on stderr "
+            "says where."
+        ) from error
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in reversed(frames[-4:]))
