@@ -28,6 +28,21 @@ class Home:
         return self.root / "workspace"
 
     @property
+    def servers_file(self) -> Path:
+        """The file of upstream servers, which need not exist."""
+        return self.root / "mcp.json"
+
+    @property
+    def tools(self) -> Path:
+        """Where definitions of tools are, which need not exist."""
+        return self.root / "tools"
+
+    @property
+    def registry(self) -> Path:
+        """Where is kept what upstream servers listed before, and what was learned of their answers."""
+        return self.root / "registry"
+
+    @property
     def containers(self) -> Path:
         """Where the images for containers are, and what their engine keeps."""
         return self.root / "container"

@@ -15,9 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import ValidationError
 
-from ..sandbox.errors import SandboxError
-from ..workspace.errors import WorkspaceError
-from .errors import ServerError
+from .errors import KNOWN_ERRORS
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
@@ -66,7 +64,7 @@ class StrictTool(Tool):
             checked[self.context_kwarg] = context
         try:
             result: CallToolResult = await self.fn(**checked)
-        except (ServerError, SandboxError, WorkspaceError) as error:
+        except KNOWN_ERRORS as error:
             raise ToolError(str(error)) from error
         except MCPError:
             raise

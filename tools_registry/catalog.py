@@ -7,8 +7,6 @@ import gc
 import hashlib
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from typing import Protocol
 
 from .definitions import Definition, Problem, published, read_folder, tools_of
 from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
+from .files import write_whole
 from .models import Tool
 from .names import aliases, fold, identifier, inverted
 
@@ -115,7 +114,8 @@ class Catalog:
         self._take(server, ours, problems, version)
         self._rebuild()
         try:
-            _write(self._cached(server), {"server": server, "version": version, "tools": [*map(published, ours)]})
+            kept = {"server": server, "version": version, "tools": [*map(published, ours)]}
+            write_whole(self._cached(server), json.dumps(kept, ensure_ascii=False))
         except OSError as error:
             _LOG.warning("The tools of %s are not kept for the next session: %s.", server, error)
 
@@ -334,21 +334,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if resting:
             gc.enable()
-
-
-def _write(path: Path, content: Mapping[str, object]) -> None:
-    """Write a file whole or not at all, readable by its owner alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:

@@ -48,16 +48,6 @@ def fold(name: str) -> str:
     return _NOT_ALNUM.sub("", name).casefold()
 
 
-def same_when_folded(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of the known names that differs from `name` only in case and punctuation.
-
-    None where there is none, or more than one.
-    """
-    wanted = fold(name)
-    found = [each for each in known if fold(each) == wanted] if wanted else []
-    return found[0] if len(found) == 1 else None
-
-
 def inverted(table: Mapping[str, str]) -> dict[str, str]:
     """Return `{value: key}` of a table whose values are distinct."""
     return {value: key for key, value in table.items()}
