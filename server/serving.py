@@ -9,17 +9,19 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
+from anyio import AsyncFile
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
-from .stdin_relay import StdinRelay
+from .standard_streams import StandardInput, StandardOutput
 from .tools import tools_of
 
 SHUTDOWN_SECONDS = 1
@@ -58,12 +60,20 @@ async def serve_stdio(app: App) -> None:
     """Serve one client over the standard streams until it closes them or a signal says to stop."""
     requests = Requests()
     server = mcp_server(app, requests)
-    relay = StdinRelay(idle=requests.idle)
-    serving = asyncio.create_task(server.run_stdio_async())
+    given = StandardInput(idle=requests.idle)
+    serving = asyncio.create_task(_over(given, StandardOutput(), server))
     async with _signals() as signalled:
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        relay.end()
+        given.end()
         await serving
+
+
+async def _over(given: StandardInput, answers: StandardOutput, server: MCPServer[None]) -> None:
+    # The SDK asks for its own wrappers of files, and uses of them what these have; its server takes no others.
+    streams = stdio_server(cast("AsyncFile[str]", given), cast("AsyncFile[str]", answers))
+    async with streams as (reading, writing):
+        inner = server._lowlevel_server
+        await inner.run(reading, writing, inner.create_initialization_options())
 
 
 class Requests:
