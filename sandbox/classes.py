@@ -17,6 +17,7 @@ from enum import Enum, EnumMeta
 from functools import cache
 from typing import Final, NamedTuple, TypedDict, cast
 
+from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .names import DEFINABLE, PREFIX, Verdict, demangle, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .shields import SHIELDED, shielded
@@ -102,6 +103,10 @@ OPAQUE: Final[Mapping[type, type]] = {
     ABCMeta: abstract_metaclass,
     EnumMeta: enum_metaclass,
     DictionaryView: dict,
+    Answer: dict,
+    AwaitableAnswer: dict,
+    AwaitableList: list,
+    AwaitableText: str,
 }
 """Types whose constructors lead into the interpreter, each with what guest code gets in its place.
 

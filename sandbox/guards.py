@@ -131,11 +131,19 @@ class Slot:
 def _read(obj: object, name: str) -> object:
     verdict = names.judge(name)
     if verdict is Verdict.GUARDED:
+        if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
+            return builtins.getattr(obj, name)  # the name of somebody's tool or skill
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
         raise _refusal(name)
     return builtins.getattr(obj, names.mangle(name))
+
+
+def _is_dynamic(obj: object) -> bool:
+    from .facades.dynamic import Dynamic  # noqa: PLC0415 - the facades' own stand-ins are made from this module
+
+    return type(obj) is Dynamic
 
 
 def _refusal(name: str) -> SecurityError:

@@ -41,6 +41,8 @@ _ERRORS: dict[str, type[Exception]] = {
 class ToolError(Exception):
     """A call to a tool failed; the message is the server's."""
 
+    __module__ = "builtins"
+
 
 _ERRORS["ToolError"] = ToolError
 

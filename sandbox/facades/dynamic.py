@@ -8,7 +8,6 @@ source cannot spell the slots in which they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
 
 from ..names import PREFIX
 from .facade import Facade
@@ -39,7 +38,7 @@ class Dynamic(Facade):
         return self._item(key)
 
     def __contains__(self, key: object) -> bool:
-        return type(self) is Dynamic and key in self._listing()
+        return type(self) is Dynamic and key in list(self._listing())
 
     def __iter__(self) -> object:
         return iter(self.__dir__())
@@ -56,7 +55,7 @@ def dynamic(title: str, find: Find, listing: Listing, *, item: Find | None = Non
     made = object.__new__(Dynamic)
     for slot, value in (("_title", title), ("_find", find), ("_item", item or find), ("_listing", listing)):
         object.__setattr__(made, slot, value)
-    return cast("Dynamic", made)
+    return made
 
 
 def is_public(name: str) -> bool:
