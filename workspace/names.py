@@ -1,7 +1,8 @@
 """SECURITY BOUNDARY, the first half: a caller's text is judged by its letters alone. Nothing here asks a file system.
 
 What passes is relative, has `/` between its components, no `.` or `..`, no control characters, and is bounded in every
-direction. It is kept letter for letter. `paths` does not rely on any of this, and this not on `paths`.
+direction. It is kept letter for letter, but for one `./` before it, which means nothing and which many write. `paths`
+does not rely on any of this, and this not on `paths`.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Name:
 
     @classmethod
     def parse(cls, text: object) -> Name:
-        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter."""
-        checked = _whole(text)
+        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter, without a `./` before it."""
+        checked = _whole(text.removeprefix("./") or text if type(text) is str else text)
         parts = tuple(checked.split("/"))
         if len(parts) > DEPTH_MAX:
             raise NameRefused(

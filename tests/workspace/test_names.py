@@ -34,6 +34,10 @@ def test_an_ordinary_or_odd_but_harmless_name_is_kept_letter_for_letter(text: st
     assert str(Name.parse(text)) == text
 
 
+def test_a_dot_and_a_slash_before_a_name_mean_nothing() -> None:
+    assert Name.parse("./a/b.txt") == Name.parse("a/b.txt")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -41,7 +45,11 @@ def test_an_ordinary_or_odd_but_harmless_name_is_kept_letter_for_letter(text: st
         (".", "'.'"),
         ("..", "'..'"),
         ("a/../b", "'..'"),
-        ("./a", "'.'"),
+        ("a/./b", "'.'"),
+        ("././a", "'.'"),
+        (".//etc/passwd", "absolute"),
+        ("./../a", "'..'"),
+        ("./C:/x", "absolute"),
         ("a//b", "empty component"),
         ("a/", "empty component"),
         ("/etc/passwd", "absolute"),
