@@ -7,10 +7,11 @@ in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -19,9 +20,11 @@ from sqlmodel.sql.expression import SelectOfScalar
 from .content import Json, SkillDraft, SkillKind
 from .engine import Database
 from .errors import SkillNotFound
+from .listing import SkillIndex, SkillPage, SkillSummary
 from .models import RevisionRow, RunRow, SkillRow, VersionRow
 
 _LOCK = 0x5EA1AB02
+_NAMES_IN_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +56,6 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillSummary:
-    """What a list says of a skill: its newest version in short, and how often and when last it ran."""
-
-    name: str
-    version: int
-    kind: SkillKind
-    description: str
-    signature: str
-    tags: tuple[str, ...]
-    created_at: datetime
-    runs: int
-    last_run: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class SkillPage:
-    """The first skills of a list, and how many there are in all."""
-
-    total: int
-    skills: tuple[SkillSummary, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class VersionInfo:
     """One entry of a skill's history; `deleted_at` tells when a version was buried."""
 
@@ -90,6 +70,9 @@ class SkillStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._index: SkillIndex | None = None
+        self._index_lock = threading.Lock()
+        self._indexed = -1
 
     def save(self, draft: SkillDraft) -> Saved:
         """Store the draft as the next version of its skill, unless the newest version already holds the same.
@@ -139,20 +122,28 @@ class SkillStore:
             )
 
     def list(self, query: str | None = None, tag: str | None = None, limit: int | None = 50) -> SkillPage:
-        """Return the skills that fit `query`, best first, or all by name; only those with the tag, if one is given."""
+        """Return the skills that fit `query`, best first, or all by name; only those with the tag, if one is given.
+
+        The first call reads all skills, later ones only what has changed since, in whichever program.
+        """
+        with self._index_lock, self._database.read() as session:
+            index = self._refreshed(session)
+            total, names = index.find(query, tag, limit)
+            found = [index.summaries[name] for name in names]
+            runs = _runs_of(session, names)
+        return SkillPage(
+            total, tuple(replace(each, runs=runs[each.name][0], last_run=runs[each.name][1]) for each in found)
+        )
+
+    def warm(self) -> None:
+        """Read all skills now, so that the first list does not wait for it: about a second for ten thousand."""
+        with self._index_lock, self._database.read() as session:
+            self._refreshed(session).warm()
+
+    def revision(self) -> int:
+        """Return the number of the last change to any skill: a list made at the same revision is still right."""
         with self._database.read() as session:
-            rows = session.exec(
-                select(VersionRow, SkillRow)
-                .join(SkillRow, col(VersionRow.skill_id) == col(SkillRow.id))
-                .where(col(VersionRow.number) == col(SkillRow.live_version))
-            ).all()
-            found = [_summary(*row) for row in rows]
-        found = [each for each in found if tag is None or tag in each.tags]
-        if query:
-            folded = query.casefold()
-            found = [each for each in found if folded in f"{each.name}\n{each.description}".casefold()]
-        found.sort(key=lambda each: each.name)
-        return SkillPage(len(found), tuple(found[:limit]))
+            return session.exec(select(RevisionRow.number)).one()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all skills that are not deleted, in their order."""
@@ -231,10 +222,30 @@ class SkillStore:
             session.exec(sa.update(RevisionRow).values(purged=revision))
             return purged
 
+    def _refreshed(self, session: Session) -> SkillIndex:
+        """Return the index, brought up to what the session sees."""
+        connection = session.connection()
+        number, purged = connection.execute(select(RevisionRow.number, RevisionRow.purged)).one()
+        if self._index is None or self._indexed < purged:
+            self._index, self._indexed = SkillIndex(), -1
+        if self._indexed != number:
+            for row in connection.execute(_changed_since(self._indexed)):
+                if row.live_version is None:
+                    self._index.remove(row.name)
+                else:
+                    self._index.put(_summary(row))
+            self._indexed = number
+        return self._index
+
     def _not_found(self, name: str, *, deleted: bool = False) -> SkillNotFound:
         if deleted:
-            return SkillNotFound(f"The skill {name!r} was deleted. Restore it with `sealab skills delete --restore`.")
-        return SkillNotFound(f"There is no skill {name!r}. Ask `list_skills` for their names.")
+            return SkillNotFound(
+                f"The skill {name!r} was deleted. Bring it back with `sealab skills delete --restore`, or save it anew."
+            )
+        with self._index_lock, self._database.read() as session:
+            near = self._refreshed(session).nearest(name)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`list_skills` names those that there are."
+        return SkillNotFound(f"There is no skill {name!r}. {hint}")
 
 
 def next_revision(session: Session) -> int:
@@ -305,15 +316,44 @@ def _versions_of(skill: SkillRow) -> SelectOfScalar[VersionRow]:
     return select(VersionRow).where(VersionRow.skill_id == skill.id).order_by(col(VersionRow.number))
 
 
-def _summary(row: VersionRow, skill: SkillRow) -> SkillSummary:
+def _changed_since(revision: int) -> sa.Select[*tuple[Any, ...]]:
+    """Select, of each skill changed after a revision, its name and what its newest version says of itself."""
+    return (
+        sa.select(
+            col(SkillRow.name),
+            col(SkillRow.live_version),
+            col(VersionRow.kind),
+            col(VersionRow.description),
+            col(VersionRow.signature),
+            col(VersionRow.tags),
+            col(VersionRow.created_at),
+        )
+        .join(
+            VersionRow,
+            sa.and_(col(VersionRow.skill_id) == col(SkillRow.id), col(VersionRow.number) == col(SkillRow.live_version)),
+            isouter=True,
+        )
+        .where(col(SkillRow.revision) > revision)
+    )
+
+
+def _summary(row: sa.Row[Any]) -> SkillSummary:
     return SkillSummary(
-        name=skill.name,
-        version=row.number,
+        name=row.name,
+        version=row.live_version,
         kind=SkillKind(row.kind),
         description=row.description,
         signature=row.signature,
         tags=_texts(row.tags),
         created_at=row.created_at,
-        runs=skill.runs,
-        last_run=skill.last_run,
+        runs=0,
+        last_run=None,
     )
+
+
+def _runs_of(session: Session, names: Sequence[str]) -> dict[str, tuple[int, datetime | None]]:
+    """Return how often and when last each skill ran."""
+    wanted = select(SkillRow.name, SkillRow.runs, SkillRow.last_run)
+    if len(names) <= _NAMES_IN_QUERY:
+        wanted = wanted.where(col(SkillRow.name).in_(names))
+    return {name: (runs, last) for name, runs, last in session.connection().execute(wanted)}

@@ -1,0 +1,68 @@
+"""Databases of both kinds, each empty and its own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sealab.skills_db.engine import Database, open_database
+from sealab.skills_db.skills import SkillStore
+
+from .postgres import INSTALL, Cluster, find_binaries, throwaway_cluster
+
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a database is; `open` can be called again and again, also by several at once."""
+
+    url: str | None
+    home: Path
+
+    def open(self) -> Database:
+        return open_database(self.url, self.home)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A throw-away PostgreSQL server. In CI it must be there; elsewhere its tests are skipped without it."""
+    if find_binaries() is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
+        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
+    with throwaway_cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def postgres_place(cluster: Cluster, tmp_path: Path) -> Iterator[Place]:
+    name = f"test_{next(_NUMBERS)}"
+    yield Place(cluster.create(name), tmp_path)
+    cluster.drop(name)
+
+
+@pytest.fixture
+def file_place(tmp_path: Path) -> Place:
+    return Place(None, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest) -> Place:
+    return request.getfixturevalue("file_place" if request.param == "sqlite" else "postgres_place")
+
+
+@pytest.fixture
+def database(place: Place) -> Iterator[Database]:
+    with place.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(database: Database) -> SkillStore:
+    return SkillStore(database)

@@ -1,0 +1,152 @@
+"""A throw-away PostgreSQL: made in a temporary folder, reached by a socket there, gone afterwards.
+
+`python -m tests.skills_db.postgres COMMAND…` runs a command with its address in SEALAB_DATABASE_URL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+INSTALL = "Install PostgreSQL for these (Debian: apt install postgresql; the service need not run)."
+_PR_SET_PDEATHSIG = 1
+
+
+def find_binaries() -> Path | None:
+    """Return the folder of `initdb` and `postgres`: the newest one installed, or what the PATH gives."""
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[-2]), reverse=True)
+    folders += [os.path.dirname(found)] if (found := shutil.which("initdb")) else []
+    return next((Path(folder) for folder in folders if os.access(f"{folder}/postgres", os.X_OK)), None)
+
+
+@dataclass
+class Cluster:
+    """A running server of ours, with a superuser whose password is random."""
+
+    binaries: Path
+    folder: Path
+    password: str
+    owner: str | None
+    process: subprocess.Popen | None = None
+
+    def url(self, name: str) -> str:
+        return f"postgresql://sealab:{self.password}@/{name}?host={self.folder}"
+
+    def create(self, name: str, options: str = "") -> str:
+        """Make an empty database and return its URL."""
+        self.execute(sql.SQL("CREATE DATABASE {} " + options).format(sql.Identifier(name)))
+        return self.url(name)
+
+    def drop(self, name: str) -> None:
+        self.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def execute(self, statement: sql.Composable) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def make(self) -> None:
+        """Write the files of a new cluster. PostgreSQL refuses to be root's, so root lends them to somebody else."""
+        secret = self.folder / "password"
+        secret.write_text(self.password)
+        if self.owner:
+            for path in (self.folder, secret):
+                shutil.chown(path, self.owner)
+        arguments = ["-D", self.folder / "data", "-U", "sealab", "-A", "scram-sha-256", f"--pwfile={secret}"]
+        arguments += ["-E", "UTF8", "--locale=C", "--no-sync"]
+        made = self._run([self.binaries / "initdb", *arguments], stdout=subprocess.PIPE, text=True)
+        output = made.communicate()[0]
+        if made.returncode:
+            raise RuntimeError(f"initdb failed: {output}")
+
+    def start(self) -> None:
+        options = {"listen_addresses": "", "unix_socket_directories": self.folder, "max_connections": 60}
+        options |= {"autovacuum": "off", "max_wal_size": "256MB", "shared_buffers": "32MB"}
+        flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
+        with open(self.folder / "log", "ab") as log:
+            self.process = self._run(
+                [self.binaries / "postgres", "-D", self.folder / "data", *flags],
+                stdout=log,
+                preexec_fn=_end_with_parent,
+            )
+        deadline = time.monotonic() + 50
+        while True:
+            try:
+                psycopg.connect(self.url("postgres")).close()
+            except psycopg.OperationalError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()}") from None
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server: at once but tidily, or with SIGKILL, by its process id."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.wait(30)
+
+    def _run(self, command, **options) -> subprocess.Popen:
+        somebody = {} if self.owner is None else {"user": self.owner, "group": _group(self.owner), "extra_groups": []}
+        return subprocess.Popen(
+            [os.fspath(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            **somebody,
+            **options,
+        )
+
+
+@contextmanager
+def throwaway_cluster() -> Iterator[Cluster]:
+    """Make and start a cluster; on the way out it is ended and removed. Raises `LookupError` without binaries."""
+    binaries = find_binaries()
+    if binaries is None:
+        raise LookupError(INSTALL)
+    with tempfile.TemporaryDirectory(prefix="sealab-postgres-") as folder:
+        cluster = Cluster(binaries, Path(folder), secrets.token_urlsafe(12), _somebody_else())
+        cluster.make()
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            if cluster.process is not None and cluster.process.poll() is None:
+                cluster.stop()
+
+
+def _somebody_else() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _group(user: str) -> int:
+    return pwd.getpwnam(user).pw_gid
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+if __name__ == "__main__":
+    with throwaway_cluster() as shown:
+        environment = os.environ | {"SEALAB_DATABASE_URL": shown.create("sealab")}
+        sys.exit(subprocess.run(sys.argv[1:], env=environment, check=False).returncode)
