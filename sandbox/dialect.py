@@ -50,6 +50,10 @@ class Dialect(Protocol):
         """Return the global variables that code starts with."""
         ...
 
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run a program as a module of its own and return its variables."""
+        ...
+
     def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
         """Take over a worker's two descriptors before it is confined; say which descriptors must stay open."""
         ...

@@ -32,6 +32,7 @@ from .guest import GUEST
 from .host_channel import HostChannel
 from .output import Output
 from .plain_values import plainly
+from .reading import docstrings
 from .stream_output import StreamOutput
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
@@ -105,6 +106,7 @@ class FullPython:
                         # It cannot be undone: begin anew without.
                         again = f"late={late},{name}"
                         os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+        docstrings.preload()
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
 
@@ -120,6 +122,17 @@ class FullPython:
         own.update({name: importlib.import_module(name) for name in PRELOADED})
         own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
         own["__builtins__"] = builtins
+        return own
+
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run as a module that others can import under its name."""
+        made = ModuleType(name)
+        own = cast("dict[str, object]", vars(made))
+        own.update({known: importlib.import_module(known) for known in PRELOADED})
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own["__builtins__"] = builtins
+        sys.modules[name] = made
+        self.run(program, own)
         return own
 
     def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:

@@ -26,12 +26,18 @@ async def _no_host_async(name: str, arguments: Mapping[str, Json]) -> Json:
     return _no_host(name, arguments)
 
 
+def _no_skills(_source: str, _filename: str, _name: str) -> dict[str, object]:
+    raise RuntimeError("Skills cannot be loaded here. Run the code through the server.")
+
+
 @dataclass(slots=True)
 class Guest:
     """What the running code is given. A worker sets the fields before it runs anything.
 
     `write` takes what `print` and `sys.stdout.write` write; `call_host` sends one host call and waits for its answer;
     `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
+    `define(source, filename, name)` runs source as a module of its own and gives its variables; `sources` are those of
+    such modules by their file names, and `run` counts the runs that this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
     """
@@ -40,6 +46,9 @@ class Guest:
     call_host: Callable[[str, Mapping[str, Json]], Json] = _no_host
     call_host_async: Callable[[str, Mapping[str, Json]], Awaitable[Json]] = _no_host_async
     namespace: dict[str, object] = field(default_factory=dict)
+    define: Callable[[str, str, str], dict[str, object]] = _no_skills
+    sources: dict[str, str] = field(default_factory=dict)
+    run: int = 0
     full_python: bool = False
     wider: tuple[str, ...] = ()
     plain: Callable[[object], object] | None = None

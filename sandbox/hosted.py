@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NoReturn, cast
 
-from .facades.dynamic import Dynamic, dynamic
+from . import hosted_skills, hosted_tools
 from .facades.facade import Facade
 from .guest import GUEST
-from .host_channel import ToolError
 from .run import Json
 
 _SLICE = 3 * 1024 * 1024
@@ -68,21 +67,10 @@ def delete_file(filename: str) -> Json:
 
 _LATER: Mapping[str, str] = MappingProxyType(
     {
-        "call_tool": "calling upstream tools",
-        "search_tools": "searching upstream tools",
-        "get_tool_definition": "looking up upstream tools",
-        "list_servers": "listing upstream servers",
-        "save_skill": "saving skills",
-        "load_skill": "loading skills",
-        "list_skills": "listing skills",
         "sanitize_pii": "hiding personal data",
         "restore_pii": "restoring personal data",
     }
 )
-_LATER_NAMESPACES: Mapping[str, str] = MappingProxyType(
-    {"tools": "calling upstream tools", "mcp_servers": "calling upstream tools", "skills": "calling skills"}
-)
-_LATER_MODULES = ("skills",)
 
 
 def helpers() -> dict[str, object]:
@@ -92,15 +80,18 @@ def helpers() -> dict[str, object]:
         "write_file": write_file,
         "list_files": list_files,
         "delete_file": delete_file,
-        "ToolError": ToolError,
+        **hosted_tools.helpers(),
+        **hosted_skills.helpers(),
         **{name: _later(name, what) for name, what in _LATER.items()},
-        **{name: _later_namespace(name, what) for name, what in _LATER_NAMESPACES.items()},
     }
 
 
 def modules() -> dict[str, Facade]:
     """Give what code can import beside the standard library: frozen or dynamic facades, by dotted name."""
-    return {name: _later_namespace(name, _LATER_NAMESPACES[name]) for name in _LATER_MODULES}
+    return {
+        **hosted_tools.modules(),
+        **hosted_skills.modules(),
+    }
 
 
 def _later(name: str, what: str) -> object:
@@ -109,16 +100,6 @@ def _later(name: str, what: str) -> object:
 
     not_available_yet.__name__ = not_available_yet.__qualname__ = name
     return not_available_yet
-
-
-def _later_namespace(name: str, what: str) -> Dynamic:
-    """Make a name whose every attribute will be callable once its part of the host exists."""
-    return dynamic(
-        name,
-        lambda attribute: _refuse(f"{name}.{attribute}", what),
-        tuple,
-        item=lambda _key: _refuse(f"{name}[…]", what),
-    )
 
 
 def _refuse(used: str, what: str) -> NoReturn:

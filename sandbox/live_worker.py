@@ -314,6 +314,8 @@ def _job_frame(job: Job, isolation: Isolation) -> bytes:
                 "vars": job.context_vars,
                 "limits": allowance.to_json(),
                 "session": session,
+                "reads": None if job.reads is None else job.reads.to_json(),
+                "within": job.within,
             }
         )
     except FrameError as error:

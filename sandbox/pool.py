@@ -33,6 +33,9 @@ WORKER_BYTES = 128 * 1024 * 1024
 MACHINE_SHARE_MAX = 0.9
 """How much of the machine's memory a zygote and its workers may take together."""
 _BACK_OFF_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
+NESTED_MAX = 1
+"""Jobs at once that running jobs wait for, beyond the most that the operator allows."""
+
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
 _LOG = logging.getLogger(__name__)
@@ -74,6 +77,9 @@ class PoolStats:
 class Pool:
     """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn.
 
+    A nested job has a turn of its own kind, `NESTED_MAX` beyond that: the job that waits for it holds a turn already.
+    Whoever makes nested jobs lets none of them make another, so each ends within its own time.
+
     `launch` makes what makes the workers: by default a zygote beside this process.
     """
 
@@ -83,6 +89,7 @@ class Pool:
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
         self._turns = asyncio.Semaphore(settings.workers_max)
+        self._nested_turns = asyncio.Semaphore(NESTED_MAX)
         self._making: set[asyncio.Task[None]] = set()
         self._launcher: Launches | None = None
         self._launching = asyncio.Lock()
@@ -125,9 +132,10 @@ class Pool:
         self._check(job)
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls)
+        turns = self._nested_turns if job.nested else self._turns
         self._waiting += 1
         try:
-            await self._turns.acquire()
+            await turns.acquire()
         finally:
             self._waiting -= 1
         self._running += 1
@@ -135,7 +143,7 @@ class Pool:
             return await self._run_once(job, host_calls)
         finally:
             self._running -= 1
-            self._turns.release()
+            turns.release()
 
     def has_session(self, name: str) -> bool:
         """Tell whether a session of that name is alive."""

@@ -12,6 +12,7 @@ from . import event_loop, facades, language, namespace
 from .dialect import Afterwards, Program
 from .host_channel import HostChannel
 from .output import Output
+from .reading import docstrings
 
 _FORGOTTEN = re.compile(r"coroutine '[^'\n]{1,200}' was never awaited")
 
@@ -27,6 +28,7 @@ class RestrictedPython:
     def prepare(self) -> None:
         """Build every facade, and read the files they read."""
         facades.preload()
+        docstrings.preload()
 
     def seal(self) -> None:
         """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
@@ -35,6 +37,13 @@ class RestrictedPython:
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""
         return namespace.new_namespace(helpers)
+
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run under the guards, in a namespace of its own."""
+        own = namespace.new_namespace(helpers)
+        own["__name__"] = name
+        language.run_program(program, own)
+        return own
 
     def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
         """Map the output; the channel is the only descriptor."""

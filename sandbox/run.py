@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias, Union
+from typing import TypeAlias, Union, cast
 
 Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -46,14 +46,45 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What source shall say of itself, as `reading.facts` tells it: as the skill of this name, with these tests.
+
+    `variables` are those that a script shall take as parameters; None leaves it to the script: all its constants.
+    """
+
+    name: str
+    tests: str = ""
+    variables: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as it travels to a worker."""
+        return {"name": self.name, "tests": self.tests, "variables": self.variables}
+
+    @staticmethod
+    def from_json(sent: Mapping[str, Json]) -> Reading:
+        """Return what `to_json` gave."""
+        variables = cast("Sequence[str] | None", sent["variables"])
+        chosen = None if variables is None else tuple(variables)
+        return Reading(cast("str", sent["name"]), cast("str", sent["tests"]), chosen)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """One execution as asked for. `session` names the kept worker, or None for a fresh one."""
+    """One execution as asked for. `session` names the kept worker, or None for a fresh one.
+
+    With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
+    variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
+    it never waits for that one's turn.
+    """
 
     code: str
     context_vars: Mapping[str, Json] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     isolation: Isolation = Isolation.RESTRICTED
     session: str | None = None
+    reads: Reading | None = None
+    within: str | None = None
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

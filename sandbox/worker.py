@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
 
-from . import confine, data_helpers, failures, hosted, limits, names, values
+from . import confine, data_helpers, failures, hosted, hosted_skills, hosted_tools, limits, names, skill_modules, values
 from .dialect import Afterwards, Dialect
 from .errors import FrameError, Refused
 from .guest import GUEST
@@ -23,7 +23,8 @@ from .host_channel import HostChannel, HostGone
 from .limits import Allowance
 from .output import Output
 from .protocol import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
-from .run import Failure, Json, Status
+from .reading import facts
+from .run import Failure, Json, Reading, Status
 
 _WARM_SOURCES = (
     """
@@ -123,6 +124,7 @@ class _Worker:
         GUEST.call_host = channel.call
         GUEST.call_host_async = channel.call_async
         GUEST.namespace = own_namespace
+        GUEST.define = skill_modules.definer(dialect)
         dialect.settle(channel, output)
         self._write = GUEST.write
 
@@ -137,10 +139,16 @@ class _Worker:
             limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
             self._output.clear(allowance.output_bytes)
             GUEST.write = self._write  # a session's earlier call may have left it redirected
+            GUEST.run += 1
             self._dialect.begin()
             self._memory_mb = allowance.memory_bytes // limits.MIB
             try:
-                report = self._run(cast("str", frame["code"]), cast("Mapping[str, Json]", frame["vars"]))
+                report = self._run(
+                    cast("str", frame["code"]),
+                    cast("Mapping[str, Json]", frame["vars"]),
+                    reads=cast("Mapping[str, Json] | None", frame["reads"]),
+                    within=cast("str | None", frame["within"]),
+                )
                 data = self._encoded(_with(report, self._dialect.end(session=bool(frame["session"]))))
             except MemoryError:
                 limits.open_reserve()
@@ -155,7 +163,14 @@ class _Worker:
         """The name that tracebacks show for the running source."""
         return failures.SOURCE_NAME if not self._calls else f"<call {len(self._calls) + 1}>"
 
-    def _run(self, code: str, variables: Mapping[str, Json]) -> dict[str, Json]:
+    def _run(
+        self,
+        code: str,
+        variables: Mapping[str, Json],
+        *,
+        reads: Mapping[str, Json] | None = None,
+        within: str | None = None,
+    ) -> dict[str, Json]:
         filename = self._filename
         recursion_limit = sys.getrecursionlimit()
         try:
@@ -167,8 +182,14 @@ class _Worker:
         except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
             return self._failed(error, code, filename)
         own = self._namespace
+        for name, server in hosted_tools.bridge_names(code).items():
+            own.setdefault(name, server)
         own.update(given)
         try:
+            if reads is not None:
+                return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
+            if within is not None:
+                own.update(hosted_skills.variables_of(within))
             return self._ended(self._dialect.run(program, own))
         except HostGone:
             raise
@@ -186,7 +207,7 @@ class _Worker:
             return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
         if isinstance(error, MemoryError):
             limits.open_reserve()
-        failure = failures.describe(error, code, filename, earlier=self._calls)
+        failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
         if not isinstance(error, MemoryError):
             return _report(Status.ERROR, error=failure)
         failure = replace(

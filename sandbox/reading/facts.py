@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
-from ..run import Json
+from ..run import Json, Reading
 from . import docstrings, scripts
 from .annotations import Reader, Schema
 from .literals import NOT_LITERAL, constant, plain
@@ -19,27 +18,14 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "skills"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What is to be read: the skill's name, its tests, and which variables a script shall take.
-
-    `variables=None` leaves the choice to the script: all its constants.
-    """
-
-    name: str
-    tests: str = ""
-    variables: tuple[str, ...] | None = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as it travels to a worker."""
-        return {"name": self.name, "tests": self.tests, "variables": self.variables}
-
-    @staticmethod
-    def from_json(sent: Mapping[str, Json]) -> Reading:
-        """Return what `to_json` gave."""
-        variables = sent["variables"]
-        chosen = None if variables is None else tuple(str(name) for name in variables)  # type: ignore[union-attr]  # a list of names
-        return Reading(str(sent["name"]), str(sent["tests"]), chosen)
+def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+    """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are no Python."""
+    try:
+        return read(source, reading, known)
+    except NoFunction as error:
+        return {"problem": f"The code of {reading.name} cannot be a skill: {error}"}
+    except SyntaxError as error:
+        return {"problem": f"The tests of {reading.name} are no Python: {error.msg} (line {error.lineno})."}
 
 
 def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
