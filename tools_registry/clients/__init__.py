@@ -1,0 +1,1 @@
+"""Reads the MCP servers that other clients on this machine are configured with."""

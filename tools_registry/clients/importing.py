@@ -1,0 +1,137 @@
+"""Finds the servers of other clients, and says what importing them into `mcp.json` would do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from ..errors import ConfigurationRefused
+from . import documents
+from .entries import Entry, is_sealab, read_entry
+from .places import Keys, Place, clients, places
+from .secrets import Concealer, Secret
+
+
+class Action(StrEnum):
+    """What an import does with a server that was found."""
+
+    ADD = "add"
+    """It is new."""
+    SAME = "same"
+    """`mcp.json` has it already, or another client's file gave it."""
+    CLASH = "clash"
+    """Another server has its name; nothing is overwritten."""
+    ITSELF = "itself"
+    """It is sealab."""
+    UNUSABLE = "unusable"
+    """It is no server that sealab can reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One server of one file. `scope` names the project that a file of the user keeps it for."""
+
+    name: str
+    client: str
+    file: Path
+    action: Action
+    entry: Entry = field(default_factory=dict, repr=False)
+    secrets: tuple[Secret, ...] = ()
+    notes: tuple[str, ...] = ()
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an import would do; `problems` are files that could not be read, and why."""
+
+    found: tuple[Found, ...]
+    problems: tuple[tuple[Path, str], ...]
+    files: tuple[Path, ...]
+
+    @property
+    def added(self) -> dict[str, Entry]:
+        """The entries that `mcp.json` would get."""
+        return {each.name: each.entry for each in self.found if each.action is Action.ADD}
+
+
+def plan(
+    present: Mapping[str, object],
+    user: Path,
+    project: Path,
+    environment: Mapping[str, str],
+    *,
+    only: Collection[str] = (),
+    copy_secrets: bool = False,
+) -> Plan:
+    """Read every place and compare with the servers present in `mcp.json`.
+
+    `only` names clients. Secrets become references to environment variables unless `copy_secrets`. Raises
+    `ConfigurationRefused` for a client that is not known.
+    """
+    for client in only:
+        if client not in clients():
+            raise ConfigurationRefused(f"{client!r} is no client that is known. Use one of {', '.join(clients())}.")
+    found: list[Found] = []
+    problems: list[tuple[Path, str]] = []
+    files: list[Path] = []
+    concealer = Concealer(environment)
+    known = dict(present)
+    for place in places(user, project, environment):
+        if only and place.client not in only:
+            continue
+        try:
+            document = documents.read(place.path)
+        except ConfigurationRefused as error:
+            problems.append((place.path, str(error)))
+            continue
+        if document is None:
+            continue
+        files.append(place.path)
+        for server in _servers(place, document, user, project):
+            judged = _judged(server, known, concealer, copy_secrets=copy_secrets)
+            if judged.action is Action.ADD:
+                known[judged.name] = judged.entry
+            found.append(judged)
+    return Plan(tuple(found), tuple(problems), tuple(files))
+
+
+def _servers(place: Place, document: object, user: Path, project: Path) -> Iterator[Found]:
+    answered: list[Keys] = []
+    for keys in place.keys:
+        if any(longer[: len(keys)] == keys for longer in answered):
+            continue  # an older layout of the same file, whose servers stood where the newer one has its folder
+        for scope, servers in documents.objects_at(document, keys):
+            answered.append(keys)
+            for name, raw in servers.items():
+                yield _read(place, str(name), raw, user, project=Path(scope) if scope else project, scope=scope)
+
+
+def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, scope: str) -> Found:
+    try:
+        read = read_entry(place.client, name, raw, user, project)
+    except ConfigurationRefused as refusal:
+        return Found(name, place.client, place.path, Action.UNUSABLE, notes=(str(refusal),), scope=scope)
+    action = Action.ITSELF if is_sealab(name, read.entry) else Action.ADD
+    return Found(name, place.client, place.path, action, read.entry, notes=read.notes, scope=scope)
+
+
+def _judged(server: Found, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool) -> Found:
+    if server.action is not Action.ADD:
+        return server
+    name = server.name
+    if not name.strip() or not name.isprintable():
+        return _with(server, Action.UNUSABLE, server.entry, (), "its name cannot be used")
+    concealed, secrets = concealer.conceal(name, server.entry)
+    entry = server.entry if copy_secrets else concealed
+    if name not in known:
+        return _with(server, Action.ADD, entry, tuple(secrets))
+    same = known[name] in (entry, server.entry, concealed)
+    return _with(server, Action.SAME if same else Action.CLASH, entry, tuple(secrets))
+
+
+def _with(server: Found, action: Action, entry: Entry, secrets: tuple[Secret, ...], note: str = "") -> Found:
+    notes = (*server.notes, note) if note else server.notes
+    return Found(server.name, server.client, server.file, action, entry, secrets, notes, server.scope)
