@@ -6,17 +6,37 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from .field_names import judge
 from .findings import DetectionFailed, Finding, PiiType
+from .overlaps import disjoint
+from .same_value import same_values
+
+if TYPE_CHECKING:
+    from .engine import LinearAnalyzer
+    from .ner.names import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "Leaf", "Mode", "PiiType"]
 
+PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
+"""What an own type may be called, so that tokens can be told from other text."""
+
+_WITHOUT_NER = (
+    "The extra `ner` is not installed: names and addresses in prose are found only where their form tells them."
+)
+_BLOCK_CHARS = 262_144
+_SEAM_CHARS = 16_384
+_LONGEST_LABEL = 60
+
 
 class Mode(StrEnum):
-    """How much is spent on a text."""
+    """How much is spent on a text: rules alone, or also the small model that finds names and addresses in prose."""
 
     FAST = "fast"
     BALANCED = "balanced"
@@ -39,6 +59,19 @@ class DetectorOptions:
     allow: Sequence[str] = ()
     patterns: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a pattern or a name that cannot be used, at start rather than in the middle."""
+        for name, pattern in self.patterns.items():
+            if not PATTERN_NAME.fullmatch(name):
+                raise ValueError(f"the type {name!r} is not made of upper-case letters and underscores")
+            _compiled(pattern)
+        for allowed in self.allow:
+            if _is_expression(allowed):
+                _compiled(allowed[1:-1])
+        unknown = self.types - set(PiiType) - set(self.patterns)
+        if unknown:
+            raise ValueError(f"{', '.join(sorted(unknown))} is no type; the types are {', '.join(PiiType)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -49,18 +82,23 @@ class Leaf:
 
 
 class Detector:
-    """Finds personal data. Immutable, safe to use from several threads; each call is CPU-heavy: use a thread.
+    """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
 
-    Nothing heavy is loaded before the first call or `warm()`.
+    Nothing heavy is loaded before the first call or `warm()`. `note` says what the mode could not use, once loaded.
     """
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
         self.note: str | None = None
+        self._loading = threading.Lock()
+        self._analyzer: LinearAnalyzer | None = None
+        self._names: NamesInProse | None = None
+        self._allowed = frozenset(value for value in self.options.allow if not _is_expression(value))
+        self._allowed_patterns = [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)]
 
     def warm(self) -> None:
         """Load whatever the mode needs, seconds of work; raises `DetectionFailed`."""
-        self.find("warm")
+        self.find("Warm up: jane.doe@example.org, +49 30 1234567, Jane Doe.")
 
     def find(self, text: str) -> list[Finding]:
         """Return what is personal in `text`, in order, disjoint; offsets count characters (code points).
@@ -68,7 +106,7 @@ class Detector:
         Any text is allowed: lone surrogates, NUL, lines of a million characters.
         Raises `DetectionFailed`; then nothing is known about the text and it must not be shown.
         """
-        return self.find_leaves([Leaf((), text)])[0]
+        return self._closed(text, ())
 
     def find_value(self, path: str | tuple[str, ...] | None, text: str) -> list[Finding]:
         """Return what is personal in one leaf of a structured value; see `find_leaves`, which is better for many."""
@@ -84,12 +122,116 @@ class Detector:
         of their own with an empty path.
         Raises `DetectionFailed`.
         """
-        import re  # noqa: PLC0415
+        pieces: list[str] = []
+        starts: list[int] = []
+        told: list[Finding] = []
+        at = 0
+        for leaf in leaves:
+            # Laid out as lines of a form: the words before a value are its context, as in any text.
+            label = f"{leaf.path[-1][:_LONGEST_LABEL]}: " if leaf.path else ""
+            pieces += (label, leaf.text, "\n")
+            at += len(label)
+            starts.append(at)
+            told += _told(leaf, at)
+            at += len(leaf.text) + 1
+        findings = self._closed("".join(pieces), told)
+        return list(_by_leaf(leaves, starts, findings))
 
-        return [
-            [
-                Finding(m.start(), m.end(), PiiType.EMAIL, 1.0)
-                for m in re.finditer(r"[\w.]{1,64}@[\w.]{3,80}", leaf.text)
+    def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+        try:
+            self._load()
+            return self._find(text, told)
+        except DetectionFailed:
+            raise
+        except Exception as error:
+            raise DetectionFailed(
+                f"Personal data could not be looked for ({type(error).__name__}), so the text is withheld. "
+                "Try a smaller or simpler text; if that fails too, report it."
+            ) from error
+
+    def _load(self) -> None:
+        if self._analyzer is not None:
+            return
+        with self._loading:
+            if self._analyzer is not None:
+                return
+            from .engine import analyzer  # noqa: PLC0415 - Presidio costs seconds
+
+            if self.options.mode is Mode.BALANCED:
+                from .ner.names import NamesInProse, NerMissing  # noqa: PLC0415 - numpy, and tens of megabytes
+
+                try:
+                    self._names = NamesInProse()
+                except NerMissing:
+                    self.note = _WITHOUT_NER
+            self._analyzer = analyzer(self.options.patterns, frozenset())
+
+    def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+        found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
+        if self._names is not None:
+            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, found)]))
+        found = sorted([*found, *self._kept(text, same_values(text, found))])
+        return [each for each in found if not self.options.types or each.type in self.options.types]
+
+    def _by_rules(self, text: str) -> list[Finding]:
+        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
+        assert self._analyzer is not None
+        results: list[Finding] = []
+        for start in range(0, max(len(text), 1), _BLOCK_CHARS):
+            block = text[start : start + _BLOCK_CHARS + _SEAM_CHARS]
+            results += [
+                Finding(result.start + start, result.end + start, result.entity_type, result.score)
+                for result in self._analyzer.analyze(block)
             ]
-            for leaf in leaves
+        return results
+
+    def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
+        options = self.options
+        return [
+            each
+            for each in findings
+            if each.score >= options.thresholds.get(each.type, options.threshold)
+            and not self._is_allowed(text[each.start : each.end])
         ]
+
+    def _is_allowed(self, value: str) -> bool:
+        return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+
+def _told(leaf: Leaf, at: int) -> list[Finding]:
+    """Return what the keys of a leaf tell about the whole of it."""
+    value = leaf.text.strip()
+    verdict = judge(leaf.path, value)
+    if verdict is None:
+        return []
+    start = at + len(leaf.text) - len(leaf.text.lstrip())
+    return [Finding(start, start + len(value), verdict.type, verdict.score)]
+
+
+def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
+    each: list[list[Finding]] = []
+    index = 0
+    for leaf, start in zip(leaves, starts, strict=True):
+        end = start + len(leaf.text)
+        mine: list[Finding] = []
+        while index < len(findings) and findings[index].end <= start:
+            index += 1
+        at = index
+        while at < len(findings) and findings[at].start < end:
+            found = findings[at]
+            mine.append(Finding(max(found.start, start) - start, min(found.end, end) - start, found.type, found.score))
+            at += 1
+        each.append(mine)
+    return each
+
+
+def _is_expression(allowed: str) -> bool:
+    return len(allowed) > 2 and allowed.startswith("/") and allowed.endswith("/")  # noqa: PLR2004 - two slashes
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None

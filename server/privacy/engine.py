@@ -1,0 +1,179 @@
+"""Presidio's analyzer with a registry of our own recognizers and an NLP engine that loads and downloads nothing.
+
+Importing this imports Presidio, and with it spaCy: seconds. Everything else here does without.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import regex
+from presidio_analyzer import AnalyzerEngine, EntityRecognizer, RecognizerRegistry, RecognizerResult
+from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
+
+from .findings import Finding, PiiType
+from .recognizers.accounts import accounts
+from .recognizers.addresses import addresses
+from .recognizers.assignments import assignments
+from .recognizers.emails import emails
+from .recognizers.identifiers import identifiers
+from .recognizers.json_pairs import json_pairs
+from .recognizers.lines import lines
+from .recognizers.markup import markup
+from .recognizers.network import devices
+from .recognizers.numbers import cards, ibans, social_security_numbers, wallets
+from .recognizers.people import people
+from .recognizers.phones import phones
+from .recognizers.secrets import secrets
+from .recognizers.tables import sql_rows, tables
+
+Find = Callable[[str], Iterable[Finding]]
+
+_LANGUAGE: Final = "en"  # Presidio wants one; the recognizers speak many
+_OWN_PATTERN_SECONDS: Final = 2.0
+_FIELD_TYPES = tuple(PiiType)
+RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
+    (secrets, (PiiType.SECRET,)),
+    (emails, (PiiType.EMAIL,)),
+    (cards, (PiiType.CARD,)),
+    (ibans, (PiiType.IBAN,)),
+    (social_security_numbers, (PiiType.SSN,)),
+    (wallets, (PiiType.CRYPTO,)),
+    (devices, (PiiType.IP, PiiType.MAC)),
+    (phones, (PiiType.PHONE,)),
+    (
+        identifiers,
+        (
+            PiiType.PASSPORT,
+            PiiType.DRIVING_LICENCE,
+            PiiType.MEDICAL,
+            PiiType.TAX_ID,
+            PiiType.SSN,
+            PiiType.BANK,
+            PiiType.NATIONAL_ID,
+            PiiType.DATE_OF_BIRTH,
+            PiiType.ZIP,
+        ),
+    ),
+    (addresses, (PiiType.ADDRESS, PiiType.ZIP, PiiType.LOCATION)),
+    (accounts, (PiiType.USERNAME,)),
+    (people, (PiiType.PERSON, PiiType.USERNAME, PiiType.PHONE, PiiType.ADDRESS, PiiType.DATE_OF_BIRTH)),
+    (json_pairs, _FIELD_TYPES),
+    (assignments, _FIELD_TYPES),
+    (lines, _FIELD_TYPES),
+    (markup, _FIELD_TYPES),
+    (tables, _FIELD_TYPES),
+    (sql_rows, _FIELD_TYPES),
+)
+
+
+class FunctionRecognizer(EntityRecognizer):
+    """One of our functions as a recognizer of Presidio's."""
+
+    def __init__(self, find: Find, types: Iterable[str], name: str) -> None:
+        self._find = find
+        super().__init__(supported_entities=[str(each) for each in types], name=name, supported_language=_LANGUAGE)
+
+    def load(self) -> None:
+        """Nothing: tables and expressions are made with their modules."""
+
+    def analyze(self, text: str, entities: list[str], nlp_artifacts: NlpArtifacts) -> list[RecognizerResult]:
+        """Return what the function finds of the entities asked for."""
+        del nlp_artifacts
+        wanted = set(entities)
+        return [
+            RecognizerResult(str(found.type), found.start, found.end, found.score)
+            for found in self._find(text)
+            if found.type in wanted
+        ]
+
+
+class WithoutNlp(NlpEngine):
+    """An NLP engine that knows nothing of language: Presidio's own would load, or download, a model."""
+
+    def load(self) -> None:
+        """Nothing."""
+
+    def is_loaded(self) -> bool:
+        """Tell that nothing is missing."""
+        return True
+
+    def process_text(self, text: str, language: str) -> NlpArtifacts:
+        """Return artifacts without a single token."""
+        del text
+        return NlpArtifacts([], [], [], [], self, language)
+
+    def process_batch(
+        self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **_: object
+    ) -> Iterator[tuple[str, NlpArtifacts]]:
+        """Yield each text with its empty artifacts."""
+        del batch_size, n_process
+        for text in texts:
+            yield text, self.process_text(text, language)
+
+    def is_stopword(self, word: str, language: str) -> bool:
+        """Tell that no word is a stop word."""
+        del word, language
+        return False
+
+    def is_punct(self, word: str, language: str) -> bool:
+        """Tell that no word is punctuation."""
+        del word, language
+        return False
+
+    def get_supported_entities(self) -> list[str]:
+        """Return none."""
+        return []
+
+    def get_supported_languages(self) -> list[str]:
+        """Return the one language there is."""
+        return [_LANGUAGE]
+
+
+class LinearAnalyzer(AnalyzerEngine):
+    """`AnalyzerEngine` whose results are merged by sealab: Presidio's own merging is quadratic in the findings.
+
+    There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
+    """
+
+    def analyze(
+        self, text: str, language: str = _LANGUAGE, entities: list[str] | None = None, **_: object
+    ) -> list[RecognizerResult]:
+        """Return what all recognizers of the registry find, duplicates and overlaps included."""
+        wanted = entities or self.get_supported_entities(language)
+        artifacts = self.nlp_engine.process_text(text, language)
+        recognizers = self.registry.get_recognizers(language=language, entities=entities, all_fields=not entities)
+        return [result for each in recognizers for result in each.analyze(text, wanted, artifacts) or ()]
+
+
+def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:
+    """Return an analyzer with the curated recognizers that find one of `types` (none: all), and the operator's own."""
+    # Presidio tells at each start what it finds nothing wrong with.
+    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
+    recognizers: list[EntityRecognizer] = [
+        FunctionRecognizer(find, each, find.__name__)
+        for find, each in RECOGNIZERS
+        if not types or types & {str(one) for one in each}
+    ]
+    recognizers += [
+        FunctionRecognizer(own_pattern(name, pattern), (name,), name)
+        for name, pattern in patterns.items()
+        if not types or name in types
+    ]
+    registry = RecognizerRegistry(recognizers=recognizers, supported_languages=[_LANGUAGE])
+    return LinearAnalyzer(registry=registry, nlp_engine=WithoutNlp(), supported_languages=[_LANGUAGE])
+
+
+def own_pattern(name: str, pattern: str) -> Find:
+    """Return a function that finds an operator's own pattern; it raises `TimeoutError` rather than take seconds."""
+    compiled = regex.compile(pattern)
+    group = 1 if compiled.groups else 0
+
+    def find(text: str) -> Iterator[Finding]:
+        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS):
+            if match.end(group) > match.start(group) >= 0:
+                yield Finding(match.start(group), match.end(group), name, 1.0)
+
+    return find

@@ -1,0 +1,105 @@
+"""Postal addresses by their form: a street and a number, with what follows of flat, place and code.
+
+Words for streets: USPS Publication 28, appendix C1, and the usual ones of other languages. Addresses without such a
+word are left to the fields and to the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..findings import Finding, PiiType
+
+_ENGLISH = (
+    "Alley Ally Aly Avenue Ave Av Bayou Beach Bend Bluff Bluffs Bottom Boulevard Blvd Branch Bridge Brook Brooks Burg Burgs Bypass Camp Canyon Cape "
+    "Causeway Center Centers Centre Circle Circles Cir Cliff Cliffs Close Club Common Commons Concourse Corner Corners Course Court Courts Ct Cove Coves Creek "
+    "Crescent Cres Crest Crossing Crossroad Crossroads Curve Dale Dam Divide Drive Drives Dr Estate Estates Expressway Extension Extensions "
+    "Fall Falls Ferry Field Fields Flat Flats Ford Fords Forest Forge Forges Fork Forks Fort Freeway Garden Gardens Gateway Glen Glens Green "
+    "Greens Grove Groves Harbor Harbors Haven Heights Highway Hwy Hill Hills Hollow Inlet Island Islands Isle Junction Junctions Key Keys Knoll "
+    "Knolls Lake Lakes Land Landing Lane Ln Light Lights Loaf Lock Locks Lodge Loop Mall Manor Manors Meadow Meadows Mews Mill Mills Mission "
+    "Motorway Mount Mountain Mountains Neck Oval Overpass Orchard Parade Park Parks Parkway Parkways Pkwy Pass Passage Path Pike Pine Pines Place Pl Plain "
+    "Plains Plaza Point Points Port Ports Prairie Radial Ramp Ranch Rapid Rapids Rest Ridge Ridges Rise River Road Roads Rd Route Row Rue Run Shoal "
+    "Shoals Shore Shores Skyway Spring Springs Spur Spurs Square Squares Sq Station Stravenue Stream Street Streets St Summit Terrace Ter Throughway "
+    "Trace Track Trafficway Trail Trl Tunnel Turnpike Underpass Union Unions Valley Valleys Via Viaduct View Views Village Villages Ville Vista Walk Walks "
+    "Wall Way Ways Well Wells"
+).split()
+_SURE_ENGLISH = frozenset(
+    "Avenue Ave Boulevard Blvd Circle Court Ct Crescent Drive Dr Highway Hwy Lane Ln Parkway Pkwy Place Road Rd Square Street St Terrace Way".split()
+)
+_WORD = r"[^\W\d_][\w'’.-]{0,24}"
+_CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
+_UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|#)\.?[ ]?[\w-]{1,8})?"
+_NUMBER_FIRST = re.compile(
+    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
+)
+_WORD_FIRST = re.compile(
+    rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Estrada|Ulica|ulica|ul\.|al\.|Aleja|Trg|Strada|Str\.|Bulevardul|Calea|Contrada|Borgo|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
+    rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL},?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}"
+)
+_NUMBER_THEN_WORD = re.compile(
+    rf"(?<![\w.,:/-])\d{{1,5}}(?: ?(?:bis|ter|[A-Z]))?,? (?i:rue|avenue|av\.|boulevard|bd|place|chemin|allée|impasse|quai|route|cours|square|passage) (?:{_CAPITAL}[ -]){{0,5}}{_CAPITAL}{_UNIT}"
+)
+_COMPOUND = re.compile(
+    r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,24}[ -]){0,4}[A-ZÀ-ÞŠŽČĐa-z][\w.'’-]{1,40}?(?:straße|strasse|str\.|gasse|weg|platz|allee|ring|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|berg|hof|tor|"
+    r"straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gate|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|tie|polku|kuja|utca|út|tér|caddesi|sokak|sokağı|ulice|náměstí)"
+    rf" \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
+)
+_BOX = re.compile(
+    r"(?i)(?<!\w)(?:p\.? ?o\.? box|postfach|apartado(?: de correos)?|bo[iî]te postale|casella postale|postbus|caixa postal) ?#?\d[\d ]{0,8}\d?(?!\w)"
+)
+_MILITARY = re.compile(
+    r"(?i)(?<!\w)(?:(?:unit|psc|cmr)[ ]\d{1,5},?[ ]box[ ]\d{1,5}|(?:uss|uscgc|usns|usnv|usnm)[ ][\w-]{2,30})[\s,]{1,4}(?:apo|fpo|dpo),?[ ](?:aa|ae|ap)[ ]\d{5}(?:-\d{4})?"
+)
+_STATES = (
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT "
+    "VA WA WV WI WY DC PR VI GU AS MP FM MH PW NSW VIC QLD WA SA TAS ACT NT ON QC BC AB MB SK NS NB NL PE"
+).split()
+_PLACE_AND_CODE = re.compile(
+    rf"(?<![\w-])(?:[A-Z][\w'’.-]{{1,24}} ){{0,2}}[A-Z][\w'’.-]{{1,24}},? (?:{'|'.join(_STATES)}),? (?:\d{{4,5}}(?:-\d{{4}})?|[A-Z]\d[A-Z] ?\d[A-Z]\d)(?![\w-])"
+)
+_POSTCODE = re.compile(
+    r"(?<![\w-])(?:[A-PR-UWYZ][A-HK-Y]?\d[A-HJKPSTUW\d]? \d[ABD-HJLNP-UW-Z]{2}|[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z] \d[ABCEGHJ-NPRSTV-Z]\d)(?![\w-])"
+)
+_CODE_AND_PLACE = re.compile(
+    r"(?:[A-Z]{1,2}-)?(\d{4,6}|\d{3} \d{2}|\d{2}-\d{3}|\d{4} [A-Z]{2})[ ]([A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ(][\w'’.)-]{1,30}){0,3})"
+)
+_PLACE = re.compile(r"[A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ][\w'’.-]{1,30}){0,2}(?=[,\n]|[ ]\d{4,6}\b|\Z)")
+_JOIN = re.compile(r"[ \t]{0,2},?[ \t]{0,2}\n?[ \t]{0,8}")
+_CODE = re.compile(r"(?:[A-Z]{2} )?\d{4,6}(?:-\d{3,4})?(?![\w-])")
+
+
+def addresses(text: str) -> Iterator[Finding]:
+    """Yield streets with numbers, boxes, and the places and codes that stand with them."""
+    for match in _NUMBER_FIRST.finditer(text):
+        sure = match[1] in _SURE_ENGLISH
+        yield Finding(*match.span(), PiiType.ADDRESS, 0.75 if sure else 0.6)
+        yield from _after(text, match.end())
+    for pattern in (_WORD_FIRST, _NUMBER_THEN_WORD, _COMPOUND):
+        for match in pattern.finditer(text):
+            yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
+            yield from _after(text, match.end())
+    for pattern in (_BOX, _MILITARY):
+        for match in pattern.finditer(text):
+            yield Finding(*match.span(), PiiType.ADDRESS, 0.9)
+            yield from _after(text, match.end())
+    for match in _PLACE_AND_CODE.finditer(text):
+        yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
+    for match in _POSTCODE.finditer(text):
+        yield Finding(*match.span(), PiiType.ZIP, 0.6)
+
+
+def _after(text: str, end: int) -> Iterator[Finding]:
+    """Yield the place and the code after a street, in either order."""
+    join = _JOIN.match(text, end)
+    at = join.end() if join else end
+    if at == end:
+        return
+    if both := _CODE_AND_PLACE.match(text, at):
+        yield Finding(*both.span(1), PiiType.ZIP, 0.7)
+        yield Finding(*both.span(2), PiiType.LOCATION, 0.65)
+    elif place := _PLACE.match(text, at):
+        yield Finding(*place.span(), PiiType.LOCATION, 0.6)
+        join = _JOIN.match(text, place.end())
+        if join and (code := _CODE.match(text, join.end())):
+            yield Finding(*code.span(), PiiType.ZIP, 0.65)

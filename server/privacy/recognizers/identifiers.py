@@ -1,0 +1,89 @@
+"""Numbers of papers and accounts, which only the words before them tell: `passport no. X1234567`, `routing 021000021`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..findings import Finding, PiiType
+
+_MONTH = (
+    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mär|Mai|Juni?|Juli?|Okt|Dez|janv|févr|mars|avr|juin|juil|août|ene|abr|ago|dic|gen|mag|giu|lug|set|ott)"
+    r"[^\W\d_]{0,8}"
+)
+_CODE = r"(?=[A-Z0-9-]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    type: PiiType
+    words: re.Pattern[str]
+    value: re.Pattern[str]
+
+
+def _kind(kind: PiiType, words: str, value: str) -> _Kind:
+    return _Kind(kind, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
+
+
+_KINDS = (
+    _kind(PiiType.PASSPORT, r"passport|reisepass|pasaporte|passeport|passaporto", r"[A-Z]{0,3}\d{6,9}[A-Z]?"),
+    _kind(
+        PiiType.DRIVING_LICENCE,
+        r"driver['’]?s?['’]? licen[sc]e|driving licen[sc]e|licen[sc]e|DL\b|führerschein|permis de conduire",
+        _CODE,
+    ),
+    _kind(
+        PiiType.MEDICAL,
+        r"MRN\b|medical record|patient (?:id|number|no)|member (?:id|no|number)|insurance (?:id|number|no|policy|code)|"
+        r"policy (?:no|number|#)|health (?:id|card|insurance)|medicare|NHS\b",
+        r"#?(?=[A-Z0-9 -]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}(?: \d{3} \d{4})?",
+    ),
+    _kind(
+        PiiType.TAX_ID,
+        r"TIN\b|EIN\b|ITIN\b|PAN\b|tax(?:payer)? (?:id|no|number|identification|file)|VAT\b|GSTIN\b|steuer\w{0,20}|codice fiscale|NIF\b|CPF\b|CNPJ\b|UTR\b",
+        r"(?=[A-Z0-9./-]{0,18}\d{3})[A-Z0-9][A-Z0-9./-]{6,19}",
+    ),
+    _kind(PiiType.SSN, r"SSN\b|social security|SIN\b|socials?\b", r"\d{3}[- ]?\d{2}[- ]?\d{4}|\d{3}[- ]\d{3}[- ]\d{3}"),
+    _kind(
+        PiiType.BANK,
+        r"routing|ABA\b|(?:bank )?account|acct\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
+        r"\d[\d -]{4,22}\d|[A-Z]{4}0[A-Z0-9]{6}",
+    ),
+    _kind(PiiType.BANK, r"BIC\b|SWIFT\b", r"[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?"),
+    _kind(
+        PiiType.NATIONAL_ID,
+        r"aadha?ar|national id(?:entity|entification)?|voter id|NINO?\b|national insurance|identity (?:card|number)|ID (?:card|number)|"
+        r"badge|employee|citizen(?:ship)? (?:id|number)|personalausweis\w{0,8}|DNI\b|BSN\b|PESEL\b|personnummer|student id|CURP\b",
+        r"(?=[A-Z0-9 -]{0,18}\d{3})[A-Z0-9](?:[A-Z0-9-]| (?=[A-Z0-9]*\d)){3,19}[A-Z0-9]",
+    ),
+    _kind(
+        PiiType.DATE_OF_BIRTH,
+        r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|fecha de nacimiento|nacid[oa]|nato il|data di nascita",
+        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH},? (?:de )?\d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}",
+    ),
+    _kind(
+        PiiType.ZIP,
+        r"zip(?: code)?|post(?:al)? ?code|PLZ\b",
+        r"\d{4,5}(?:-\d{3,4})?|[A-Z]{1,2}\d[A-Z0-9]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d",
+    ),
+)
+_BRIDGE = re.compile(
+    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
+    r"[\s:#=.()'\"’*-]{1,6}"
+)
+_FEWEST_BANK_DIGITS = 7
+
+
+def identifiers(text: str) -> Iterator[Finding]:
+    """Yield the numbers after words that tell what they are."""
+    for kind in _KINDS:
+        for words in kind.words.finditer(text):
+            bridge = _BRIDGE.match(text, words.end())
+            value = bridge and kind.value.match(text, bridge.end())
+            if not value:
+                continue
+            found = value[1].rstrip(" -.")
+            if kind.type is PiiType.BANK and found[:1].isdigit() and sum(map(str.isdigit, found)) < _FEWEST_BANK_DIGITS:
+                continue
+            yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)

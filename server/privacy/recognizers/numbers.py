@@ -1,0 +1,63 @@
+"""Numbers that their own check digits or form tell: payment cards, IBAN, US social security numbers, crypto wallets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .. import checksums
+from ..findings import Finding, PiiType
+
+_CARD = re.compile(r"(?<![\w.-])(?<!\d )[2-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
+_CARD_WORDS = re.compile(
+    r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cartao|\bdebit|\bcredit"
+)
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
+_SSN = re.compile(r"(?<![\w.-])(?!000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-]|\.\d)")
+_SEGWIT = re.compile(r"(?<![A-Za-z0-9])bc1[02-9ac-hj-np-z]{25,60}(?![A-Za-z0-9])")
+_BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A-Za-z0-9+/=_-])")
+_ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
+_SURE_CARD_DIGITS = 15
+_FEWEST_DIFFERENT = 3
+_SHORTEST_IBAN = 15
+
+
+def cards(text: str) -> Iterator[Finding]:
+    """Yield numbers of payment cards: first digit 2 to 6, 12 to 19 digits, Luhn; short ones only beside such a word."""
+    for match in _CARD.finditer(text):
+        digits = "".join(filter(str.isdigit, match[0]))
+        if len(set(digits)) >= _FEWEST_DIFFERENT and checksums.luhn(digits):
+            near = _CARD_WORDS.search(text, max(0, match.start() - 48), match.start())
+            if near or (len(digits) >= _SURE_CARD_DIGITS and digits[0] != "2") or re.search(r"[ -]", match[0]):
+                yield Finding(*match.span(), PiiType.CARD, 0.95)
+
+
+def ibans(text: str) -> Iterator[Finding]:
+    """Yield IBAN, in groups or not; what follows in capitals is left out until the check digits are right."""
+    for match in _IBAN.finditer(text):
+        end = match.end()
+        while end - match.start() >= _SHORTEST_IBAN:
+            if checksums.iban(re.sub("[ -]", "", text[match.start() : end])):
+                yield Finding(match.start(), end, PiiType.IBAN, 1.0)
+                break
+            end = max(text.rfind(" ", match.start(), end), text.rfind("-", match.start(), end))
+
+
+def social_security_numbers(text: str) -> Iterator[Finding]:
+    """Yield numbers in the form the US Social Security Administration assigns, and individual taxpayer numbers."""
+    for match in _SSN.finditer(text):
+        yield Finding(*match.span(), PiiType.SSN, 0.85)
+
+
+def wallets(text: str) -> Iterator[Finding]:
+    """Yield addresses of Bitcoin and Ethereum wallets."""
+    for pattern in (_SEGWIT, _ETHEREUM):
+        for match in pattern.finditer(text):
+            yield Finding(*match.span(), PiiType.CRYPTO, 0.9)
+    for match in _BASE58.finditer(text):
+        if checksums.base58check(match[0]) or _near_coin(text, match.start()):
+            yield Finding(*match.span(), PiiType.CRYPTO, 0.8)
+
+
+def _near_coin(text: str, at: int) -> bool:
+    return re.search(r"(?i)btc|bitcoin|wallet|crypto", text[max(0, at - 40) : at]) is not None

@@ -1,0 +1,82 @@
+"""Telephone numbers: in international form, in the usual national forms, and in any form beside a word for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import phonenumbers
+
+from ..findings import Finding, PiiType
+
+_CANDIDATE = re.compile(
+    r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+|\(|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
+)
+_WORD = re.compile(
+    r"(?i)(?:phone|tel|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
+    r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*)"
+    r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
+)
+_NEAR_WORD = re.compile(
+    r"(?i)(?:phone|tel|cell|mobile|fax|whatsapp|call|telefon\w*|handy|mobil)\W{0,6}(?:\w{1,16}\W{1,4}){0,2}\Z"
+)
+_NATIONAL = tuple(
+    re.compile(form)
+    for form in (
+        r"\(?[2-9]\d{2}\)?[-. ]{1,2}[2-9]\d{2}[-. ]\d{4}",  # North America
+        r"1[-. ]\(?[2-9]\d{2}\)?[-. ][2-9]\d{2}[-. ]\d{4}",
+        r"\(\d{2,5}\)[ -]?\d[\d /-]{4,11}\d",  # area code in brackets
+        r"00[1-9][\d ().-]{8,18}\d",  # international prefix as dialled
+        r"001-[\d-]{10,14}",
+        r"0\d{2,4}[ /-]\d[\d /-]{4,9}\d",  # trunk prefix
+        r"0\d(?:[ .]\d{2}){4}",  # France
+        r"\(?0\d{2,5}\)?[ -]\d{3,4}[ -]\d{3,4}",  # United Kingdom, Australia
+    )
+)
+# Where to ask whether a number is one, the most speakers first.
+_REGIONS = "US GB DE FR ES IT IN BR NL SE PL TR AU CA MX CH FI CZ HR PT BE AT DK NO IE ZA IL JP HU RO GR SI SK AR CO CL NZ".split()
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2}\b"
+)
+_EXTENSION = re.compile(r"(?i)[ ,]{0,2}(?:x|ext|#|poste|DW)")
+_IN_NUMBERS = re.compile(r"\d\s?[-,:]\s?\Z")
+_LOOK_BACK = 64
+
+
+def phones(text: str) -> Iterator[Finding]:
+    """Yield the telephone numbers."""
+    for match in _CANDIDATE.finditer(text):
+        number = match[0]
+        main = _EXTENSION.split(number, maxsplit=1)[0]
+        digits = sum(map(str.isdigit, main))
+        if not 7 <= digits <= 15 or _DATE.match(main) or main.count(".") > 4 or number.count(")") > 2:
+            continue
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        score = _score(main, digits, before)
+        if score:
+            end = match.end()
+            if number.count("(") < number.count(")") and number.endswith(")"):
+                end -= 1
+            yield Finding(match.start(), end, PiiType.PHONE, score)
+
+
+def _score(main: str, digits: int, before: str) -> float:
+    if main.startswith("+"):
+        return 0.9 if digits >= 9 or _exists(main, "") else 0.0
+    worded = _WORD.search(before) is not None
+    if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):
+        return 0.75
+    if worded and any(_exists(main, region) for region in _REGIONS):
+        return 0.7
+    if digits >= 7 and _NEAR_WORD.search(before):
+        return 0.6
+    return 0.0
+
+
+@lru_cache(maxsize=4096)
+def _exists(number: str, region: str) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(number, region or None))
+    except phonenumbers.NumberParseException:
+        return False
