@@ -5,7 +5,10 @@
     ├── HomeError         the home folder cannot be made or used
     ├── UsageError        a command was given something that is not there or not readable
     ├── AddressRefused    HTTP was asked to listen where it must not
-    └── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+    ├── RequestRefused    a request asks for more than the operator allows, or for something that is not there
+    ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
+    ├── SkillNameRefused  a skill cannot have this name
+    └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
 The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
 was wrong, then what to do. Over MCP that message is the text of a tool error, as it stands; on the command line it
@@ -21,6 +24,7 @@ from typing import ClassVar
 
 from ..sandbox.errors import SandboxError
 from ..sandbox.run import Status
+from ..skills_db.errors import SkillsDbError
 from ..tools_registry.errors import RegistryError
 from ..workspace.errors import WorkspaceError
 
@@ -61,6 +65,24 @@ class RequestRefused(ServerError):
     code = "request"
 
 
+class SkillUnfit(ServerError):
+    """Code cannot be a skill, or its tests do not pass; nothing was stored."""
+
+    code = "skill_unfit"
+
+
+class SkillNameRefused(ServerError):
+    """A skill cannot have this name."""
+
+    code = "skill_name"
+
+
+class ArgumentsRefused(ServerError):
+    """The arguments of a skill do not fit its parameters; nothing ran."""
+
+    code = "arguments"
+
+
 class VaultKeyError(ServerError):
     """The key of the vault cannot be read, kept or used."""
 
@@ -73,7 +95,7 @@ class PrivacyFailed(ServerError):
     code = "privacy"
 
 
-KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError)
+KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError, SkillsDbError)
 """Errors whose message is meant for whoever asked. Anything else is a fault of sealab's own."""
 
 
@@ -94,6 +116,9 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "usage": Exit.USAGE,
         "address": Exit.USAGE,
         "request": Exit.REFUSED,
+        "skill_name": Exit.USAGE,
+        "skill_not_found": Exit.USAGE,
+        "arguments": Exit.USAGE,
         "refused": Exit.REFUSED,
         "limit": Exit.REFUSED,
         "level": Exit.REFUSED,
@@ -122,6 +147,6 @@ EXIT_OF_STATUS: Mapping[Status, Exit] = MappingProxyType(
 """The exit code of `sealab run` for each way a run can end."""
 
 
-def exit_of(error: ServerError | SandboxError | WorkspaceError | RegistryError) -> Exit:
+def exit_of(error: ServerError | SandboxError | WorkspaceError | RegistryError | SkillsDbError) -> Exit:
     """Return the exit code for a known error."""
     return EXIT_OF_CODE.get(error.code, Exit.FAILED)
