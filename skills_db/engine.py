@@ -63,7 +63,8 @@ class Database:
         self.durable = engine.execution_options(sealab="durable")
         self._engine = engine
         self._quick = engine.execution_options(sealab="quick")
-        self._reading = engine.execution_options(sealab="read")
+        moment = {} if file is not None else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        self._reading = engine.execution_options(sealab="read", **moment)
         self._identity = None if file is None else _identity(file)
         self._turn = threading.Lock()
 
@@ -95,7 +96,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Give a session that only reads; on SQLite all its reads see the same moment.
+        """Give a session that only reads, and all of whose reads see the same moment.
 
         Raises `DatabaseUnavailable` or `DatabaseDamaged`.
         """
