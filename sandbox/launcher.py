@@ -40,6 +40,7 @@ _LOG = logging.getLogger(__name__)
 _BOOT = (
     "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
     "control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
+    "from sealab.sandbox.huge_pages import reserve;reserve();"
     "from sealab.sandbox.zygote import main;main(int(control),orders)"
 )
 # Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may

@@ -24,6 +24,7 @@ from . import confine, limits, worker
 from .dialect import dialect_of
 from .errors import SandboxError
 from .guest import GUEST
+from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
 from .orders import PACKET_BYTES_MAX, Orders
@@ -56,6 +57,7 @@ class _Zygote:
         dialect.prepare()
         worker.warm(dialect)
         address_space = AddressSpace()
+        heap = HeapMap()
         own = worker.starting_namespace(dialect)
         self._plan = confine.prepare(
             probe,
@@ -73,6 +75,7 @@ class _Zygote:
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
         gc.freeze()
+        heap.collapse()
         self._tell(hello=os.getpid())
 
     def work(self) -> NoReturn:

@@ -23,6 +23,7 @@ import psutil
 
 from sealab.sandbox import confine, worker
 from sealab.sandbox.dialect import dialect_of
+from sealab.sandbox.huge_pages import HeapMap
 from sealab.sandbox.immortal import immortalize
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits
@@ -90,10 +91,12 @@ class BareForks:
                 dialect = dialect_of(Isolation.RESTRICTED)
                 dialect.prepare()
                 worker.warm(dialect)
+                heap = HeapMap()
                 plan = confine.prepare(confine.probe())
                 immortalize()
                 gc.collect()
                 gc.freeze()
+                heap.collapse()
                 while command := os.read(commands, 16):
                     seconds = self._fork(plan, int(command), answers)
                     os.write(answers, str(seconds).encode())
