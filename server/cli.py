@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from ..sandbox.run import Status
-from . import container_command
+from . import container_command, servers_command
+from .command_group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
 from .isolations import AUTO, CHOICES
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from .execution import CodeRequest
     from .report import Report
 
+_WARM_AFTER_SECONDS = 0.5
+"""What loads for seconds begins when a client has had its list of tools."""
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
@@ -54,17 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.FAILED
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """End with one sentence on what was wrong and one on where to look."""
-        self.exit(Exit.USAGE, f"sealab: {message[:1].upper()}{message[1:]}. See {self.prog} --help.\n")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of every command."""
     from importlib.metadata import version  # noqa: PLC0415 - main alone needs it
 
-    parser = _Parser(
+    parser = Parser(
         prog="sealab",
         description="An MCP server through which an AI agent runs Python instead of calling tools one by one.",
         epilog="Without a command, sealab serves MCP on stdin and stdout.",
@@ -99,11 +96,19 @@ def make_parser() -> argparse.ArgumentParser:
         "container", help=helped, description=f"{helped[:1].upper()}{helped[1:]}.", allow_abbrev=False
     )
     container_command.add_to(container, _home_and_settings, _add_common)
+    servers = _group(commands, "servers", "list, add, remove and import the upstream MCP servers")
+    servers_command.add_to(servers, _home_and_settings, _add_common)
     return parser
 
 
+def _group(commands: argparse._SubParsersAction[Parser], name: str, help_text: str) -> Parser:
+    return commands.add_parser(
+        name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
+    )
+
+
 def _command(
-    commands: argparse._SubParsersAction[_Parser],
+    commands: argparse._SubParsersAction[Parser],
     name: str,
     command: Callable[[argparse.Namespace], int],
     help_text: str,
@@ -160,7 +165,7 @@ def _serve(chosen: argparse.Namespace) -> int:
 async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
     from .app import running  # noqa: PLC0415 - as above
 
-    async with running(settings, home) as app:
+    async with running(settings, home, serves=True) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
@@ -168,6 +173,8 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
         await starting
+        if app.privacy.filters:
+            asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await (serve_stdio(app) if address is None else serve_http(app, address))
 
 

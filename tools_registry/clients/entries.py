@@ -75,7 +75,8 @@ class _Texts:
         if inner.startswith("env:"):
             return f"${{{inner.removeprefix('env:')}}}"
         if inner.startswith("input:"):
-            variable = re.sub(r"\W+", "_", inner.removeprefix("input:"), flags=re.ASCII).strip("_").upper() or "INPUT"
+            wanted = f"{self.server}_{inner.removeprefix('input:')}"
+            variable = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_").upper() or "INPUT"
             self.notes.append(f"set {variable} in sealab's environment: the other client asks its user for it")
             return f"${{{variable}}}"
         if not _VARIABLE.fullmatch(inner):
@@ -139,7 +140,8 @@ def _command(raw: Mapping[str, object], texts: _Texts) -> tuple[str, list[str]]:
     """Return program and arguments from any of the shapes: two keys, one list, or an object with a path."""
     program, more = _first(raw, "command", "cmd"), raw.get("args")
     if isinstance(program, Mapping):
-        program, more = _first(program, "path", "command"), _first(program, "args") or more
+        more = program.get("args") or more
+        program = _first(program, "path", "command")
     before: list[object] = []
     if isinstance(program, list):
         program, *before = program or [None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -31,13 +31,17 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One server of one file. `scope` names the project that a file of the user keeps it for."""
+    """One server of one file. `scope` names the project that a file of the user keeps it for.
+
+    `entry` is what `mcp.json` gets, `shown` the same without secrets.
+    """
 
     name: str
     client: str
     file: Path
     action: Action
     entry: Entry = field(default_factory=dict, repr=False)
+    shown: Entry = field(default_factory=dict)
     secrets: tuple[Secret, ...] = ()
     notes: tuple[str, ...] = ()
     scope: str = ""
@@ -119,19 +123,16 @@ def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, sc
 
 
 def _judged(server: Found, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool) -> Found:
-    if server.action is not Action.ADD:
-        return server
+    """Say what becomes of a server, and take the secrets out of what is shown of it."""
     name = server.name
-    if not name.strip() or not name.isprintable():
-        return _with(server, Action.UNUSABLE, server.entry, (), "its name cannot be used")
     concealed, secrets = concealer.conceal(name, server.entry)
     entry = server.entry if copy_secrets else concealed
+    judged = replace(server, entry=entry, shown=concealed, secrets=tuple(secrets))
+    if server.action is not Action.ADD:
+        return judged
+    if not name.strip() or not name.isprintable():
+        return replace(judged, action=Action.UNUSABLE, notes=(*judged.notes, "its name cannot be used"))
     if name not in known:
-        return _with(server, Action.ADD, entry, tuple(secrets))
+        return judged
     same = known[name] in (entry, server.entry, concealed)
-    return _with(server, Action.SAME if same else Action.CLASH, entry, tuple(secrets))
-
-
-def _with(server: Found, action: Action, entry: Entry, secrets: tuple[Secret, ...], note: str = "") -> Found:
-    notes = (*server.notes, note) if note else server.notes
-    return Found(server.name, server.client, server.file, action, entry, secrets, notes, server.scope)
+    return replace(judged, action=Action.SAME if same else Action.CLASH)

@@ -28,6 +28,8 @@ _REFERENCE = re.compile(r"\$\{[^}]*\}")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 _OPTION = re.compile(r"(-{0,2}[A-Za-z][\w.-]*)=(.+)", re.DOTALL)
 _HEADER = re.compile(r"([A-Za-z][\w-]*)(:\s*)(.+)")
+_VAGUE = frozenset({"ARGUMENT", "AUTHORIZATION", "COOKIE", "KEY", "PASSWORD", "SECRET", "TOKEN", "API_KEY", "URL"})
+"""Names that many servers have a secret of: the server's own name is put before them."""
 _HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|none|null|\d{1,5}|)", re.IGNORECASE)
 
 
@@ -76,12 +78,16 @@ class Concealer:
         return result, found
 
     def _variable(self, server: str, wanted: str, value: str) -> str:
-        plain = _as_variable(wanted)
-        for candidate in (plain, _as_variable(f"{server}_{wanted}"), *(f"{plain}_{number}" for number in range(2, 99))):
-            if self._taken.get(candidate, value) == value and self._environment.get(candidate, value) == value:
+        for known, held in self._taken.items():
+            if held == value:
+                return known
+        longer = _as_variable(f"{server}_{wanted}")
+        for candidate in (_as_variable(wanted), longer, *(f"{longer}_{number}" for number in range(2, 99))):
+            usual = candidate not in _VAGUE and candidate not in self._taken
+            if usual and self._environment.get(candidate, value) == value:
                 self._taken[candidate] = value
                 return candidate
-        return plain
+        return longer
 
 
 def _in_pair(where: str, name: str, value: str, replace: Replace) -> str:
