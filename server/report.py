@@ -41,6 +41,12 @@ class Image(TypedDict):
     size: int
 
 
+class Hidden(TypedDict):
+    """How many different values of each type stand in this report as tokens."""
+
+    hidden: Mapping[str, int]
+
+
 class Report(TypedDict):
     """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be."""
 
@@ -58,6 +64,7 @@ class Report(TypedDict):
     files: NotRequired[list[WrittenFile]]
     images: NotRequired[list[Image]]
     session_ended: NotRequired[str]
+    privacy: NotRequired[Hidden]
 
 
 def as_text(report: Report) -> str:
@@ -81,4 +88,7 @@ def as_text(report: Report) -> str:
         lines.append(f"figure ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
+    if "privacy" in report:
+        hidden = ", ".join(f"{count} {kind}" for kind, count in report["privacy"]["hidden"].items())
+        lines.append(f"hidden behind tokens: {hidden}")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ for something that this version cannot do: a protection that is asked for and no
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -21,6 +22,9 @@ from .errors import SettingsError
 
 PREFIX = "SEALAB_"
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
+_TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
+_SECRETS = frozenset({"vault_key", "database_url"})
+"""What an error message does not repeat."""
 
 
 class Surface(StrEnum):
@@ -48,6 +52,13 @@ class Privacy(StrEnum):
     AUTO = "auto"
 
 
+class PrivacyMode(StrEnum):
+    """How much is spent on looking for personal data: patterns and context alone, or a model of names too."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, in the units its name says. `None` stands for "as this machine and version allow"."""
@@ -73,6 +84,16 @@ class Settings:
     container_image: str | None = None
     privacy: Privacy = Privacy.TOOLS
     restore_to_model: bool | None = None
+    privacy_mode: PrivacyMode = PrivacyMode.BALANCED
+    privacy_types: tuple[str, ...] = ()
+    privacy_threshold: float = 0.4
+    privacy_thresholds: Mapping[str, float] = field(default_factory=dict)
+    privacy_allow: tuple[str, ...] = ()
+    privacy_patterns: Mapping[str, str] = field(default_factory=dict)
+    privacy_ttl_days: float | None = 90.0
+    privacy_lenient_restore: bool = False
+    vault_key: str | None = field(default=None, repr=False)
+    vault_keyring: bool = True
     database_url: str | None = None
     surface: Surface = Surface.FULL
     log_level: LogLevel = LogLevel.WARNING
@@ -137,6 +158,70 @@ def _yes_or_no(value: object) -> bool:
         raise ValueError("true or false") from None
 
 
+def _list(value: object) -> tuple[str, ...]:
+    """Read a list; in the environment a JSON list, or what commas part."""
+    if isinstance(value, str):
+        value = _json(value) if value.lstrip().startswith("[") else [part.strip() for part in value.split(",")]
+    if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
+        raise ValueError("a list of texts that are not empty")
+    return tuple(value)
+
+
+def _types(value: object) -> tuple[str, ...]:
+    chosen = tuple(part.upper() for part in _list(value))
+    if not all(map(_TYPE.fullmatch, chosen)):
+        raise ValueError("types such as EMAIL,PERSON")
+    return chosen
+
+
+def _patterns(value: object) -> dict[str, str]:
+    """Read own types: a table, in the environment a JSON object, of a type's name to a regular expression."""
+    table = _json(value) if isinstance(value, str) else value
+    if not isinstance(table, dict) or not all(
+        _TYPE.fullmatch(str(name)) and isinstance(pattern, str) and _compiles(pattern)
+        for name, pattern in table.items()
+    ):
+        raise ValueError("a table of types (capitals, digits, underscores) to regular expressions")
+    return table
+
+
+def _thresholds(value: object) -> dict[str, float]:
+    table = _json(value) if isinstance(value, str) else value
+    if not isinstance(table, dict) or not all(_TYPE.fullmatch(str(name)) for name in table):
+        raise ValueError("a table of types to numbers from 0 to 1")
+    return {name: _share(share) for name, share in table.items()}
+
+
+def _share(value: object) -> float:
+    share = _number(0)(value)
+    if not isinstance(share, float) or share > 1:
+        raise ValueError("a number from 0 to 1")
+    return share
+
+
+def _json(text: str) -> object:
+    import json  # noqa: PLC0415 - few set what needs it
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
+
+
+def _days(value: object) -> float | None:
+    """Read days; 0 stands for ever."""
+    days = _number(0)(value)
+    return days if isinstance(days, float) and days else None
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ValueError("a text that is not empty")
@@ -166,6 +251,16 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
         "container_image": _text,
         "privacy": _one_of(Privacy),
         "restore_to_model": _yes_or_no,
+        "privacy_mode": _one_of(PrivacyMode),
+        "privacy_types": _types,
+        "privacy_threshold": _share,
+        "privacy_thresholds": _thresholds,
+        "privacy_allow": _list,
+        "privacy_patterns": _patterns,
+        "privacy_ttl_days": _days,
+        "privacy_lenient_restore": _yes_or_no,
+        "vault_key": _text,
+        "vault_keyring": _yes_or_no,
         "database_url": _text,
         "surface": _one_of(Surface),
         "log_level": _one_of(LogLevel, fold=str.upper),
@@ -175,7 +270,6 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
 _NOT_YET: Mapping[str, str] = MappingProxyType(
     {
         "cpus": "cannot hold runs to a share of the processors yet",
-        "database_url": "keeps nothing in a database yet",
     }
 )
 
@@ -240,7 +334,8 @@ def _parsed(name: str, shown: str, value: object) -> object:
     try:
         parsed = _PARSERS[name](value)
     except ValueError as error:
-        raise SettingsError(f"{shown} is {value!r}, which cannot be used. Give {error}.") from None
+        given = "set to something" if name in _SECRETS else repr(value)
+        raise SettingsError(f"{shown} is {given}, which cannot be used. Give {error}.") from None
     if name in _NOT_YET:
         raise SettingsError(f"{shown} is set, but this version {_NOT_YET[name]}. Remove it.")
     return parsed
@@ -263,11 +358,6 @@ def _check(settings: Settings) -> None:
                 f"{usual.upper()} is {getattr(settings, usual):g}, which is above {most.upper()}, "
                 f"{getattr(settings, most):g}. Lower the one or raise the other."
             )
-    if settings.privacy is Privacy.AUTO:
-        raise SettingsError(
-            "PRIVACY is auto, but this version cannot hide personal data from the model yet, and does not start as if "
-            "it did. Set it to off or tools."
-        )
 
 
 _USUAL_AND_MOST = (

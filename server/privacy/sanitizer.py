@@ -96,8 +96,10 @@ def allow_all(_path: tuple[str, ...], _kind: str) -> bool:
 class Sanitizer:
     """Hides and restores for any number of scopes; safe to use from several threads."""
 
-    def __init__(self, detector: Detector, vault: Vault) -> None:
+    def __init__(self, detector: Detector, vault: Vault, *, learner: Detector | None = None) -> None:
+        """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown."""
         self._detector = detector
+        self._learner = learner or detector
         self._vault = vault
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
         self._turn = threading.Lock()
@@ -122,10 +124,15 @@ class Sanitizer:
             counts = self._edit(scope, [sheet])
             return Hidden((_window(text, sheet.edits(), start, end),), counts)
 
+    def warm(self) -> None:
+        """Load all that is needed. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            self._detector.warm()
+
     def learn(self, scope: str, parts: Sequence[Part]) -> None:
         """Have what is personal in the parts found again wherever it stands, though nothing is shown now."""
         with _failing_closed():
-            self._edit(scope, [_sheet(part) for part in parts])
+            self._edit(scope, [_sheet(part) for part in parts], self._learner)
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -166,12 +173,12 @@ class Sanitizer:
             ]
             return tally.answer(_with_numbers(value, iter(zip(texts, numbers, strict=True))))
 
-    def _edit(self, scope: str, sheets: Sequence[_Sheet]) -> Counter[str]:
+    def _edit(self, scope: str, sheets: Sequence[_Sheet], detector: Detector | None = None) -> Counter[str]:
         """Find what is to be hidden in the sheets, give each its token, and count the different values by type."""
         known = self._scope(scope)
         fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
-        detected = iter(self._detected(asked))
+        detected = iter(_detected(detector or self._detector, asked))
         hidden: dict[Value, str] = {}
         with known.turn:
             known.refresh(self._vault)
@@ -188,17 +195,6 @@ class Sanitizer:
                     sheet.name(named)
                     sheet.sweep_gaps(known.values, everywhere=grown)
         return Counter(hidden.values())
-
-    def _detected(self, leaves: Sequence[Leaf]) -> list[list[Span]]:
-        if not leaves:
-            return []
-        from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
-
-        asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
-        return [
-            [Span(finding.start, finding.end, finding.type) for finding in found]
-            for found in self._detector.find_leaves(asked)
-        ]
 
     def _scope(self, scope: str) -> _Scope:
         with self._turn:
@@ -471,6 +467,17 @@ class _Tally:
             return None
         self._types[entry.value.type] += 1
         return entry
+
+
+def _detected(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
+    if not leaves:
+        return []
+    from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
+
+    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
+    return [
+        [Span(finding.start, finding.end, finding.type) for finding in found] for found in detector.find_leaves(asked)
+    ]
 
 
 def _sheet(part: Part) -> _Sheet:

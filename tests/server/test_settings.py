@@ -99,8 +99,6 @@ def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was
     ("key", "value"),
     [
         ("CPUS", "2"),
-        ("DATABASE_URL", "sqlite://"),
-        ("PRIVACY", "auto"),
     ],
 )
 def test_a_protection_that_this_version_cannot_give_is_refused_not_ignored(

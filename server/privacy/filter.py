@@ -1,0 +1,153 @@
+"""The filter in the data path: what a run goes through on its way to the model under `PRIVACY=auto`.
+
+A security boundary with two gates, each the only way (`answer_filter` is the third, for all that is no run):
+
+- `Passage` stands between the running code and the host. What code is given (answers of tools, files) is real, and
+  learned, so that a name is known wherever it shows up; what code sends out to files is restored.
+- `hidden_run` takes an ended run and gives what of it may be shown, before anything is cut, kept or logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
+from ..errors import PrivacyFailed
+from .privacy import Privacy, is_harmless
+
+if TYPE_CHECKING:
+    from .sanitizer import Part
+
+_LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
+"""Host functions whose answers hold what the model did not write."""
+FILE_ARGUMENTS = ("filename", "subpath", "content")
+_RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
+"""Host functions that reach files: the names and contents that they are given become real."""
+
+
+@dataclass(slots=True)
+class Passage:
+    """The host calls of one run, with what they answer learned and what they send to files restored."""
+
+    privacy: Privacy
+    scope: str
+    calls: HostCalls
+    _learning: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
+        """Answer one call, as the pool asks for it."""
+        if not self.privacy.filters:
+            return await self.calls(name, arguments)
+        if name in _RESTORED_FOR:
+            arguments = await restored_for_file(self.privacy, self.scope, arguments)
+        answer = await self.calls(name, arguments)
+        if name in _LEARNED_FROM and not is_harmless(answer):
+            self._learning.append(asyncio.create_task(self.privacy.learn(self.scope, _told(name, answer))))
+        return answer
+
+    async def learned(self) -> None:
+        """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
+        await asyncio.gather(*self._learning)
+
+    def drop(self) -> None:
+        """Leave off: the run was cancelled, and nothing of it will be shown."""
+        for task in self._learning:
+            task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What may be shown of an ended run: its outcome, its source, the names of its files, and what was hidden."""
+
+    outcome: Outcome
+    code: str
+    written: Mapping[str, int]
+    types: Mapping[str, int]
+
+
+async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Mapping[str, int]) -> Shown:
+    """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
+    privacy, scope = passage.privacy, passage.scope
+    if not privacy.filters:
+        return Shown(outcome, code, written, {})
+    try:
+        await passage.learned()
+        error = outcome.error
+        said: list[str] = [outcome.output, outcome.session_ended or "", *written]
+        if error is not None:
+            said += [error.type, error.message, error.hint or "", error.traceback or ""]
+        notes = dict(outcome.notes)
+        if is_harmless(outcome.result) and not any(said) and not notes:
+            shown, types = [outcome.result, notes, *said], {}
+        else:
+            hidden = await privacy.hide(scope, parts_of([outcome.result, notes, *said]))
+            shown, types = list(hidden.parts), dict(hidden.types)
+        kept_code = str((await privacy.hide(scope, parts_of([code]), destination=None)).parts[0])
+    except PrivacyFailed as failed:
+        return Shown(_withheld(outcome, failed), "", {}, {})
+    result, noted, output, session_ended, *rest = shown
+    names, texts = rest[: len(written)], cast("list[str]", rest[len(written) :])
+    if error is not None:
+        error = replace(
+            error,
+            type=texts[0],
+            message=texts[1],
+            hint=error.hint and texts[2],
+            traceback=error.traceback and texts[3],
+        )
+    cleared = replace(
+        outcome,
+        result=result,
+        output=str(output),
+        notes=cast("dict[str, str]", noted),
+        error=error,
+        session_ended=outcome.session_ended and str(session_ended),
+    )
+    return Shown(cleared, kept_code, dict(zip(map(str, names), written.values(), strict=True)), types)
+
+
+async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the arguments of a call that reaches a file, with real names and real text in them."""
+    restored = dict(arguments)
+    for key in FILE_ARGUMENTS:
+        text = arguments.get(key)
+        if isinstance(text, str) and not (key == "content" and arguments.get("encoding") == "base64"):
+            restored[key] = await privacy.restored(scope, text, destination="workspace")
+    return restored
+
+
+def _told(name: str, answer: Json) -> Json:
+    """Return what of a host function's answer is new to the code: of a file its text."""
+    if name == "read_file" and isinstance(answer, Mapping):
+        content = str(answer.get("content", ""))
+        with suppress(ValueError):
+            return content if answer.get("encoding") != "base64" else base64.b64decode(content).decode()
+        return None
+    return answer
+
+
+def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
+    """Return the outcome of a run of which nothing may be shown."""
+    message = f"The run ended ({outcome.status.value}), but what it gave is withheld. {failed}"
+    return replace(
+        outcome,
+        status=Status.ERROR,
+        result=None,
+        output="",
+        notes={},
+        error=Failure(type="PrivacyFailed", message=message),
+        session_ended=outcome.session_ended and "ended",
+        figures=(),
+    )
+
+
+def parts_of(values: Sequence[Json]) -> list[Part]:
+    """Return texts and values as the parts that are hidden together."""
+    from .sanitizer import Text, Tree  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
+
+    return [Text(value) if isinstance(value, str) else Tree(value) for value in values]

@@ -1,0 +1,296 @@
+"""Personal data that the model never sees: what the rest of the server asks of this folder.
+
+Nothing is loaded before it is needed: the vault opens with the first value, detection with the first text.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import anyio.to_thread
+
+from ...sandbox.run import Json
+from ..errors import RequestRefused
+from ..settings import Privacy as Mode
+from ..settings import PrivacyMode, Settings
+from .policy import RestorePolicy
+from .tokens import TOKEN
+
+if TYPE_CHECKING:
+    from ...skills_db.engine import Database
+    from ...skills_db.vault import AuditLine, Vault, VaultCounts
+    from . import detect
+    from .sanitizer import Hidden, Part, Restored, Sanitizer
+
+MODEL = "model"
+GUESSES_MAX = 1000
+"""Tokens that a scope may ask for in vain within `GUESSES_SECONDS`, before it has to wait."""
+GUESSES_SECONDS = 60.0
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class VaultReport:
+    """What the vault holds, for the statistics; nothing where nothing has used it yet."""
+
+    values: int
+    scopes: int
+    types: Mapping[str, int]
+
+
+class Privacy:
+    """Hides personal data from the model and gives it to tools, for the scopes of one server."""
+
+    def __init__(self, settings: Settings, home: Path, database: Callable[[], Database]) -> None:
+        self._settings = settings
+        self._home = home
+        self._database = database
+        self._opening = threading.Lock()
+        self._vault: Vault | None = None
+        self._sanitizer: Sanitizer | None = None
+        self._guesses: dict[str, deque[float]] = {}
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the operator wants none of it."""
+        return self._settings.privacy is Mode.OFF
+
+    @property
+    def filters(self) -> bool:
+        """Whether all that goes to the model is filtered, and what comes from it restored on its way to tools."""
+        return self._settings.privacy is Mode.AUTO
+
+    @property
+    def shows_values(self) -> bool:
+        """Whether the model may have values back."""
+        chosen = self._settings.restore_to_model
+        return self._settings.privacy is Mode.TOOLS if chosen is None else chosen
+
+    def warm(self) -> None:
+        """Load what hiding needs in a thread of its own, which the end of the process does not wait for."""
+
+        def load() -> None:
+            try:
+                self.sanitizer().warm()
+            except Exception as error:  # noqa: BLE001 - whoever needs it will be told; this only saves time
+                _LOG.warning("Personal data cannot be looked for: %s", error)
+
+        threading.Thread(target=load, name="sealab-privacy", daemon=True).start()
+
+    async def hide(self, scope: str, parts: Sequence[Part], *, destination: str | None = MODEL) -> Hidden:
+        """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
+
+        Raises `PrivacyFailed`: then nothing of them may be shown.
+        """
+        return await self._run(partial(self._hide, scope, parts, destination))
+
+    async def hide_value(self, scope: str, value: Json) -> Json:
+        """Return a value with tokens in it. Raises `PrivacyFailed`."""
+        from .sanitizer import Tree  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
+
+        if is_harmless(value):
+            return value
+        return (await self.hide(scope, (Tree(value),))).parts[0]
+
+    async def hide_text(self, scope: str, text: str) -> str:
+        """Return a text with tokens in it. Raises `PrivacyFailed`."""
+        from .sanitizer import Text  # noqa: PLC0415 - as above
+
+        return cast("str", (await self.hide(scope, (Text(text),))).parts[0]) if text else text
+
+    async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
+        """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
+        window = await self._run(lambda: self.sanitizer().hide_window(scope, text, start, end))
+        await self._note(scope, "hide", MODEL, window.types)
+        return cast("str", window.parts[0])
+
+    async def types_in(self, scope: str, text: str) -> Mapping[str, int]:
+        """Return the types of what is personal in a text that is not going to be shown."""
+        from .sanitizer import Text  # noqa: PLC0415 - as above
+
+        return (await self.hide(scope, (Text(text),), destination=None)).types
+
+    async def learn(self, scope: str, value: Json) -> None:
+        """Have what is personal in something that code was given hidden wherever it shows up. Raises `PrivacyFailed`.
+
+        What stands in it without context would be found where it is shown; so the fast mode is enough.
+        """
+        from .sanitizer import Text, Tree  # noqa: PLC0415 - as above
+
+        part = Text(value) if isinstance(value, str) else Tree(value)
+        await self._run(lambda: self.sanitizer().learn(scope, (part,)))
+
+    async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
+        """Return a text or a value with values in for its tokens, for a file or the code itself."""
+        return (await self._restored(scope, value, destination)).content
+
+    async def restored_for(
+        self, scope: str, server: str, tool: str, arguments: Mapping[str, Json], rule: object = None
+    ) -> Mapping[str, Json]:
+        """Return the arguments of a call to an upstream tool with the values that its server's `restore` allows.
+
+        They stay as they are unless everything is filtered: under `PRIVACY=tools` code restores what it wants to.
+        """
+        if not self.filters or not holds_token(arguments):
+            return arguments
+        policy = RestorePolicy(rule)
+        restored = await self._restored(
+            scope, arguments, f"{server}.{tool}", allows=lambda path, kind: policy.allows(tool, path, kind)
+        )
+        return cast("Mapping[str, Json]", restored.content)
+
+    async def restored_for_model(self, scope: str, text: str) -> Restored:
+        """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
+        if not self.shows_values:
+            await self._note(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            raise RequestRefused(
+                "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
+                "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
+            )
+        return await self.restored_for_code(scope, text, destination=MODEL)
+
+    async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code") -> Restored:
+        """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
+
+        Raises `RequestRefused` for whoever guesses, and where code could show the model what it must not see.
+        """
+        if destination != MODEL and not (self.filters or self.shows_values):
+            raise RequestRefused(
+                "Values are not given back here: RESTORE_TO_MODEL is false, and what code shows is not filtered. "
+                "Work with the tokens, or ask the operator for PRIVACY=auto."
+            )
+        self._refuse_guessing(scope)
+        restored = await self._restored(scope, value, destination)
+        if restored.unknown:
+            guesses = self._guesses.setdefault(scope, deque(maxlen=GUESSES_MAX))
+            guesses.extend([time.monotonic()] * min(len(restored.unknown), GUESSES_MAX))
+            await self._note(scope, "unknown", destination, {"": len(restored.unknown)})
+        return restored
+
+    async def counts(self) -> VaultReport:
+        """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
+        vault = self._vault
+        if vault is None:
+            return VaultReport(0, 0, {})
+        counts: VaultCounts = await self._run(vault.counts)
+        return VaultReport(counts.values, counts.scopes, counts.types)
+
+    async def audit(self, limit: int) -> list[AuditLine]:
+        """Return the newest lines of the audit."""
+        return await self._run(lambda: self.vault().audit(limit))
+
+    def vault(self) -> Vault:
+        """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
+        with self._opening:
+            if self._vault is None:
+                from ...skills_db.vault import Vault  # noqa: PLC0415 - the database is slow to import
+                from .keys import master_key  # noqa: PLC0415 - as above
+
+                settings = self._settings
+                database = self._database()
+                key = master_key(settings.vault_key, self._home, keyring=settings.vault_keyring)
+                self._vault = Vault(database, key, ttl_days=settings.privacy_ttl_days)
+            return self._vault
+
+    def sanitizer(self) -> Sanitizer:
+        """Return what hides and restores, made at its first use. Blocks."""
+        vault = self.vault()
+        with self._opening:
+            if self._sanitizer is None:
+                from .detect import Detector  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
+                from .sanitizer import Sanitizer  # noqa: PLC0415 - as above
+
+                fast = replace(self._settings, privacy_mode=PrivacyMode.FAST)
+                self._sanitizer = Sanitizer(
+                    Detector(detector_options(self._settings)), vault, learner=Detector(detector_options(fast))
+                )
+            return self._sanitizer
+
+    def _hide(self, scope: str, parts: Sequence[Part], destination: str | None) -> Hidden:
+        hidden = self.sanitizer().hide(scope, parts)
+        if destination is not None and hidden.types:
+            self.vault().note(scope, "hide", destination, hidden.types)
+        return hidden
+
+    async def _restored(
+        self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
+    ) -> Restored:
+        from .sanitizer import Restored, allow_all  # noqa: PLC0415 - as above
+
+        lenient = self._settings.privacy_lenient_restore
+        if not lenient and not holds_token(value):
+            return Restored(value, {}, ())
+        chosen = allows or allow_all
+
+        def restore() -> Restored:
+            sanitizer = self.sanitizer()
+            if isinstance(value, str):
+                return sanitizer.restore_text(scope, value, lenient=lenient, allows=chosen)
+            return sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
+
+        restored = await self._run(restore)
+        await self._note(scope, "restore", destination, restored.types)
+        await self._note(scope, "keep", destination, restored.kept)
+        return restored
+
+    def _refuse_guessing(self, scope: str) -> None:
+        guesses = self._guesses.get(scope)
+        if guesses is not None and len(guesses) == GUESSES_MAX and time.monotonic() - guesses[0] < GUESSES_SECONDS:
+            raise RequestRefused(
+                f"More than {GUESSES_MAX} tokens that nobody was given were asked for within a minute. Wait a minute, "
+                "and ask for tokens as they were shown."
+            )
+
+    async def _note(self, scope: str, action: str, destination: str, types: Mapping[str, int]) -> None:
+        if types:
+            await self._run(lambda: self.vault().note(scope, action, destination, types))
+
+    async def _run(self, work: Callable[[], _T]) -> _T:
+        return await anyio.to_thread.run_sync(work)
+
+
+def detector_options(settings: Settings) -> detect.DetectorOptions:
+    """Return what the operator's settings say of detection."""
+    from . import detect  # noqa: PLC0415 - as above
+
+    return detect.DetectorOptions(
+        mode=detect.Mode(settings.privacy_mode.value),
+        types=frozenset(settings.privacy_types),
+        threshold=settings.privacy_threshold,
+        thresholds=settings.privacy_thresholds,
+        allow=settings.privacy_allow,
+        patterns=settings.privacy_patterns,
+    )
+
+
+def holds_token(value: Json) -> bool:
+    """Tell whether a token stands anywhere in a value."""
+    if isinstance(value, str):
+        return "[" in value and TOKEN.search(value) is not None
+    if isinstance(value, Mapping):
+        return any(holds_token(key) or holds_token(inner) for key, inner in value.items())
+    if isinstance(value, Sequence):
+        return any(map(holds_token, value))
+    return False
+
+
+def is_harmless(value: Json) -> bool:
+    """Tell whether there is nothing in a value that could be personal: no text, and no number but short ones."""
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int | float):
+        return abs(value) < _HARMLESS_BELOW and value == int(value)
+    return value in ("", [], {})
+
+
+_HARMLESS_BELOW = 10_000
