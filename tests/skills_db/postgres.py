@@ -43,6 +43,7 @@ class Cluster:
     folder: Path
     password: str
     owner: str | None
+    durable: bool
     process: subprocess.Popen | None = None
 
     def url(self, name: str) -> str:
@@ -77,6 +78,7 @@ class Cluster:
     def start(self) -> None:
         options = {"listen_addresses": "", "unix_socket_directories": self.folder, "max_connections": 60}
         options |= {"autovacuum": "off", "max_wal_size": "256MB", "shared_buffers": "32MB"}
+        options |= {} if self.durable else {"fsync": "off"}
         flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
         with open(self.folder / "log", "ab") as log:
             self.process = self._run(
@@ -115,13 +117,16 @@ class Cluster:
 
 
 @contextmanager
-def throwaway_cluster() -> Iterator[Cluster]:
-    """Make and start a cluster; on the way out it is ended and removed. Raises `LookupError` without binaries."""
+def throwaway_cluster(*, durable: bool = True) -> Iterator[Cluster]:
+    """Make and start a cluster; on the way out it is ended and removed. Raises `LookupError` without binaries.
+
+    One that need not be durable is faster, and loses data only when the machine crashes.
+    """
     binaries = find_binaries()
     if binaries is None:
         raise LookupError(INSTALL)
     with tempfile.TemporaryDirectory(prefix="sealab-postgres-") as folder:
-        cluster = Cluster(binaries, Path(folder), secrets.token_urlsafe(12), _somebody_else())
+        cluster = Cluster(binaries, Path(folder), secrets.token_urlsafe(12), _somebody_else(), durable)
         cluster.make()
         cluster.start()
         try:

@@ -195,7 +195,7 @@ def test_a_record_that_is_not_what_its_hash_says_stops_the_whole_restore(archive
 
 
 def test_a_newer_archive_is_refused_with_the_version_to_use(archive: Path, other: Database):
-    newer = rewritten(archive, lambda name, content: content.replace(b'"version": 1', b'"version": 2'))
+    newer = rewritten(archive, lambda _, content: content.replace(b'"version": 1', b'"version": 2'))
     with pytest.raises(BackupRefused, match=r"has format 2, written by sealab .* Use that version or a later one\."):
         restore(other, newer)
 
