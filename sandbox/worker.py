@@ -209,7 +209,9 @@ class _Worker:
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
         if not isinstance(error, MemoryError):
-            return _report(Status.ERROR, error=failure)
+            cut = len(failure.message) > failures.MESSAGE_CHARS_MAX
+            notes = {"error.message": "cut; raise with less text, and print() or write_file() the rest"} if cut else {}
+            return _report(Status.ERROR, error=failure, notes=notes)
         failure = replace(
             failure,
             message=f"The code used up its {self._memory_mb} MB of memory.",

@@ -304,3 +304,9 @@ async def test_an_object_with_forged_fields_is_shown_by_its_repr_with_a_note(poo
     outcome = await run(pool, "class A:\n    __dataclass_fields__ = {'x': 1}\n    x = 1\nA()")
     assert outcome.result == "<A object>"
     assert "result" in outcome.notes
+
+
+async def test_a_message_that_is_too_long_is_cut_with_a_note(pool):
+    outcome = await run(pool, "raise ValueError('x' * 5000)")
+    assert outcome.error.message.endswith("(3000 more characters)")
+    assert "cut" in outcome.notes["error.message"]
