@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
-import anyio
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
@@ -125,12 +124,10 @@ class Connection:
         told = None if on_progress is None else _telling(on_progress)
         try:
             # The SDK's clock begins when the call is written; a server that reads nothing would stop it from beginning.
-            with anyio.fail_after(timeout_seconds + _WRITE_GRACE_SECONDS):
+            with link.waiting(timeout_seconds + _WRITE_GRACE_SECONDS) as scope:
                 return await link.client.call_tool(
                     tool, dict(arguments), read_timeout_seconds=timeout_seconds, progress_callback=told
                 )
-        except TimeoutError:
-            raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said) from None
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT and time.monotonic() - began >= timeout_seconds * 0.99:
                 raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said) from None
@@ -141,6 +138,9 @@ class Connection:
             raise upstream_faults.of_call(self.config, what, error, link.said) from error
         except Exception as error:
             raise upstream_faults.of_call(self.config, what, error, link.said) from error
+        if link.garbled(scope):
+            raise upstream_faults.of_garbled(self.config, what, link.said)
+        raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said)
 
     def _unknown(self, tool: str, tools: tuple[Tool, ...]) -> ToolUnknown:
         near = difflib.get_close_matches(tool, [each.name for each in tools], n=3, cutoff=0.5)

@@ -100,7 +100,8 @@ async def _refused(
         body = b""
     finally:
         await response.aclose()
-    if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body:
+    expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers
+    if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body and not expired:
         return response
     excerpt = " ".join(body[: 4 * _EXCERPT_CHARS].decode(errors="replace").split())[:_EXCERPT_CHARS]
     detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"

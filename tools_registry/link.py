@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
 import anyio
 from mcp import Client, MCPError
@@ -35,6 +36,9 @@ Era = Literal["auto", "legacy"]
 """How the protocol version is found: the newest both speak, or the handshake of up to 2025-11-25."""
 
 _GARBAGE_SECONDS = 3.0
+_ANSWER_SECONDS = 1.0
+_GARBAGE_MOST_AT_FIRST = 100
+_GARBAGE_MOST = 100_000
 _MOST_TOOLS = 20_000
 _EXCERPT_CHARS = 160
 
@@ -68,10 +72,13 @@ class Link:
         self._stderr = stderr
         self._written = stderr.written
         self._garbage = ""
+        self._garbage_count = 0
         self._options = options
         self._scope = anyio.CancelScope()
         self._stop = anyio.Event()
         self._relisting = anyio.Lock()
+        self._waiting: set[anyio.CancelScope] = set()
+        self._garbled: WeakSet[anyio.CancelScope] = WeakSet()
         loop = asyncio.get_running_loop()
         self._last_used = loop.time()
         self._patience = loop.call_later(config.connect_timeout_seconds, self._give_up)
@@ -91,6 +98,20 @@ class Link:
         if line := self._stderr.last_line_since(self._written):
             return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
         return f" (it wrote “{self._garbage}”, which is no MCP)" if self._garbage else ""
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
+        """Wait inside for an answer, at most so long; the scope ends too where what came instead is no answer."""
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            self._waiting.add(scope)
+            try:
+                yield scope
+            finally:
+                self._waiting.discard(scope)
+
+    def garbled(self, scope: anyio.CancelScope) -> bool:
+        """Say whether a wait ended since its answer could not be read."""
+        return scope in self._garbled
 
     def begin(self) -> None:
         """Count a call, which keeps the link from being idle."""
@@ -222,13 +243,28 @@ class Link:
             self._options.on_change()
 
     def _on_garbage(self, error: Exception) -> None:
-        """Remember what came; a server that is not ready has a moment left to say something better."""
-        self._garbage = self._garbage or _excerpt(error)
+        """Remember what came; a server that is not ready has a moment left to say something better.
+
+        Later, a line that was meant as a message ends the one call it can have been for; a stray print ends none.
+        """
+        self._garbage_count += 1
+        if self._garbage_count > (_GARBAGE_MOST if self.ready.done() else _GARBAGE_MOST_AT_FIRST):
+            self._give_up()
+            return
+        excerpt = _excerpt(error)
+        self._garbage = self._garbage or excerpt
+        if self.ready.done() and '"jsonrpc"' in excerpt and len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._garble, next(iter(self._waiting)))
         if not self.ready.done():
             soon = asyncio.get_running_loop().time() + _GARBAGE_SECONDS
             if soon < self._patience.when():
                 self._patience.cancel()
                 self._patience = asyncio.get_running_loop().call_at(soon, self._give_up)
+
+    def _garble(self, scope: anyio.CancelScope) -> None:
+        if scope in self._waiting:
+            self._garbled.add(scope)
+            scope.cancel()
 
     def _give_up(self) -> None:
         """Tell those who wait that it takes too long, before the long way down that ends a process."""

@@ -144,6 +144,11 @@ def of_call_timeout(config: ServerConfig, what: str, seconds: float, said: str) 
     )
 
 
+def of_garbled(config: ServerConfig, what: str, said: str) -> AnswerRefused:
+    """Return the error for a call whose answer was a message that cannot be read."""
+    return AnswerRefused(f"{what} of the server {config.name!r} answered what is no MCP{said}. {_DONE_OR_NOT}")
+
+
 def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> RegistryError:
     """Return the error for a call that failed on the way; `what` names the tool or request for people."""
     cause = leaf(error)

@@ -15,22 +15,11 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-    ToolAnnotations,
-)
+from mcp.types import ToolAnnotations
 from pydantic import BaseModel
 
 server = MCPServer("full", version="1.2.3", instructions="Use with care.", log_level="ERROR")
 cancelled: list[str] = []
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 class Person(BaseModel):
@@ -48,30 +37,6 @@ def add(a: int, b: int) -> int:
 def person(name: str) -> Person:
     """Describe a person."""
     return Person(name=name, age=41)
-
-
-@server.tool(structured_output=False)
-def say(texts: list[str]) -> CallToolResult:
-    """Say each text in a block of its own."""
-    return CallToolResult(content=[TextContent(type="text", text=text) for text in texts])
-
-
-@server.tool(structured_output=False)
-def media() -> CallToolResult:
-    """Give a text, an image, audio, two resources and a link."""
-    return CallToolResult(
-        content=[
-            TextContent(type="text", text="here"),
-            ImageContent(type="image", data=PIXEL, mime_type="image/png"),
-            AudioContent(type="audio", data="AAEC", mime_type="audio/wav"),
-            EmbeddedResource(type="resource", resource=TextResourceContents(uri="memo://1", text="note")),
-            EmbeddedResource(
-                type="resource",
-                resource=BlobResourceContents(uri="memo://2", blob="AAEC", mime_type="application/pdf"),
-            ),
-            ResourceLink(type="resource_link", uri="memo://3", name="third"),
-        ]
-    )
 
 
 @server.tool()
@@ -99,7 +64,7 @@ def cancellations() -> list[str]:
     return cancelled
 
 
-@server.tool()
+@server.tool(structured_output=False)
 def big(megabytes: int) -> str:
     """Give a long text."""
     return "é" * (megabytes * 500_000)
@@ -109,12 +74,6 @@ def big(megabytes: int) -> str:
 def long_argument(text: str) -> int:
     """Count characters."""
     return len(text)
-
-
-@server.tool()
-def surroundings() -> dict[str, str]:
-    """Give the environment and the folder."""
-    return {**os.environ, "folder": str(Path.cwd())}
 
 
 @server.tool()

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 STRUCTURED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+WRAPPED = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
 flags = sys.argv[2:]
 described = next((flag.partition("=")[2] for flag in flags if flag.startswith("described=")), "Say it again.")
 writing = threading.Lock()
@@ -36,6 +37,9 @@ tools = [
     tool("refuse"),
     tool("silent_failure"),
     tool("pid"),
+    tool("say", title="Say", annotations={"readOnlyHint": True, "openWorldHint": False}),
+    tool("wrapped", outputSchema=WRAPPED),
+    tool("surroundings"),
 ]
 
 
@@ -89,6 +93,12 @@ def call(number: object, name: str, arguments: dict[str, object]) -> None:
             answer(number, {"content": [], "isError": True})
         case "pid":
             answer(number, text(os.getpid()))
+        case "say":
+            answer(number, arguments)
+        case "wrapped":
+            answer(number, {"content": [{"type": "text", "text": "x"}], "structuredContent": {"result": "x"}})
+        case "surroundings":
+            answer(number, text({**os.environ, "folder": str(Path.cwd())}))
         case _:
             answer(number, text(arguments))
 
