@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NoReturn, cast
+from typing import cast
 
-from . import hosted_skills, hosted_tools
+from . import hosted_privacy, hosted_skills, hosted_tools
 from .facades.facade import Facade
 from .guest import GUEST
 from .run import Json
@@ -65,14 +64,6 @@ def delete_file(filename: str) -> Json:
     return GUEST.call_host("delete_file", {"filename": filename})
 
 
-_LATER: Mapping[str, str] = MappingProxyType(
-    {
-        "sanitize_pii": "hiding personal data",
-        "restore_pii": "restoring personal data",
-    }
-)
-
-
 def helpers() -> dict[str, object]:
     """Give every helper by the name under which code finds it."""
     return {
@@ -82,7 +73,7 @@ def helpers() -> dict[str, object]:
         "delete_file": delete_file,
         **hosted_tools.helpers(),
         **hosted_skills.helpers(),
-        **{name: _later(name, what) for name, what in _LATER.items()},
+        **hosted_privacy.helpers(),
     }
 
 
@@ -92,15 +83,3 @@ def modules() -> dict[str, Facade]:
         **hosted_tools.modules(),
         **hosted_skills.modules(),
     }
-
-
-def _later(name: str, what: str) -> object:
-    def not_available_yet(*_arguments: object, **_named: object) -> NoReturn:
-        _refuse(f"{name}()", what)
-
-    not_available_yet.__name__ = not_available_yet.__qualname__ = name
-    return not_available_yet
-
-
-def _refuse(used: str, what: str) -> NoReturn:
-    raise NotImplementedError(f"{used} is not available yet: this version of sealab has no {what}. Do without it.")

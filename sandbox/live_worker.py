@@ -7,21 +7,24 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from . import output
 from .child import Child, Exit, Launches
 from .clock import CLOCK, Clock
 from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
+from .lanes import LANE
 from .limits import Allowance, processes_of
 from .output import Output
 from .protocol import EXIT_WITHOUT_REPORT, Call, Done, Frames, Ready, child_frame, encode
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
 
 CALLS_AT_ONCE_MAX = 16
-"""Host calls of one worker that are answered at the same time; more wait unread in the channel."""
+"""Host calls of one worker that are answered at the same time; more wait unread in the channel.
+
+Those that wait for somebody else (`lanes`) do not count."""
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
@@ -44,6 +47,7 @@ class LiveWorker:
         self._sending = asyncio.Lock()
         self._answering: set[asyncio.Task[None]] = set()
         self._sends: set[asyncio.Task[None]] = set()
+        self._aside = 0
         self._slot: asyncio.Future[None] | None = None
         self._calls = 0
         self._killed = False
@@ -140,6 +144,7 @@ class LiveWorker:
         calls_before = self._calls
         clock = Clock(job.limits.timeout_seconds, self._give_up)
         inherited = CLOCK.set(clock)
+        lane = LANE.set(self._step_aside)
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock)
@@ -173,6 +178,7 @@ class LiveWorker:
         finally:
             clock.stop()
             CLOCK.reset(inherited)
+            LANE.reset(lane)
             self._drop_calls()
         return replace(
             outcome,
@@ -240,13 +246,22 @@ class LiveWorker:
 
     async def _free_slot(self, clock: Clock) -> None:
         """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""
-        while len(self._answering) >= CALLS_AT_ONCE_MAX:
+        while len(self._answering) - self._aside >= CALLS_AT_ONCE_MAX:
             self._slot = asyncio.get_running_loop().create_future()
             await self._slot
             if clock.expired:
                 raise EOFError
             if self._forked.exit.done():
                 self._drop_calls()  # nobody is there to hear their answers, but a report may still lie in the channel
+
+    @contextmanager
+    def _step_aside(self) -> Iterator[None]:
+        self._aside += 1
+        self._open_slot()
+        try:
+            yield
+        finally:
+            self._aside -= 1
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._answering.discard(task)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from ..sandbox.pools import Pools
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
-from . import workspace_calls
+from . import privacy_calls, registry_calls, skill_calls, workspace_calls
 from .broker import Handler
+from .database import HomeDatabase
+from .elicitation import Conversations
 from .home import Home
 from .isolations import Offer, offer
+from .privacy.privacy import Privacy
+from .registry import Registry
 from .settings import Settings
+from .skill_shelf import SkillShelf
 from .stats import RunStats
 
 
@@ -27,13 +33,20 @@ class App:
     pools: Pools
     offer: Offer
     host_functions: Mapping[str, Handler]
+    privacy: Privacy
+    database: HomeDatabase
+    skills: SkillShelf
+    registry: Registry
+    conversations: Conversations = field(default_factory=Conversations)
     stats: RunStats = field(default_factory=RunStats)
+    knows_tool: Callable[[str], Awaitable[bool]] | None = None
 
 
 @asynccontextmanager
-async def running(settings: Settings, home: Home) -> AsyncIterator[App]:
+async def running(settings: Settings, home: Home, *, serves: bool = False) -> AsyncIterator[App]:
     """Make the home and the parts, with workers starting in the background; on the way out no process is left.
 
+    `serves` says that this is a server, which records every run, and no command that runs one program.
     Raises `HomeError` where the home cannot be made, `SettingsError` where nothing that is allowed can run code, and
     `LevelMissing` where the machine protects too little.
     """
@@ -41,5 +54,27 @@ async def running(settings: Settings, home: Home) -> AsyncIterator[App]:
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunArchive(workspace, kept=settings.runs_kept)
         offered = offer(settings, home)
-        async with Pools(offered.makers) as pools:
-            yield App(settings, workspace, archive, pools, offered, host_functions=workspace_calls.handlers(workspace))
+        database = HomeDatabase(settings.database_url, home.root)
+        privacy = Privacy(settings, home.root, database)
+        skills = SkillShelf(database, keeps_plain_runs=serves)
+        registry = Registry(home)
+        made: list[App] = []
+        host_functions = {
+            **workspace_calls.handlers(workspace),
+            **privacy_calls.handlers(privacy),
+            **registry_calls.handlers(registry),
+            **skill_calls.handlers(lambda: made[0]),
+        }
+        try:
+            async with Pools(offered.makers) as pools:
+                app = App(
+                    settings, workspace, archive, pools, offered, host_functions, privacy, database, skills, registry
+                )
+                made.append(app)
+                if serves:
+                    registry.warm()
+                yield app
+        finally:
+            await registry.close()
+            await asyncio.to_thread(skills.close)
+            database.close()

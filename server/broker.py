@@ -13,12 +13,19 @@ from types import MappingProxyType
 
 from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
+from ..skills_db.errors import SkillsDbError
 from ..workspace.errors import WorkspaceError
+from .attachments import Attachments
+from .call_log import CallLog
 from .caller import LOCAL, Caller
+from .errors import ServerError
 
 Arguments = Mapping[str, Json]
 
-_NAME_OF_TYPE = {str: "a str", int: "an int", type(None): "None"}
+Tell = Callable[[str], Awaitable[None]]
+"""Told what an upstream tool says of its progress, in words."""
+
+_NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
 
 
 @dataclass(slots=True)
@@ -34,6 +41,11 @@ class Calls:
     made: int = 0
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
+    dry_run: bool = False
+    tell: Tell | None = None
+    attachments: Attachments = field(default_factory=Attachments)
+    log: CallLog = field(default_factory=CallLog)
+    skills: dict[str, int] = field(default_factory=dict)
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
@@ -51,10 +63,15 @@ class Calls:
                 type="NotImplementedError",
             )
         handler.check(name, arguments)
+        kept = self.attachments.read(arguments) if name == "read_file" else None
+        if kept is not None:
+            return kept
         try:
             return await handler.answer(self, arguments)
         except WorkspaceError as error:
             raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
+        except (ServerError, SkillsDbError) as error:
+            raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +89,9 @@ class Handler:
         for given, value in arguments.items():
             if given not in self.takes:
                 raise HostCallError(f"{name}() takes no {given!r}. It takes {', '.join(self.takes)}.", type="TypeError")
-            if not isinstance(value, self.takes[given]) or isinstance(value, bool):
-                wanted = " or ".join(_NAME_OF_TYPE[kind] for kind in self.takes[given])
+            kinds = self.takes[given]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                wanted = " or ".join(_NAME_OF_TYPE[kind] for kind in kinds)
                 raise HostCallError(
                     f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
                     type="TypeError",
@@ -87,6 +105,11 @@ _EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
         "not_found": "FileNotFoundError",
         "not_a_file": "PermissionError",
         "content": "ValueError",
+        "skill_unfit": "ValueError",
+        "skill_name": "ValueError",
+        "skill_refused": "ValueError",
+        "skill_not_found": "LookupError",
+        "arguments": "TypeError",
     }
 )
-"""The exception class that the code sees for each error code of the workspace; else `OSError`."""
+"""The exception class that the code sees for each error code; else `OSError` for the workspace, or `RuntimeError`."""

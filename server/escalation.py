@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..sandbox.errors import ContainerMissing, WorkerLost
 from ..sandbox.run import HostCalls, Isolation, Job, Outcome, Refusal
-from .app import App
+
+if TYPE_CHECKING:
+    from .app import App
 
 _LOG = logging.getLogger(__name__)
 _HELPERS = frozenset({"mcp", "skills"})

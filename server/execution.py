@@ -5,33 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
-from ..sandbox.run import Job, Json, Limits, Outcome, Status
+from ..sandbox.run import Job, Json, Limits, Status
 from ..workspace.errors import WorkspaceError
-from .app import App
+from .attachments import Attachments
 from .broker import Calls
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
 from .isolations import AUTO
-from .report import ErrorReport, Image, Report, WrittenFile
+from .privacy.filter import Passage, Shown, hidden_run, hidden_value
+from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
+from .telling import Progress, Telling
 from .truncation import Fitted, fit
 
-PROGRESS_EVERY_SECONDS = 1.0
 FIGURE_MIME_TYPE = "image/png"
 
-Progress = Callable[[float, float], Awaitable[None]]
-"""Told `(elapsed_seconds, timeout_seconds)` about once a second while code runs."""
-
+if TYPE_CHECKING:
+    from .app import App
 
 _LOG = logging.getLogger(__name__)
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
@@ -47,6 +45,7 @@ class CodeRequest:
     memory_mb: int | None = None
     session: str | None = None
     isolation: str = AUTO
+    dry_run: bool = False
     caller: Caller = LOCAL
 
 
@@ -66,18 +65,42 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     """
     run_id = new_run_id()
     job = _allowed(request, app)
-    calls = Calls(app.host_functions, budget=app.settings.tool_calls_max, caller=request.caller)
+    telling = Telling(progress, job.limits.timeout_seconds)
+    calls = Calls(
+        app.host_functions,
+        budget=app.settings.tool_calls_max,
+        caller=request.caller,
+        dry_run=request.dry_run,
+        tell=telling.tell,
+        attachments=Attachments(run_id),
+    )
+    passage = Passage(app.privacy, request.caller.scope, calls.answer)
     try:
-        async with _telling(progress, job.limits.timeout_seconds):
-            outcome = await app.pools.run(job, calls.answer)
+        async with telling:
+            outcome = await app.pools.run(job, passage.answer)
             if request.isolation == AUTO:
-                outcome = await escalated(app, job, calls.answer, outcome)
+                outcome = await escalated(app, job, passage.answer, outcome)
     except asyncio.CancelledError:
+        passage.drop()
         app.stats.count_cancelled()
         raise
     app.stats.count(outcome)
-    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, job.code, outcome)
-    return Execution(_report(run_id, outcome, fitted, calls), outcome.figures)
+    app.skills.note(
+        run_id,
+        duration_ms=outcome.duration_ms,
+        status=outcome.status.value,
+        isolation=outcome.isolation.value,
+        skills=calls.skills,
+    )
+    shown = await hidden_run(passage, outcome, job.code, calls.written)
+    dry = await hidden_value(passage, calls.log.dry)
+    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, calls.attachments.files)
+    report = _report(run_id, shown, fitted)
+    if calls.log.entries:
+        report["tool_calls"] = [ToolCall(tool=each.tool, ok=each.ok, ms=each.ms) for each in calls.log.entries]
+    if dry:
+        report["dry_run"] = cast("list[DryCall]", dry)
+    return Execution(report, shown.outcome.figures)
 
 
 def _allowed(request: CodeRequest, app: App) -> Job:
@@ -108,39 +131,27 @@ def _allowed(request: CodeRequest, app: App) -> Job:
     )
 
 
-@asynccontextmanager
-async def _telling(progress: Progress | None, timeout_seconds: float) -> AsyncIterator[None]:
-    """Tell how long the code has been running, about once a second, for as long as the context lasts."""
-    if progress is None:
-        yield
-        return
-    telling = asyncio.create_task(_tell(progress, timeout_seconds))
-    try:
-        yield
-    finally:
-        telling.cancel()
-
-
-async def _tell(progress: Progress, timeout_seconds: float) -> None:
-    began = time.monotonic()
-    while True:
-        await asyncio.sleep(PROGRESS_EVERY_SECONDS)
-        await progress(round(time.monotonic() - began, 3), timeout_seconds)
-
-
-def _kept_and_fitted(app: App, run_id: str, code: str, outcome: Outcome) -> Fitted:
+def _kept_and_fitted(app: App, run_id: str, shown: Shown, attached: Mapping[str, bytes]) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
+    outcome = shown.outcome
     cut = partial(fit, outcome.result, outcome.output, max_chars=app.settings.output_max_chars)
     fitted = cut(run_id=run_id, notes=outcome.notes)
     try:
-        app.archive.keep(run_id, code=code, output=fitted.whole_output, result_json=fitted.whole_result)
+        app.archive.keep(
+            run_id,
+            code=shown.code,
+            output=fitted.whole_output,
+            result_json=fitted.whole_result,
+            attached=attached,
+        )
     except WorkspaceError as error:
         _LOG.warning("Run %s could not be kept: %s", run_id, error)
         return cut(run_id=None, notes={**outcome.notes, "run": f"not kept: {error}"})
     return fitted
 
 
-def _report(run_id: str, outcome: Outcome, fitted: Fitted, calls: Calls) -> Report:
+def _report(run_id: str, shown: Shown, fitted: Fitted) -> Report:
+    outcome = shown.outcome
     report = Report(
         run_id=run_id,
         success=outcome.status is Status.OK,
@@ -154,10 +165,12 @@ def _report(run_id: str, outcome: Outcome, fitted: Fitted, calls: Calls) -> Repo
     )
     if fitted.cuts:
         report["truncated"] = fitted.truncated()
-    if calls.written:
-        report["files"] = [WrittenFile(name=name, size=size) for name, size in calls.written.items()]
+    if shown.written:
+        report["files"] = [WrittenFile(name=name, size=size) for name, size in shown.written.items()]
     if outcome.figures:
         report["images"] = [Image(mime_type=FIGURE_MIME_TYPE, size=len(figure)) for figure in outcome.figures]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
+    if shown.types:
+        report["privacy"] = Hidden(hidden=dict(shown.types))
     return report

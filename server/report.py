@@ -27,6 +27,13 @@ class ToolCall(TypedDict):
     ms: float
 
 
+class DryCall(TypedDict):
+    """A call of a tool that may write, which a dry run noted down and did not make."""
+
+    tool: str
+    arguments: Mapping[str, object]
+
+
 class WrittenFile(TypedDict):
     """A file that the run wrote in the workspace; `size` in bytes."""
 
@@ -58,6 +65,7 @@ class Report(TypedDict):
     error: ErrorReport | None
     execution_time_ms: float
     tool_calls: NotRequired[list[ToolCall]]
+    dry_run: NotRequired[list[DryCall]]
     truncated: NotRequired[Mapping[str, object]]
     isolation: str
     layers: list[str]
@@ -84,6 +92,8 @@ def as_text(report: Report) -> str:
         lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
     for file in report.get("files", []):
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    for dry in report.get("dry_run", []):
+        lines.append(f"not called: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):
         lines.append(f"figure ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:

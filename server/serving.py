@@ -21,6 +21,9 @@ from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
+from .privacy.answer_filter import AnswerFilter
+from .privacy_tools import TOOLS as PRIVACY_TOOLS
+from .scopes import scope_of
 from .standard_streams import StandardInput, StandardOutput
 from .tools import tools_of
 
@@ -38,7 +41,7 @@ def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
         version=version("sealab"),
         log_level=app.settings.log_level.value,
         tools=list(tools_of(app)),
-        middleware=[] if requests is None else [requests],
+        middleware=[*([] if requests is None else [requests]), *_filters(app)],
     )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
@@ -54,6 +57,12 @@ def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
         )
 
     return server
+
+
+def _filters(app: App) -> list[AnswerFilter]:
+    """Return what filters every answer, where the operator wants that."""
+    filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
+    return [AnswerFilter(app.privacy, scope_of, filtering)] if app.privacy.filters else []
 
 
 async def serve_stdio(app: App) -> None:

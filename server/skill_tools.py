@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
 from mcp.server.mcpserver import Context
@@ -66,7 +65,7 @@ def skill_tools(app: App) -> list[StrictTool]:
         memory_mb: int = settings.memory_mb,
     ) -> Annotated[CallToolResult, Report]:
         request = skills.RunSkillRequest(name, cast("dict[str, Json]", arguments), version, timeout_seconds, memory_mb)
-        execution = await skills.run(app, request, progress=partial(ctx.report_progress, message="running"))
+        execution = await skills.run(app, request, progress=ctx.report_progress)
         report = execution.report
         answer = answered(report, as_text(report), failed=not report["success"])
         answer.content.extend(

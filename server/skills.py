@@ -15,7 +15,7 @@ from ..workspace.archive import RunArchive
 from ..workspace.errors import WorkspaceError
 from .caller import LOCAL, Caller
 from .errors import SkillUnfit
-from .execution import CodeRequest, Execution, Progress, execute
+from .execution import CodeRequest, Execution, execute
 from .isolations import AUTO
 from .report import ErrorReport
 from .skill_arguments import judge_arguments
@@ -23,6 +23,7 @@ from .skill_names import judge_name
 from .skill_reading import SkillFacts, facts_of
 from .skill_recordings import Recorder, Replay
 from .skill_testing import TestPlan, line_of_skill, run_tests
+from .telling import Progress
 
 if TYPE_CHECKING:
     from ..skills_db.content import SkillDraft

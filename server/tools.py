@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
 
@@ -14,10 +15,16 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ..sandbox.run import Json
 from .answers import READS, OptionalText, answered
 from .app import App
+from .caller import Ask, Caller
+from .elicitation import Newest
 from .execution import FIGURE_MIME_TYPE, CodeRequest, execute
 from .isolations import AUTO
+from .privacy_tools import privacy_tools
+from .registry_tools import registry_tools
 from .report import Report, as_text
+from .scopes import scope_of
 from .settings import Surface
+from .skill_tools import skill_tools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, parsed_if_text
 from .workspace_tools import workspace_tools
@@ -48,7 +55,14 @@ def tools_of(app: App) -> list[StrictTool]:
     run = _execute_code(app)
     if app.settings.surface is Surface.CODE:
         return [run]
-    return [run, *workspace_tools(app.workspace), _get_execution_stats(app)]
+    return [
+        run,
+        *registry_tools(app.registry),
+        *skill_tools(app),
+        *privacy_tools(app.privacy),
+        *workspace_tools(app.workspace, app.privacy),
+        _get_execution_stats(app),
+    ]
 
 
 def _execute_code(app: App) -> StrictTool:
@@ -63,6 +77,7 @@ def _execute_code(app: App) -> StrictTool:
         memory_mb: int = settings.memory_mb,
         session: OptionalText = None,
         isolation: str = AUTO,
+        dry_run: bool = False,
     ) -> Annotated[CallToolResult, Report]:
         request = CodeRequest(
             code=code,
@@ -71,8 +86,17 @@ def _execute_code(app: App) -> StrictTool:
             memory_mb=memory_mb,
             session=session,
             isolation=isolation,
+            dry_run=dry_run,
+            caller=Caller(scope=scope_of(ctx.request_context)),
         )
-        execution = await execute(app, request, progress=partial(ctx.report_progress, message="running"))
+        return cast("CallToolResult", await app.conversations.hold(ctx, partial(run, request)))
+
+    async def run(request: CodeRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, message)
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        execution = await execute(app, asked, progress=tell)
         report = execution.report
         answer = answered(report, as_text(report), failed=not report["success"])
         answer.content.extend(

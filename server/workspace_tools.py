@@ -7,11 +7,15 @@ from functools import partial
 from typing import Annotated, Literal
 
 import anyio.to_thread
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
 from ..workspace.store import Workspace
 from .answers import READS, OptionalWhole, answered
+from .privacy.files import shown_slice
+from .privacy.privacy import Privacy
+from .scopes import scope_of
 from .strict_tool import StrictTool
 
 Encoding = Literal["utf-8", "base64"]
@@ -58,7 +62,7 @@ class DeletedAnswer(TypedDict):
     deleted: bool
 
 
-def workspace_tools(workspace: Workspace) -> list[StrictTool]:
+def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
     """Return the tools that write, read, list and delete workspace files."""
 
     async def write_workspace_file(
@@ -68,8 +72,19 @@ def workspace_tools(workspace: Workspace) -> list[StrictTool]:
         return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
 
     async def read_workspace_file(
-        filename: str, offset: int = 0, limit: OptionalWhole = None, encoding: Encoding = "utf-8"
+        filename: str,
+        ctx: Context[None, None],
+        *,
+        offset: int = 0,
+        limit: OptionalWhole = None,
+        encoding: Encoding = "utf-8",
     ) -> Annotated[CallToolResult, ReadAnswer]:
+        if privacy.filters:
+            scope = scope_of(ctx.request_context)
+            shown = await shown_slice(
+                privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding
+            )
+            return answered(asdict(shown), shown.content)
         read = await anyio.to_thread.run_sync(partial(workspace.read, filename, offset, limit, encoding=encoding))
         return answered(asdict(read), read.content)
 

@@ -15,6 +15,8 @@ import re
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from .errors import NameRefused, NotAFile, NotFound, Unavailable
@@ -51,14 +53,25 @@ class RunArchive:
         self._bytes = 0
         self._until_look = 0
 
-    def keep(self, run_id: str, *, code: str, output: str | None = None, result_json: str | None = None) -> None:
+    def keep(
+        self,
+        run_id: str,
+        *,
+        code: str,
+        output: str | None = None,
+        result_json: str | None = None,
+        attached: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
         """Keep a run; `output` and `result_json` are given when they were cut for the report.
+
+        `attached` are files beside them, by plain names.
 
         Raises `NameRefused` for a bad or taken `run_id`, `Unavailable` when the disk refuses.
         """
         _judge_run_id(run_id)
         contents = {"code.py": code, "output.txt": output, "result.json": result_json}
         files = {leaf: text.encode(errors="backslashreplace") for leaf, text in contents.items() if text is not None}
+        files.update(attached)
         with self._turn, self._folder() as folder:
             if self._until_look == 0:
                 self._look(folder)

@@ -111,6 +111,16 @@ async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Map
     return Shown(cleared, kept_code, dict(zip(map(str, names), written.values(), strict=True)), types)
 
 
+async def hidden_value(passage: Passage, value: Json) -> Json:
+    """Return what may be shown of a value that the host has of a run; nothing where that cannot be found out."""
+    if not passage.privacy.filters or is_harmless(value):
+        return value
+    try:
+        return cast("Json", (await passage.privacy.hide(passage.scope, parts_of([value]))).parts[0])
+    except PrivacyFailed:
+        return None
+
+
 async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
     """Return the arguments of a call that reaches a file, with real names and real text in them."""
     restored = dict(arguments)

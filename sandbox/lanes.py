@@ -1,0 +1,26 @@
+"""Which host calls count as being worked on.
+
+A worker may have a few calls answered at the same time, since each may hold memory and threads of the host. A call that
+only waits for somebody else, an upstream server or a user, holds neither, and steps aside meanwhile: so a hundred calls
+of slow tools take as long as the slowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+
+LANE: ContextVar[Callable[[], AbstractContextManager[None]] | None] = ContextVar("LANE", default=None)
+"""How the host call that is being answered steps aside."""
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Let the current host call not count while it waits for somebody else."""
+    lane = LANE.get()
+    if lane is None:
+        yield
+        return
+    with lane():
+        yield

@@ -1,0 +1,50 @@
+"""Tells a client how a run is getting on: the time it has taken, and what the tools it called say of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+EVERY_SECONDS = 1.0
+_AT_LEAST_SECONDS = 0.1
+
+Progress = Callable[[float, float, str], Awaitable[None]]
+"""Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
+
+
+@dataclass(slots=True)
+class Telling:
+    """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody."""
+
+    to: Progress | None
+    timeout_seconds: float
+    _began: float = field(default_factory=time.monotonic)
+    _told: float = 0.0
+    _ticking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self.to is not None:
+            self._ticking = asyncio.create_task(self._tick(self.to))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    async def tell(self, message: str) -> None:
+        """Tell what is going on; what comes too thick and fast is left out."""
+        now = time.monotonic()
+        if self.to is not None and now - self._told >= _AT_LEAST_SECONDS:
+            self._told = now
+            await self.to(round(now - self._began, 3), self.timeout_seconds, message)
+
+    async def _tick(self, to: Progress) -> None:
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            await to(round(time.monotonic() - self._began, 3), self.timeout_seconds, "running")
