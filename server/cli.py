@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.run import Status
-from . import container_command, servers_command
+from . import container_command, servers_command, tools_command
 from .command_group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
@@ -98,6 +98,8 @@ def make_parser() -> argparse.ArgumentParser:
     container_command.add_to(container, _home_and_settings, _add_common)
     servers = _group(commands, "servers", "list, add, remove and import the upstream MCP servers")
     servers_command.add_to(servers, _home_and_settings, _add_common)
+    tools = _group(commands, "tools", "search and show upstream tools, write typed stubs of them")
+    tools_command.add_to(tools, _home_and_settings, _add_common)
     return parser
 
 

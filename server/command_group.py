@@ -23,6 +23,9 @@ class Parser(argparse.ArgumentParser):
     takes_words = False
     """Whether all that follows `--` goes into `words`, unread."""
 
+    takes_options = False
+    """Whether options that it does not know go into `words`, with their values."""
+
     def error(self, message: str) -> NoReturn:
         """End with one sentence on what was wrong and one on where to look."""
         self.exit(Exit.USAGE, f"sealab: {message[:1].upper()}{message[1:]}. See {self.prog} --help.\n")
@@ -36,6 +39,8 @@ class Parser(argparse.ArgumentParser):
         chosen, unknown = super().parse_known_args(args, namespace)
         if self.takes_words:
             chosen.words = [*words]
+        elif self.takes_options:
+            chosen.words, unknown = unknown, []
         return chosen, unknown
 
 

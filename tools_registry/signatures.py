@@ -76,6 +76,17 @@ def render(shape: Shape, depth: int = _DEPTH_MAX) -> str:
             return " | ".join(dict.fromkeys(render(each, depth) for each in shapes))
 
 
+def takes_text(shape: Shape) -> bool:
+    """Whether a value of the shape may be a text."""
+    match shape:
+        case Choice(values):
+            return any(kind == "str" for kind, _ in values)
+        case OneOf(shapes):
+            return any(takes_text(each) for each in shapes)
+        case _:
+            return shape == Plain("str")
+
+
 def render_within(shape: Shape, chars: int, depth: int = _DEPTH_MAX) -> str:
     """Write a shape as deep as fits into so many characters; its outermost type is always written."""
     for level in range(depth, 0, -1):
