@@ -33,6 +33,8 @@ _WITHOUT_NER = (
 _BLOCK_CHARS = 262_144
 _SEAM_CHARS = 16_384
 _LONGEST_LABEL = 60
+_POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
+_SURE_ADDRESS = 0.8
 
 
 class Mode(StrEnum):
@@ -169,7 +171,7 @@ class Detector:
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
         if self._names is not None:
-            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, found)]))
+            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, _settled(found))]))
         found = sorted([*found, *self._kept(text, same_values(text, found))])
         return [each for each in found if not self.options.types or each.type in self.options.types]
 
@@ -196,6 +198,11 @@ class Detector:
 
     def _is_allowed(self, value: str) -> bool:
         return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+
+def _settled(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that the model need not look at; of addresses it may know more than the rules."""
+    return [each for each in findings if each.type not in _POSTAL or each.score > _SURE_ADDRESS]
 
 
 def _told(leaf: Leaf, at: int) -> list[Finding]:

@@ -52,6 +52,13 @@ def judge(path: Sequence[str], value: str) -> Verdict | None:
         return None
     rule = _rule_for(key)
     if rule is not None and rule.fits(value):
+        if (
+            rule.type is PiiType.ADDRESS
+            and _BEGINS_WITH_NAME.search(key)
+            and not _digits(value)
+            and looks_like_full_name(value)
+        ):
+            return Verdict(PiiType.PERSON, LIKELY)
         return Verdict(rule.type, SURE)
     return _person(key, parent, value)
 
@@ -125,6 +132,7 @@ def _username(value: str) -> bool:
         3 <= len(value) <= 64
         and _USERNAME.fullmatch(value) is not None
         and not value.isdecimal()
+        and not _UUID.fullmatch(value)
         and value.lower() not in _SYSTEM_USERS
         and value.lower() not in _PLACEHOLDERS
     )
@@ -145,12 +153,13 @@ def _ip(value: str) -> bool:
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _IDENTIFIER = re.compile(r"[\w.$-]{1,200}")
 _USERNAME = re.compile(r"[\w.@+\\-]{1,64}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{16,64}")
 _IP = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F:]{6,39}")
 # What stands where a secret would: placeholders, references to variables, expressions, paths.
 _NO_SECRET = re.compile(
     r"(?i)\$.*|<.*>|\{\{?.*\}|%\(?.*|\*+|x{3,}|\.{3,}|\[.*|null|nil|none|true|false|string|text|str|int|bytes|undefined|changeme"
-    r"|required|optional|redacted|hidden|bearer|basic|password|secret|token|varchar.*|\d{1,3}"
-    r"|(?:os|process|env|config|settings|self|this|args|request|secrets|vars|var|local|data)\..*|[\w.]{1,80}\(.*|[a-z_]\w{0,40}(?:\.[a-z_]\w{0,40}){1,5}"
+    r"|required|optional|redacted|hidden|bearer|basic|password|secret|token|varchar.*|\d{1,3}|\d+(?:\.\d+){1,3}"
+    r"|(?:os|process|env|config|settings|self|this|args|request|secrets|vars|var|local|data)\..*|[A-Za-z_][\w.]{0,80}\([^()]{0,80}\)|[a-z_]\w{0,40}(?:\.[a-z_]\w{0,40}){1,5}"
     r"|(?:https?|file)://[^@]*|/[\w./-]*|arn:.*|.*\.(?:pem|key|crt|json|ya?ml|txt)"
 )
 _PLACEHOLDERS = frozenset(
@@ -342,6 +351,8 @@ _NO_POSTAL_ADDRESS = re.compile(
     r"\b(?:e ?mail|mac|ip|ips|url|wallet|web|memory|bind|listen|remote|base|host|server|net|network|peer|node|btc|eth|contract|"
     r"virtual|physical|hw|from|to|return|reply)\b"
 )
+# `Billing address: Jane Doe`, with the street on the next line.
+_BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
 _GENERIC_KEYS = frozenset(
     (
         "value",
@@ -407,7 +418,7 @@ _PERSON_KEYS = _phrases(
     "=reporter, =manager, =owner, =beneficiary, =patient, =recipient, =recipients, =sender, =debtor, =creditor, =customer, =client, =employee, =reviewer,"
     "=reviewers, =approver, =requester, =organizer, =organiser, =contact, =lead, =teacher, =student, =doctor, =physician, =guest, =guests, =tenant,"
     "=landlord, =applicant, =candidate, =supervisor, =spouse, =participants, =participant, =members, =committer, =signatory, =insured, =claimant,"
-    "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =user, =full, =display,"
+    "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =full, =display,"
     "=posted by, =written by, =holder, =team lead, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
 )
 _NOT_PEOPLE = frozenset(
@@ -419,7 +430,9 @@ _NOT_PEOPLE = frozenset(
     "language tool library script action step stage workflow environment env config setting param parameter attribute element "
     "component page form button".split()
 )
-_NOBODY = re.compile(r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:-[a-z]+)+\Z")
+_NOBODY = re.compile(
+    r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
+)
 _PARTICLES = frozenset("de van von der den da la del di bin al dos y el le du ibn ter ten zu do das e of st".split())
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
@@ -439,6 +452,8 @@ def _person(key: str, parent: str, value: str) -> Verdict | None:
         return Verdict(PiiType.PERSON, SURE) if _named(value) else None
     if _PERSON_KEYS.search(key):
         return Verdict(PiiType.PERSON, 0.8) if _named(value) and not _COMPANY.search(value) else None
+    if key == "user" and looks_like_full_name(value):
+        return Verdict(PiiType.PERSON, LIKELY)
     if key in {"name", "names"}:
         around = set(parent.split()) | {word.removesuffix("s") for word in parent.split()}
         if around & _NOT_PEOPLE:

@@ -16,7 +16,7 @@ def disjoint(text: str, findings: Iterable[Finding]) -> list[Finding]:
     """Return disjoint findings in order: the higher score wins, then the longer one; remainders of some types stay."""
     taken = bytearray(len(text))
     kept: list[Finding] = []
-    for finding in sorted(set(findings), key=lambda f: (-_rank(f), f.start - f.end, f.start, f.type)):
+    for finding in sorted(_united(findings), key=lambda f: (-_rank(f), f.start - f.end, f.start, f.type)):
         first = taken.find(1, finding.start, finding.end)
         pieces: Iterable[Finding] = (finding,)
         if first >= 0:
@@ -25,6 +25,20 @@ def disjoint(text: str, findings: Iterable[Finding]) -> list[Finding]:
             taken[piece.start : piece.end] = b"\x01" * (piece.end - piece.start)
             kept.append(piece)
     return sorted(kept)
+
+
+def _united(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Make one of findings of one type that overlap, with the best score of theirs."""
+    last: Finding | None = None
+    for finding in sorted(set(findings), key=lambda f: (f.type, f.start, -f.end)):
+        if last and last.type == finding.type and finding.start < last.end:
+            last = Finding(last.start, max(last.end, finding.end), last.type, max(last.score, finding.score))
+            continue
+        if last:
+            yield last
+        last = finding
+    if last:
+        yield last
 
 
 def _rank(finding: Finding) -> float:

@@ -42,6 +42,11 @@ _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
 _LETTER_WORD = re.compile(r"[A-Za-z']+")
 _CODE_SIGNS = frozenset('{}[]=<>_\\|;$#"')
+_COMPANY_AFTER = re.compile(
+    r",?[ ](?:(?:and|&)[ ](?:Sons|Co|Company|Partners|Associates|Brothers|Daughters)\b|Inc|LLC|Ltd|Limited|GmbH|Corp|Corporation|Company|Group|Holdings?|PLC|AG|KG|OHG|"
+    r"KGaA|mbH|S\.A|SA|SRL|Srl|BV|B\.V|Oy|AB|ASA|LLP|Incorporated|Industries|Technologies|Solutions|Systems|Partners|Associates|Analytics|Bank|University|Hospital|"
+    r"Foundation|Institute|School|Airport|Stadium|Museum|Park|Award|Prize)\b"
+)
 _SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
 
 
@@ -182,6 +187,8 @@ def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
 
 
 def _name(text: str, start: int, end: int, chance: float) -> Iterator[Finding]:
+    if _COMPANY_AFTER.match(text, max(end, 0)):
+        return
     if text.endswith(("'s", "’s"), max(start, 0), max(end, 0)):
         end -= 2
     length = end - start
@@ -194,18 +201,18 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     block: list[_Judged] = []
     for each in judged:
         if each.kind not in (Kind.PLACE, Kind.STREET, Kind.CODE):
-            yield from _address(block)
+            yield from _address(text, block)
             block = []
             continue
         if block and not _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, each.word.start):
-            yield from _address(block)
+            yield from _address(text, block)
             block = []
         block.append(each)
-    yield from _address(block)
+    yield from _address(text, block)
 
 
-def _address(block: Sequence[_Judged]) -> Iterator[Finding]:
-    if not block:
+def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
+    if not block or _COMPANY_AFTER.match(text, block[-1].word.end):
         return
     start, end = block[0].word.start, block[-1].word.end
     named = any(each.kind is Kind.STREET and any(map(str.isalpha, each.word.text)) for each in block)

@@ -22,7 +22,7 @@ _ENGLISH = (
     "Plains Plaza Point Points Port Ports Prairie Radial Ramp Ranch Rapid Rapids Rest Ridge Ridges Rise River Road Roads Rd Route Row Rue Run Shoal "
     "Shoals Shore Shores Skyway Spring Springs Spur Spurs Square Squares Sq Station Stravenue Stream Street Streets St Summit Terrace Ter Throughway "
     "Trace Track Trafficway Trail Trl Tunnel Turnpike Underpass Union Unions Valley Valleys Via Viaduct View Views Village Villages Ville Vista Walk Walks "
-    "Wall Way Ways Well Wells"
+    "Wall Way Ways Well Wells Marg Nagar Chowk Ganj Salai"
 ).split()
 _SURE_ENGLISH = frozenset(
     "Avenue Ave Boulevard Blvd Circle Court Ct Crescent Drive Dr Highway Hwy Lane Ln Parkway Pkwy Place Road Rd Square Street St Terrace Way".split()
@@ -31,18 +31,18 @@ _WORD = r"[^\W\d_][\w'’.-]{0,24}"
 _CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
 _UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|#)\.?[ ]?[\w-]{1,8})?"
 _NUMBER_FIRST = re.compile(
-    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
+    rf"(?:(?<![\w.])(?:H\. ?No\.?|House No\.?|Flat(?: No\.?)?|Plot(?: No\.?)?|Door No\.?|Unit|Apt\.?|Suite) ?)?(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
 )
 _WORD_FIRST = re.compile(
-    rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Estrada|Ulica|ulica|ul\.|al\.|Aleja|Trg|Strada|Str\.|Bulevardul|Calea|Contrada|Borgo|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
+    rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Estrada|Ulica|ulica|ul\.|al\.|Aleja|Trg|Strada|Str\.|Bulevardul|Calea|Contrada|Borgo|Calzada|Cañada|Prolongación|Pasaje|Callejón|Andador|Privada|Circuito|Cerrada|Eje|Retorno|Viaducto|Periférico|Rambla|Cuesta|Alameda|Glorieta|Acceso|Bulevar|Corredor|Diagonal|Peatonal|Vereda|Ampliación|Continuación|pl\.|os\.|Náměstí|Phố|Đường|Jalan|Jl\.|Gran Vía|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
     rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL},?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}"
 )
 _NUMBER_THEN_WORD = re.compile(
     rf"(?<![\w.,:/-])\d{{1,5}}(?: ?(?:bis|ter|[A-Z]))?,? (?i:rue|avenue|av\.|boulevard|bd|place|chemin|allée|impasse|quai|route|cours|square|passage) (?:{_CAPITAL}[ -]){{0,5}}{_CAPITAL}{_UNIT}"
 )
 _COMPOUND = re.compile(
-    r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,24}[ -]){0,4}[A-ZÀ-ÞŠŽČĐa-z][\w.'’-]{1,40}?(?:straße|strasse|str\.|gasse|weg|platz|allee|ring|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|berg|hof|tor|"
-    r"straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gate|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|tie|polku|kuja|utca|út|tér|caddesi|sokak|sokağı|ulice|náměstí)"
+    r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,24}[ -]){0,4}[A-ZÀ-ÞŠŽČĐa-z][\w.'’-]{1,40}?(?:straße|strasse|str\.|gasse|weg|platz|allee|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|"
+    r"straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|polku|kuja|utca|caddesi|sokak|sokağı|ulice|náměstí)"
     rf" \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
 )
 _BOX = re.compile(
@@ -66,7 +66,9 @@ _CODE_AND_PLACE = re.compile(
 )
 _PLACE = re.compile(r"[A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ][\w'’.-]{1,30}){0,2}(?=[,\n]|[ ]\d{4,6}\b|\Z)")
 _JOIN = re.compile(r"[ \t]{0,2},?[ \t]{0,2}\n?[ \t]{0,8}")
-_CODE = re.compile(r"(?:[A-Z]{2} )?\d{4,6}(?:-\d{3,4})?(?![\w-])")
+_CODE = re.compile(
+    r"(?:[A-Z]{2} )?(?:\d{4} [A-Z]{2}|\d{3} \d{2}|\d{2}-\d{3}|\d{4,6}(?:-\d{3,4})?|[A-Z]{1,2}\d[A-Z\d]{0,2} \d[A-Z]{2})(?![\w-])"
+)
 
 
 def addresses(text: str) -> Iterator[Finding]:

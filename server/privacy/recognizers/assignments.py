@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
 from ..field_names import judge
-from ..findings import Finding
+from ..findings import Finding, PiiType
 from .fields import field
 
 _KEY = r"[^\W\d][\w.\-\[\]]{0,50}"
@@ -20,7 +20,7 @@ _NOTATIONS = (
     # name='Jane', {'name': "O'Brien"}, name: "Jane", :name => 'Jane', name := "Jane"
     re.compile(rf"(?<![\w\"'.-])['\"]?({_KEY})['\"]?\s{{0,20}}(?:=>|:=|[:=])\s{{0,20}}({_SINGLE}|{_DOUBLE})"),
     # level=warn user=jane, &user=jane, (name=Jane), MAIL=… ; the value ends at a space or a separator
-    re.compile(rf"(?<![\w.-])({_KEY})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}})"),
+    re.compile(rf"(?<![\w.-])({_KEY})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}})(?![(\[])"),
     # --user jane, --password="…"
     re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]{{1,40}})[ =]({_SINGLE}|{_DOUBLE}|[^\s\"'-]\S{{1,255}})"),
     # Key (email)=(jane@example.org) already exists
@@ -43,7 +43,10 @@ def assignments(text: str) -> Iterator[Finding]:
         return
     for notation in _NOTATIONS:
         for match in notation.finditer(text):
-            yield from field(text, _path(match[1]), *match.span(2))
+            for found in field(text, _path(match[1]), *match.span(2)):
+                # In code, a bare word is a variable: `author = author`.
+                if found.type != PiiType.PERSON or not text[found.start : found.end].islower() or match[2][0] in "'\"":
+                    yield found
     for match in _LINE.finditer(text):
         yield from field(text, _path(match[1]), *match.span(2))
     for match in _QUERY.finditer(text):

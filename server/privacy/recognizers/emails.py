@@ -34,7 +34,8 @@ def emails(text: str) -> Iterator[Finding]:
         score = 1.0
         if domain is None:
             domain = _BARE_HOST.match(text, at.end())
-            if domain is None or not text.startswith("<", max(start - 1, 0)):
+            named = "." in text[start : at.start()] and text[max(start - 1, 0)] in "\"'"
+            if domain is None or not (named or text.startswith("<", max(start - 1, 0))):
                 continue
             score = 0.7
         if text[start : at.start()] in _NO_PERSON and text.startswith((":", "/"), domain.end()):

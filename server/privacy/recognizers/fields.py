@@ -16,6 +16,9 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
+    if end > start and text[start] in _QUOTES:
+        while end > start and text[end - 1] in ",;":
+            end -= 1
     if end - start >= 2 and text[start] in _QUOTES and text[end - 1] == text[start]:  # noqa: PLR2004 - two quotes
         start, end = start + 1, end - 1
     verdict = judge(path, text[start:end])

@@ -44,13 +44,16 @@ _KINDS = (
         r"TIN\b|EIN\b|ITIN\b|PAN\b|tax(?:payer)? (?:id|no|number|identification|file)|VAT\b|GSTIN\b|steuer\w{0,20}|codice fiscale|NIF\b|CPF\b|CNPJ\b|UTR\b",
         r"(?=[A-Z0-9./-]{0,18}\d{3})[A-Z0-9][A-Z0-9./-]{6,19}",
     ),
-    _kind(PiiType.SSN, r"SSN\b|social security|SIN\b|socials?\b", r"\d{3}[- ]?\d{2}[- ]?\d{4}|\d{3}[- ]\d{3}[- ]\d{3}"),
+    _kind(
+        PiiType.SSN,
+        r"SSN\b|social security|SIN\b|socials?\b",
+        r"(?:\d{3}|[Xx*]{3})[- ]?(?:\d{2}|[Xx*]{2})[- ]?\d{4}|\d{3}[- ]\d{3}[- ]\d{3}",
+    ),
     _kind(
         PiiType.BANK,
-        r"routing|ABA\b|(?:bank )?account|acct\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
-        r"\d[\d -]{4,22}\d|[A-Z]{4}0[A-Z0-9]{6}",
+        r"routing|ABA\b|(?:bank )?accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
+        r"\d[\d -]{4,22}\d[A-Z]?|[A-Z]{2,6}\d{6,16}|[A-Z]{4}0[A-Z0-9]{6}",
     ),
-    _kind(PiiType.BANK, r"BIC\b|SWIFT\b", r"[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?"),
     _kind(
         PiiType.NATIONAL_ID,
         r"aadha?ar|national id(?:entity|entification)?|voter id|NINO?\b|national insurance|identity (?:card|number)|ID (?:card|number)|"

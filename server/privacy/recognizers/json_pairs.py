@@ -43,7 +43,7 @@ def json_pairs(text: str) -> Iterator[Finding]:
 
 def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
     """Yield findings among the strings between quotes; a start of -1 marks a quote that ends the enclosing level."""
-    enclosing: list[str] = []
+    enclosing: list[tuple[str, str]] = []
     pending = ""
     outside = 0
     index = 0
@@ -63,14 +63,19 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
             pending = text[inside:closes]
             index += 2
             if number := _NUMBER.match(text, colon.end()):
-                yield from field(text, (*enclosing[-2:], pending), number.start(), number.end())
+                yield from field(text, _path(enclosing, pending), number.start(), number.end())
             continue
-        if pending or enclosing:
-            yield from field(text, (*enclosing[-2:], pending) if pending else enclosing[-3:], inside, closes)
+        if pending or (enclosing and enclosing[-1][0] == "["):
+            yield from field(text, _path(enclosing, pending), inside, closes)
             yield from _typed(text, quotes, index, enclosing, pending)
         next_is_key = _starts_key(text, quotes, index + 1)
         index += 1 if next_is_key and not _starts_key(text, quotes, index + 2) else 2
     # What comes after the last string cannot be a string's value any more.
+
+
+def _path(enclosing: list[tuple[str, str]], pending: str) -> list[str]:
+    """Return the keys that lead to a value; the strings of a list are below the key of the list."""
+    return [*(key for _, key in enclosing[-3:]), pending]
 
 
 def _starts_key(text: str, quotes: _Quotes, index: int) -> bool:
@@ -86,12 +91,12 @@ def _starts_key(text: str, quotes: _Quotes, index: int) -> bool:
     )
 
 
-def _follow(text: str, start: int, end: int, enclosing: list[str], pending: str) -> str:
+def _follow(text: str, start: int, end: int, enclosing: list[tuple[str, str]], pending: str) -> str:
     """Follow brackets between two strings; return the key that still waits for its value."""
     for character in text[start:end] if end - start <= 4096 else "":  # noqa: PLR2004 - more is no JSON
         if character in "{[":
             if len(enclosing) < _DEEPEST:
-                enclosing.append(pending)
+                enclosing.append((character, pending))
             pending = ""
         elif character in "}]":
             if enclosing:
@@ -109,7 +114,7 @@ _NAMING = frozenset(
 _NAMED = frozenset(("value", "answer", "text", "content", "val", "number", "address", "display", "data"))
 
 
-def _typed(text: str, quotes: _Quotes, index: int, enclosing: list[str], pending: str) -> Iterator[Finding]:
+def _typed(text: str, quotes: _Quotes, index: int, enclosing: list[tuple[str, str]], pending: str) -> Iterator[Finding]:
     if pending.lower() not in _NAMING or index + 5 >= len(quotes):
         return
     (_, named), (named_end, _) = quotes[index], quotes[index + 1]
@@ -122,4 +127,4 @@ def _typed(text: str, quotes: _Quotes, index: int, enclosing: list[str], pending
         and _COLON.fullmatch(text, after_key, opens)
         and "}" not in text[named_end:key_opens]
     ):
-        yield from field(text, (*enclosing[-2:], text[named:named_end][:_LONGEST_KEY]), value, value_end)
+        yield from field(text, (text[named:named_end][:_LONGEST_KEY],), value, value_end)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .. import checksums
 from ..findings import Finding, PiiType
 
-_CARD = re.compile(r"(?<![\w.-])(?<!\d )[2-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
+_CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(
     r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cartao|\bdebit|\bcredit"
 )
@@ -17,6 +17,7 @@ _SSN = re.compile(r"(?<![\w.-])(?!000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(
 _SEGWIT = re.compile(r"(?<![A-Za-z0-9])bc1[02-9ac-hj-np-z]{25,60}(?![A-Za-z0-9])")
 _BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A-Za-z0-9+/=_-])")
 _ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
+_GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}")
 _SURE_CARD_DIGITS = 15
 _FEWEST_DIFFERENT = 3
 _SHORTEST_IBAN = 15
@@ -26,10 +27,17 @@ def cards(text: str) -> Iterator[Finding]:
     """Yield numbers of payment cards: first digit 2 to 6, 12 to 19 digits, Luhn; short ones only beside such a word."""
     for match in _CARD.finditer(text):
         digits = "".join(filter(str.isdigit, match[0]))
-        if len(set(digits)) >= _FEWEST_DIFFERENT and checksums.luhn(digits):
-            near = _CARD_WORDS.search(text, max(0, match.start() - 48), match.start())
-            if near or (len(digits) >= _SURE_CARD_DIGITS and digits[0] != "2") or re.search(r"[ -]", match[0]):
-                yield Finding(*match.span(), PiiType.CARD, 0.95)
+        if len(set(digits)) < _FEWEST_DIFFERENT:
+            continue
+        near = _CARD_WORDS.search(text, max(0, match.start() - 48), match.start()) is not None
+        if digits[0] == "1" and not (near and digits.startswith("1800")):
+            continue
+        if not checksums.luhn(digits):
+            # Mistyped or made up, but meant as one.
+            if near and _GROUPED.fullmatch(match[0]):
+                yield Finding(*match.span(), PiiType.CARD, 0.7)
+        elif near or (len(digits) >= _SURE_CARD_DIGITS and digits[0] != "2") or _GROUPED.fullmatch(match[0]):
+            yield Finding(*match.span(), PiiType.CARD, 0.95)
 
 
 def ibans(text: str) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from ..field_names import looks_like_full_name
 from ..findings import Finding, PiiType
 
 _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽİ"
-_NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-][^\W\d_]{{1,24}}){{0,2}}\.?"
+_NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}\.?"
 _PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
@@ -34,7 +34,10 @@ _TITLED = re.compile(
     rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}({_NAME})"
 )
 _INTRODUCED = re.compile(
-    rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of|\bbill(?:ed)? to:?|\bship(?:ped)? to:?|\bsold to:?|\binvoice to:?)[ \t\n]{{1,3}}({_NAME})"
+    rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
+)
+_BILLED = re.compile(
+    rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
 )
 _NO_SPEAKER = frozenset(
     "Note Warning Error Info Debug Example Usage Returns Return Args Raises Parameters Todo Fixme Summary Description Question Answer Subject Status Total "
@@ -82,6 +85,7 @@ def people(text: str) -> Iterator[Finding]:
         (_SIGNED, 0.75),
         (_TITLED, 0.7),
         (_INTRODUCED, 0.7),
+        (_BILLED, 0.7),
     ):
         for match in pattern.finditer(text):
             if match[1].split()[0] not in _NO_SPEAKER:

@@ -8,14 +8,15 @@ from functools import lru_cache
 
 import phonenumbers
 
+from ..field_names import in_words
 from ..findings import Finding, PiiType
 
 _CANDIDATE = re.compile(
-    r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+|\(|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
+    r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+(?=[\d(])|\((?=[\d+])|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
 )
 _WORD = re.compile(
-    r"(?i)(?:phone|tel|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
-    r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*)"
+    r"(?i)\b(?:phone|tel|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
+    r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*|confirm\w*|phones|cellphone|\w{0,12}phone)s?\b"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
 )
 _NEAR_WORD = re.compile(
@@ -42,6 +43,9 @@ _DATE = re.compile(
 _EXTENSION = re.compile(r"(?i)[ ,]{0,2}(?:x|ext|#|poste|DW)")
 _IN_NUMBERS = re.compile(r"\d\s?[-,:]\s?\Z")
 _LOOK_BACK = 64
+_KEY = re.compile(r"([^\W\d][\w.-]{1,40})[\"']?\s{0,4}[:=]\s{0,4}[\"'(]?\Z")
+_BAR_BEFORE = re.compile(r"(?:[|•·●◆/–—]|\A)\s{0,4}\Z")
+_BAR_AFTER = re.compile(r"\s{0,4}(?:[|•·●◆/–—]|\Z)")
 
 
 def phones(text: str) -> Iterator[Finding]:
@@ -53,12 +57,30 @@ def phones(text: str) -> Iterator[Finding]:
         if not 7 <= digits <= 15 or _DATE.match(main) or main.count(".") > 4 or number.count(")") > 2:
             continue
         before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
-        score = _score(main, digits, before)
+        after = text[match.end() : match.end() + _LOOK_BACK]
+        score = _score(main, digits, _context(before)) or 0.6 * _in_contact_line(before, after, digits)
         if score:
             end = match.end()
             if number.count("(") < number.count(")") and number.endswith(")"):
                 end -= 1
             yield Finding(match.start(), end, PiiType.PHONE, score)
+
+
+def _context(before: str) -> str:
+    """Return what speaks about a number: if a key stands right before it, that key alone."""
+    key = _KEY.search(before)
+    return f"{in_words(key[1])}: " if key else before
+
+
+def _in_contact_line(before: str, after: str, digits: int) -> bool:
+    """Tell whether a number stands alone between bars in a line with a mail address: `Ulm | jo@x.org | 0731 1234`."""
+    line = before.rpartition("\n")[2], after.partition("\n")[0]
+    return (
+        digits >= 8
+        and "@" in line[0] + line[1]
+        and _BAR_BEFORE.search(line[0]) is not None
+        and _BAR_AFTER.match(line[1]) is not None
+    )
 
 
 def _score(main: str, digits: int, before: str) -> float:
