@@ -1,0 +1,209 @@
+"""Security boundary: reads Agent Skills out of folders, files and archives that somebody else made.
+
+Only regular files inside are read, none through a symbolic link; paths in archives must stay inside; sizes and counts
+are bounded before anything is unpacked. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from .errors import SkillRefused
+from .skill_md import FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX, MANIFEST
+
+SKILLS_MAX: Final = 1000
+ARCHIVE_BYTES_MAX: Final = 100_000_000
+_PLACES: Final = ("", ".claude/skills", "skills", ".agents/skills")
+_LEFT_OUT: Final = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
+_DEPTH_MAX: Final = 8
+
+Folders = Mapping[str, Mapping[str, bytes]]
+"""The files of each skill's folder by their paths in it, by the folder's name."""
+
+
+def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
+    """Return the skills in a folder, a SKILL.md, a Python file, or a ZIP archive; a refused one with the reason.
+
+    A folder may be a skill, or hold skills, also in `.claude/skills`. Raises `SkillRefused` where there is none.
+    """
+    if source.is_dir():
+        skills = dict(_in_folder(source))
+    elif source.name == MANIFEST and source.is_file():
+        skills = {source.absolute().parent.name: _caught(source.absolute().parent)}
+    elif source.suffix == ".py" and source.is_file():
+        skills = {source.stem: _of_python(source)}
+    elif source.is_file() and zipfile.is_zipfile(source):
+        skills = _in_archive(source)
+    elif source.exists():
+        raise SkillRefused(f"{source} is no folder, {MANIFEST}, Python file or ZIP archive. Name one of these.")
+    else:
+        raise SkillRefused(f"There is no {source}. Name a folder, a {MANIFEST}, a Python file or a ZIP archive.")
+    if not skills:
+        raise SkillRefused(f"There is no skill in {source}: no folder with a {MANIFEST}. Name another folder.")
+    return skills
+
+
+def _in_folder(source: Path) -> Iterator[tuple[str, dict[str, bytes] | SkillRefused]]:
+    if (source / MANIFEST).is_file():
+        yield source.absolute().name, _caught(source)
+        return
+    count = 0
+    for place in _PLACES:
+        root = source / place
+        if not root.is_dir() or root.is_symlink():
+            continue
+        for folder in sorted(root.iterdir()):
+            if folder.is_symlink() or not folder.is_dir() or not (folder / MANIFEST).is_file():
+                continue
+            count += 1
+            if count > SKILLS_MAX:
+                raise SkillRefused(f"There are more than {SKILLS_MAX} skills in {source}. Import them in parts.")
+            yield folder.name, _caught(folder)
+
+
+def _caught(folder: Path) -> dict[str, bytes] | SkillRefused:
+    try:
+        return _files(folder)
+    except SkillRefused as error:
+        return error
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    total = 0
+    for path in _walk(folder, 0):
+        name = path.relative_to(folder).as_posix()
+        data = _bytes(path, name)
+        total += len(data)
+        if len(files) >= FILES_MAX or total > FOLDER_BYTES_MAX:
+            raise SkillRefused(
+                f"The skill {folder.name!r} has more than {FILES_MAX} files or {FOLDER_BYTES_MAX:,} bytes. "
+                "Make it smaller."
+            )
+        files[name] = data
+    return files
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    if depth > _DEPTH_MAX:
+        raise SkillRefused(
+            f"The folder {folder.name!r} is nested too deeply. Keep a skill's files near its {MANIFEST}."
+        )
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        if entry.name in _LEFT_OUT or entry.name.endswith(".pyc"):
+            continue
+        if entry.is_symlink():
+            raise SkillRefused(
+                f"{entry.name!r} is a symbolic link, which a skill cannot hold. Put the file itself there."
+            )
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), depth + 1)
+        elif entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+        else:
+            raise SkillRefused(f"{entry.name!r} is no regular file. Leave it out of the skill.")
+
+
+def _bytes(path: Path, name: str) -> bytes:
+    """Read a file that must be what it looked like: the opened handle is judged, not the path."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise SkillRefused(f"The file {name!r} cannot be read: {error.strerror}.") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise SkillRefused(f"{name!r} is no regular file. Leave it out of the skill.")
+        most = FOLDER_BYTES_MAX if name.endswith("recordings.json") else FILE_BYTES_MAX
+        if status.st_size > most:
+            raise SkillRefused(f"The file {name!r} is larger than {most:,} bytes. Leave it out of the skill.")
+        return file.read(most)
+
+
+def _of_python(source: Path) -> dict[str, bytes] | SkillRefused:
+    try:
+        code = _bytes(source, source.name)
+    except SkillRefused as error:
+        return error
+    name = source.stem
+    return {MANIFEST: f"---\nname: {name}\n---\n".encode(), f"scripts/{name}.py": code}
+
+
+def _in_archive(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
+    if source.stat().st_size > ARCHIVE_BYTES_MAX:
+        raise SkillRefused(f"The archive {source} is larger than {ARCHIVE_BYTES_MAX:,} bytes. Import it in parts.")
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _unpacked(source, archive)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise SkillRefused(f"The archive {source} cannot be read: {error}.") from None
+
+
+def _unpacked(source: Path, archive: zipfile.ZipFile) -> dict[str, dict[str, bytes] | SkillRefused]:
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(entries) > FILES_MAX * 50 or sum(entry.file_size for entry in entries) > ARCHIVE_BYTES_MAX:
+        raise SkillRefused(f"The archive {source} holds too much. Import it in parts.")
+    by_path: dict[PurePosixPath, zipfile.ZipInfo] = {}
+    for entry in entries:
+        path = _path_inside(entry)
+        if path in by_path:
+            raise SkillRefused(f"The archive holds {entry.filename!r:.80} twice. It was not imported.")
+        by_path[path] = entry
+    roots = sorted({path.parent for path in by_path if path.name == MANIFEST}, key=lambda root: len(root.parts))
+    skills: dict[str, dict[str, bytes] | SkillRefused] = {}
+    taken: list[PurePosixPath] = []
+    for root in roots:
+        if any(root != other and root.is_relative_to(other) for other in taken):
+            continue  # a file of another skill
+        taken.append(root)
+        name = root.name or source.stem
+        inside = {path.relative_to(root): entry for path, entry in by_path.items() if path.is_relative_to(root)}
+        try:
+            skills[name] = _read_entries(name, archive, inside)
+        except SkillRefused as error:
+            skills[name] = error
+    return skills
+
+
+def _read_entries(
+    name: str, archive: zipfile.ZipFile, inside: Mapping[PurePosixPath, zipfile.ZipInfo]
+) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    kept = {path: entry for path, entry in inside.items() if not _LEFT_OUT.intersection(path.parts)}
+    if len(kept) > FILES_MAX or sum(entry.file_size for entry in kept.values()) > FOLDER_BYTES_MAX:
+        raise SkillRefused(
+            f"The skill {name!r} has more than {FILES_MAX} files or {FOLDER_BYTES_MAX:,} bytes. Make it smaller."
+        )
+    for path, entry in kept.items():
+        most = FOLDER_BYTES_MAX if path.name == "recordings.json" else FILE_BYTES_MAX
+        with archive.open(entry) as file:
+            data = file.read(most + 1)  # the size that an archive declares may be a lie
+        if len(data) > most:
+            raise SkillRefused(f"The file {str(path)!r} is larger than {most:,} bytes. Leave it out of the skill.")
+        files[path.as_posix()] = data
+    return files
+
+
+def _path_inside(entry: zipfile.ZipInfo) -> PurePosixPath:
+    name = entry.filename
+    path = PurePosixPath(name)
+    mode = entry.external_attr >> 16
+    if (
+        name.startswith("/")
+        or "\\" in name
+        or ":" in path.parts[0]
+        or ".." in path.parts
+        or not name.isprintable()
+        or len(path.parts) > _DEPTH_MAX + 4
+    ):
+        raise SkillRefused(f"The archive names a file {name!r:.80}, which would lie outside. It was not imported.")
+    if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
+        raise SkillRefused(f"The archive holds {name!r:.80}, which is no regular file. It was not imported.")
+    if entry.flag_bits & 1:
+        raise SkillRefused("The archive is encrypted. Unpack it and import the folder.")
+    return path

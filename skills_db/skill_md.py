@@ -1,0 +1,282 @@
+"""Skills as Agent Skills folders: `SKILL.md`, `scripts/<name>.py`, its tests, and what else a folder brings.
+
+    csv-profile/
+    ├── SKILL.md                    frontmatter, then what a reader needs to know
+    ├── scripts/csv_profile.py      the code; runs by itself where it needs no helper
+    └── tests/csv_profile.py        its tests, and tests/recordings.json the upstream answers that they met
+
+`written` and `read` are each other's inverse. Nothing here runs or parses code: what a folder says of parameters and
+signatures is for people, and is read anew from the code by who imports it.
+
+Source of the format: https://agentskills.io/specification.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from .content import Json, SkillDraft
+from .errors import SkillRefused
+from .skill_names import folder_name, skill_name
+
+MANIFEST: Final = "SKILL.md"
+DESCRIPTION_CHARS_MAX: Final = 1024
+FILES_MAX: Final = 200
+FILE_BYTES_MAX: Final = 1_000_000
+FOLDER_BYTES_MAX: Final = 10_000_000
+
+_NAME: Final = "sealab-name"
+_DESCRIPTION: Final = "sealab-description"
+_TAGS: Final = "sealab-tags"
+_BODY_MARK: Final = "<!-- This text was made by sealab from the skill. -->"
+_KEPT: Final = ("license", "compatibility", "allowed-tools")
+_MODULES: Final = (
+    "json re math datetime statistics collections itertools functools random string decimal fractions asyncio"
+)
+_GIVEN: Final = "  # sealab gives these to all code\n"
+_FOOTER: Final = "\n\n# What follows runs the skill from a command line; it was added by sealab and is no part of it.\n"
+_RUN: Final = """\
+if __name__ == "__main__":
+    import json as _json
+    import sys as _sys
+
+    if len(_sys.argv) > 1 or {runs_bare}:
+        _given = _json.loads(_sys.argv[1]) if len(_sys.argv) > 1 else {{}}
+        print(_json.dumps({call}, default=repr, ensure_ascii=False))
+    else:
+        print({usage})
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortableSkill:
+    """What a folder says of a skill, apart from what its code says itself.
+
+    `extra` holds, as they were, the frontmatter's `license`, `compatibility`, `allowed-tools` and `metadata`, the
+    `body` of SKILL.md, and `files`, the texts of other files by their paths.
+    """
+
+    name: str
+    code: str
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    tests: str = ""
+    recordings: Json = None
+    extra: Mapping[str, Json] = field(default_factory=dict)
+
+
+EXTRA_KEYS: Final = frozenset({*_KEPT, "metadata", "body", "files"})
+"""What of a stored skill's `extra` belongs into its folder; the rest says how it is called."""
+
+
+def portable(draft: SkillDraft) -> PortableSkill:
+    """Return what of a stored skill goes into a folder."""
+    return PortableSkill(
+        name=draft.name,
+        code=draft.code,
+        description=draft.description,
+        tags=draft.tags,
+        tests=draft.tests,
+        recordings=draft.recordings,
+        extra={key: value for key, value in draft.extra.items() if key in EXTRA_KEYS},
+    )
+
+
+def written(skill: PortableSkill, draft: SkillDraft | None = None) -> dict[str, bytes]:
+    """Return the files of a skill's folder, by their paths in it; `draft` adds how it is called."""
+    files = {path: text.encode() for path, text in cast("Mapping[str, str]", skill.extra.get("files", {})).items()}
+    files[MANIFEST] = _manifest(skill, draft).encode()
+    files[f"scripts/{skill.name}.py"] = _script(skill, draft).encode()
+    if skill.tests:
+        files[f"tests/{skill.name}.py"] = skill.tests.encode()
+    if skill.recordings is not None:
+        files["tests/recordings.json"] = json.dumps(skill.recordings, ensure_ascii=False, indent=1).encode()
+    return files
+
+
+def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
+    """Return the skill of a folder. Raises `SkillRefused` for what is no skill with Python code in it."""
+    texts = {path: _text(path, data) for path, data in files.items()}
+    manifest = texts.pop(MANIFEST, None)
+    if manifest is None:
+        raise SkillRefused(f"The folder {folder!r} has no {MANIFEST}, so it is no skill. Name another folder.")
+    front, body = _split(folder, manifest)
+    metadata = {str(key): _said(value) for key, value in _mapping(front.get("metadata")).items()}
+    name = metadata.pop(_NAME, None) or skill_name(str(front.get("name") or folder))
+    description = (
+        str(_loaded(metadata.pop(_DESCRIPTION, None), str) or "") or _said(front.get("description", "")).strip()
+    )
+    tags = cast("list[Json]", _loaded(metadata.pop(_TAGS, None), list) or [])
+    script = _script_of(folder, name, texts)
+    code = _code(texts.pop(script))
+    tests = texts.pop(f"tests/{name}.py", "")
+    recordings = texts.pop("tests/recordings.json", None)
+    extra: dict[str, Json] = {key: _said(front[key]) for key in _KEPT if front.get(key) is not None}
+    if metadata:
+        extra["metadata"] = metadata
+    if body.strip() and not body.lstrip().startswith(_BODY_MARK):
+        extra["body"] = body
+    if texts:
+        extra["files"] = dict(texts)
+    return PortableSkill(
+        name=name,
+        code=code,
+        description="" if description == _no_description(name) else description,
+        tags=tuple(str(tag) for tag in tags),
+        tests=tests,
+        recordings=None if recordings is None else _json(folder, recordings),
+        extra=extra,
+    )
+
+
+def _manifest(skill: PortableSkill, draft: SkillDraft | None) -> str:
+    said = skill.description.strip() or _no_description(skill.name)
+    shown = said if len(said) <= DESCRIPTION_CHARS_MAX else f"{said[: DESCRIPTION_CHARS_MAX - 1]}…"
+    lines = [f"name: {folder_name(skill.name)}", f"description: {_quoted(shown)}"]
+    lines += [f"{key}: {_quoted(str(skill.extra[key]))}" for key in _KEPT if key in skill.extra]
+    metadata = {_NAME: skill.name}
+    if skill.description and shown != skill.description:
+        metadata[_DESCRIPTION] = json.dumps(skill.description)
+    if skill.tags:
+        metadata[_TAGS] = json.dumps(skill.tags)
+    metadata |= {key: str(value) for key, value in _mapping(skill.extra.get("metadata")).items() if key not in metadata}
+    lines += ["metadata:", *(f"  {_key(key)}: {_quoted(value)}" for key, value in metadata.items())]
+    body = skill.extra.get("body")
+    if isinstance(body, str):
+        return "---\n" + "\n".join(lines) + "\n---\n" + body
+    return "---\n" + "\n".join(lines) + "\n---\n\n" + _body(skill, said, draft)
+
+
+def _body(skill: PortableSkill, said: str, draft: SkillDraft | None) -> str:
+    signature = f"\n    {draft.signature}\n" if draft is not None and draft.signature else ""
+    needs = [] if draft is None else [f"the tool {tool}" for tool in draft.tools]
+    needs += [] if draft is None else [f"the skill {used}" for used in draft.skills]
+    needed = f"\nIt needs {', '.join(needs)}.\n" if needs else ""
+    return (
+        f"{_BODY_MARK}\n\n# {skill.name}\n\n{said}\n{signature}{needed}\n"
+        f"In sealab, call `skills.{skill.name}(…)` from code. Elsewhere run `scripts/{skill.name}.py` with its "
+        "arguments as one JSON object.\n"
+    )
+
+
+def _no_description(name: str) -> str:
+    return f"Runs the Python function {name}."
+
+
+def _script(skill: PortableSkill, draft: SkillDraft | None) -> str:
+    code = skill.code
+    modules = [] if "__future__" in code else [each for each in _MODULES.split() if _uses(code, each)]
+    head = f"import {', '.join(modules)}{_GIVEN}" if modules else ""
+    entry = str(draft.extra.get("entry", skill.name)) if draft is not None else skill.name
+    is_async = draft is not None and bool(draft.extra.get("is_async"))
+    required = [] if draft is None else cast("list[str]", draft.parameters.get("required", []))
+    call = f"{entry}(**_given)"
+    footer = _RUN.format(
+        runs_bare=not required and draft is not None,
+        call=f"__import__('asyncio').run({call})" if is_async else call,
+        usage=json.dumps(f"Give the arguments as one JSON object: {'' if draft is None else draft.signature}"),
+    )
+    return f"{head}{code}{_FOOTER}{footer}"
+
+
+def _uses(code: str, module: str) -> bool:
+    return re.search(rf"\b{module}\.", code) is not None and not re.search(
+        rf"^\s*(?:import|from)\b.*\b{module}\b", code, re.MULTILINE
+    )
+
+
+def _code(script: str) -> str:
+    """Take off what `_script` has added."""
+    head, line_end, rest = script.partition("\n")
+    if line_end and f"{head}\n".endswith(_GIVEN) and head.startswith("import "):
+        script = rest
+    code, mark, _ = script.rpartition(_FOOTER)
+    return code if mark else script
+
+
+def _script_of(folder: str, name: str, texts: Mapping[str, str]) -> str:
+    """Return the path of the script that is the skill: that of its name, else the only one."""
+    scripts = sorted(path for path in texts if path.startswith("scripts/") and path.endswith(".py"))
+    scripts = scripts or sorted(path for path in texts if path.endswith(".py") and not path.startswith("tests/"))
+    named = [path for path in scripts if path.rpartition("/")[2] in {f"{name}.py", "main.py"}]
+    chosen = named[:1] or (scripts if len(scripts) == 1 else [])
+    if not chosen:
+        how_many = f"{len(scripts)} Python scripts, none named {name}.py" if scripts else "no Python script"
+        raise SkillRefused(f"The skill {folder!r} has {how_many}, so there is nothing to call. It was left out.")
+    return chosen[0]
+
+
+def _split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
+    import yaml  # noqa: PLC0415 - only who imports skills needs it
+
+    text = manifest.removeprefix("\ufeff").replace("\r\n", "\n")
+    found = re.match(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|$)", text, re.DOTALL)
+    if found is None:
+        raise SkillRefused(f"The {MANIFEST} of {folder!r} does not begin with frontmatter between two lines of ---.")
+    if "&" in found[1] and re.search(r"[:\s]\*\w", found[1]):
+        raise SkillRefused(f"The frontmatter of {folder!r} uses YAML aliases. Write its values out.")
+    try:
+        front = yaml.safe_load(found[1])
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML. Correct it.") from None
+    if not isinstance(front, dict):
+        raise SkillRefused(f"The frontmatter of {folder!r} is no mapping. Give it name and description.")
+    return cast("Mapping[str, object]", front), text[found.end() :]
+
+
+def _text(path: str, data: bytes) -> str:
+    if len(data) > FILE_BYTES_MAX and path != "tests/recordings.json":
+        raise SkillRefused(f"The file {path!r} is larger than {FILE_BYTES_MAX:,} bytes. Leave it out of the skill.")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise SkillRefused(f"The file {path!r} is no UTF-8 text. Leave it out of the skill.") from None
+    if "\0" in text:
+        raise SkillRefused(f"The file {path!r} is binary. Leave it out of the skill.")
+    return text
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
+def _said(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str) if value is not None else ""
+
+
+def _loaded(text: str | None, kind: type) -> Json:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return cast("Json", value) if isinstance(value, kind) else None
+
+
+def _json(folder: str, text: str) -> Json:
+    try:
+        return cast("Json", json.loads(text))
+    except (ValueError, RecursionError):
+        raise SkillRefused(f"The recordings of {folder!r} are no JSON. Leave them out, or record them anew.") from None
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z][\w.-]*", key, re.ASCII) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    r"""Return a text as a double-quoted YAML scalar on one line; no "---" stands in it, where some readers cut."""
+    parts = []
+    for char in text:
+        if char in '"\\':
+            parts.append("\\" + char)
+        else:
+            parts.append(char if char.isprintable() else f"\\U{ord(char):08x}")
+    return '"' + "".join(parts).replace("---", "--\\x2d") + '"'

@@ -1,0 +1,171 @@
+"""Skills as Agent Skills folders, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skills_ref.parser import parse_frontmatter
+from skills_ref.validator import validate
+
+from sealab.skills_db.content import SkillDraft
+from sealab.skills_db.errors import SkillRefused
+from sealab.skills_db.skill_md import PortableSkill, portable, read, written
+from sealab.skills_db.skill_names import folder_name, skill_name
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+SAID = TEXT.map(str.strip)
+NAMES = st.one_of(
+    st.from_regex(r"[a-z][a-z0-9]{0,6}(_[a-z0-9]{1,6}){0,3}", fullmatch=True),
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,63}", fullmatch=True),
+    st.from_regex(r"[a-zäöüßéλя][a-zA-Z0-9äöüßéλя_]{0,20}", fullmatch=True),
+)
+EXTRAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "license": SAID.filter(bool),
+        "compatibility": SAID.filter(bool),
+        "allowed-tools": SAID.filter(bool),
+        "metadata": st.dictionaries(st.from_regex(r"[a-z][a-z.-]{0,10}", fullmatch=True), SAID, min_size=1, max_size=3),
+        "body": TEXT.map(lambda text: "\n" + text.replace("\r", "")).filter(str.strip),
+        "files": st.dictionaries(
+            st.from_regex(r"references/[a-z]{1,8}\.md", fullmatch=True), TEXT, min_size=1, max_size=2
+        ),
+    },
+)
+SKILLS = st.builds(
+    PortableSkill,
+    name=NAMES,
+    code=TEXT,
+    description=SAID,
+    tags=st.lists(TEXT, max_size=4).map(tuple),
+    tests=TEXT,
+    recordings=st.none()
+    | st.lists(st.fixed_dictionaries({"tool": TEXT, "arguments": st.just({}), "answer": TEXT}), max_size=2),
+    extra=EXTRAS,
+)
+
+
+def in_folder(root: Path, skill: PortableSkill, draft: SkillDraft | None = None) -> Path:
+    folder = root / folder_name(skill.name)
+    for path, data in written(skill, draft).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return folder
+
+
+@given(SKILLS)
+def test_a_skill_that_is_written_and_read_again_is_the_same(skill: PortableSkill) -> None:
+    assert read(folder_name(skill.name), written(skill)) == skill
+
+
+@given(SKILLS)
+def test_the_reference_reader_understands_every_frontmatter(skill: PortableSkill) -> None:
+    front, _body = parse_frontmatter(written(skill)["SKILL.md"].decode())
+    assert front["name"] == folder_name(skill.name)
+    assert front["metadata"]["sealab-name"] == skill.name
+    if 0 < len(skill.description) <= 1024:
+        assert front["description"] == skill.description
+
+
+@given(name=NAMES)
+def test_the_reference_validator_takes_every_folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = in_folder(tmp_path_factory.mktemp("skills"), PortableSkill(name=name, code="x = 1\n"))
+    assert validate(folder) == []
+
+
+def test_a_description_that_is_too_long_for_the_frontmatter_is_kept_whole() -> None:
+    skill = PortableSkill(name="long_one", code="", description="word " * 500 + "end")
+    files = written(skill)
+    assert len(parse_frontmatter(files["SKILL.md"].decode())[0]["description"]) <= 1024
+    assert read("long-one", files) == skill
+
+
+@given(one=NAMES, other=NAMES)
+def test_two_names_never_share_a_folder(one: str, other: str) -> None:
+    assert (folder_name(one) == folder_name(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("csv_profile", "csv-profile"), ("a1_b2", "a1-b2"), ("slugify", "slugify")]
+)
+def test_plain_names_only_change_their_separator(name: str, folder: str) -> None:
+    assert folder_name(name) == folder
+    assert skill_name(folder) == name
+
+
+@pytest.mark.parametrize("name", ["A_b", "a__b", "_a", "a_", "größe", "a_u12345678", "u00000000"])
+def test_other_names_get_a_folder_of_their_own_that_is_valid(name: str) -> None:
+    folder = folder_name(name)
+    assert folder.isascii()
+    assert folder == folder.lower()
+    assert "--" not in folder
+    assert not folder.startswith("-")
+    assert re.fullmatch(r"(.*-)?u[0-9a-f]{8}", folder)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("pdf-tools", "pdf_tools"), ("3d-model", "skill_3d_model"), ("import", "import_skill"), ("My Skill!", "my_skill")],
+)
+def test_foreign_folders_become_python_names(folder: str, name: str) -> None:
+    assert skill_name(folder) == name
+
+
+def test_a_foreign_skill_brings_its_only_script_and_keeps_what_else_it_says() -> None:
+    manifest = "---\nname: pdf-fill\ndescription: >\n  Fills\n  forms.\nlicense: MIT\nmetadata:\n  author: me\n---\n# How\n\nText.\n"
+    skill = read(
+        "pdf-fill", {"SKILL.md": manifest.encode(), "scripts/run.py": b"def pdf_fill(): pass\n", "ref.md": b"see"}
+    )
+    assert skill == PortableSkill(
+        name="pdf_fill",
+        code="def pdf_fill(): pass\n",
+        description="Fills forms.",
+        extra={"license": "MIT", "metadata": {"author": "me"}, "body": "# How\n\nText.\n", "files": {"ref.md": "see"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"a.txt": b""}, "no SKILL.md"),
+        ({"SKILL.md": b"# no frontmatter"}, "frontmatter"),
+        ({"SKILL.md": b"---\nname: [\n---\n"}, "YAML"),
+        ({"SKILL.md": b"---\n- a\n---\n"}, "mapping"),
+        ({"SKILL.md": b"---\na: &x [1]\nb: *x\n---\n"}, "aliases"),
+        ({"SKILL.md": b"---\nname: a\n---\n"}, "no Python script"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/b.py": b"", "scripts/c.py": b""}, "2 Python scripts"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"\xff\xfe"}, "no UTF-8"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"a\0b"}, "binary"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"#" * 1_000_001}, "larger"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"", "tests/recordings.json": b"{"}, "recordings"),
+    ],
+)
+def test_what_is_no_skill_is_refused_with_the_reason(files: dict[str, bytes], told: str) -> None:
+    with pytest.raises(SkillRefused, match=told):
+        read("a", files)
+
+
+def test_an_exported_script_runs_in_plain_python(tmp_path: Path) -> None:
+    code = 'def shout(text: str, times: int = 2) -> str:\n    return re.sub("a", "A", text) * times\n'
+    draft = SkillDraft(
+        name="shout",
+        code=code,
+        signature="shout(text: str, times: int = 2) -> str",
+        parameters={"type": "object", "properties": {}, "required": ["text"]},
+        extra={"entry": "shout"},
+    )
+    script = in_folder(tmp_path, portable(draft), draft) / "scripts" / "shout.py"
+    run = [sys.executable, "-I", str(script)]
+    said = subprocess.run([*run, '{"text": "banana"}'], capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout) == "bAnAnAbAnAnA"
+    said = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "shout(text: str" in said.stdout
+    assert read("shout", written(portable(draft), draft)).code == code
