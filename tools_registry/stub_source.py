@@ -53,8 +53,8 @@ def barrel(title: str, exports: Mapping[str, Sequence[str]]) -> str:
     for module, names in exports.items():
         fresh = [name for name in names if name not in taken]
         taken.update(fresh)
-        lines += [f"from .{module} import {', '.join(f'{name} as {name}' for name in fresh)}"] if fresh else []
-    lines += ["", f"__all__ = [{', '.join(json.dumps(name) for name in sorted(taken))}]", ""]
+        lines += [f"from .{module} import {name} as {name}" for name in fresh]
+    lines += ["", _lines("__all__ = [", [json.dumps(name) for name in sorted(taken)], "]", 0), ""]
     return "\n".join(lines)
 
 
@@ -159,14 +159,15 @@ class _Source:
         others = takes_other_arguments(self.tool)
         if others:
             self.imports.add("Any")
-        takes = "**arguments: Any" if others else f"*, {', '.join(signed)}" if signed else ""
-        given = ", ".join(f"{_text(each.name)}: {each.alias}" for each in parameters)
-        lacking = [each.name for each in parameters if not each.required and _default(each) == "None"]
-        may_lack = f", ({', '.join(map(_text, lacking))},)" if lacking else ""
-        call = f"await _call_tool({_text(self.tool.full_name)}, {'arguments' if others else f'{{{given}}}'}{may_lack})"
+        takes = ["**arguments: Any"] if others else ["*", *signed] if signed else []
+        given = _lines("{", [f"{_text(each.name)}: {each.alias}" for each in parameters], "}", 8)
+        lacking = [_text(each.name) for each in parameters if not each.required and _default(each) == "None"]
+        handed = [_text(self.tool.full_name), "arguments" if others else given]
+        handed += [_lines("(", [*lacking, ""] if len(lacking) == 1 else lacking, ")", 8)] if lacking else []
+        call = _lines("await _call_tool(", handed, ")", 4)
         body = f"return {call}" if output == "Any" else f"_answer: {output} = {call}\n    return _answer"
         about = textwrap.indent(_docstring(self._about(parameters)), "    ").lstrip()
-        return f"async def {self.name}({takes}) -> {output}:\n    {about}\n    {body}"
+        return f"{_lines(f'async def {self.name}(', takes, f') -> {output}:', 0)}\n    {about}\n    {body}"
 
     def _about(self, parameters: tuple[Parameter, ...]) -> str:
         parts = [self.tool.description or f"Call {self.tool.name}."]
@@ -242,7 +243,7 @@ class _Source:
     def _nested(self, record: Record, wanted: str) -> str:
         known = self._models.get(record)
         if known is None:
-            known = self._models[record] = self._model(wanted, record, "One object of it.")
+            known = self._models[record] = self._model(wanted, record, "Part of it.")
         return known
 
     _models: dict[Record, str] = field(default_factory=dict)
@@ -271,6 +272,15 @@ def _accepts(shape: Shape, value: object) -> bool:
             return any(_accepts(each, value) for each in shapes)
         case _:
             return False
+
+
+def _lines(start: str, parts: Sequence[str], end: str, indent: int) -> str:
+    """Put parts between brackets on one line, or each on its own where they are long."""
+    one = f"{start}{', '.join(parts).rstrip(' ')}{end}"
+    if indent + len(one) <= _DOC_WIDTH and "\n" not in one:
+        return one
+    inner = "".join(f"{' ' * (indent + 4)}{part},\n" for part in parts if part)
+    return f"{start}\n{inner}{' ' * indent}{end}"
 
 
 def _text(value: str) -> str:
