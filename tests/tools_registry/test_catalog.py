@@ -1,0 +1,236 @@
+"""The catalog: what is read, what is kept, and which tool a name means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
+from sealab.tools_registry.models import Source
+from sealab.tools_registry.names import aliases, identifier
+
+from .published_tools import ODD, USUAL
+
+
+@dataclass(frozen=True)
+class Server:
+    category: str | None = None
+    disabled: bool = False
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+
+def load(home: Path, **servers: Server) -> Catalog:
+    return Catalog.load(home / "tools", home / "lists", servers)
+
+
+def test_a_whole_list_and_single_definitions_load_in_either_spelling_of_the_keys(tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "billing.json", {"tools": USUAL})
+    write(
+        tmp_path / "tools" / "weather" / "forecast.json",
+        {
+            "name": "forecast",
+            "description": "Say how it will be",
+            "input_schema": {"type": "object"},
+            "use_cases": ["umbrella"],
+        },
+    )
+    write(
+        tmp_path / "tools" / "weather" / "alerts.yaml",
+        "name: alerts\ndescription: Say what to fear\nserver: meteo\n"
+        "inputSchema:\n  type: object\n  properties:\n    on: {type: string, default: no}\n    day: {enum: [2026-01-31]}\n"
+        "annotations: {read_only_hint: true}\n",
+    )
+    catalog = load(tmp_path)
+    assert catalog.problems == ()
+    assert [tool.full_name for tool in catalog.tools()] == [
+        "billing.list_invoices",
+        "billing.send-reminder",
+        "meteo.alerts",
+        "weather.forecast",
+    ]
+    invoices, alerts, forecast = (catalog.get(name) for name in ("list_invoices", "alerts", "forecast"))
+    assert (invoices.category, invoices.read_only) == ("billing", True)
+    assert invoices.output_schema == USUAL[0]["outputSchema"]
+    assert (alerts.server, alerts.category, alerts.read_only) == ("meteo", "weather", True)
+    assert alerts.properties == {"on": {"type": "string", "default": "no"}, "day": {"enum": ["2026-01-31"]}}
+    assert forecast.use_cases == ("umbrella",)
+    assert forecast.provenance.source is Source.FILE
+    assert forecast.provenance.where == "weather/forecast.json"
+
+
+def test_a_broken_file_is_reported_by_name_with_why_and_the_rest_load(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    write(tools / "good.json", {"tools": [*USUAL, {"description": "nameless"}, 7]})
+    write(tools / "bad" / "json.json", '{"name": "x",')
+    write(tools / "bad" / "yaml.yaml", "name: [x\n")
+    write(tools / "bad" / "schema.json", {"name": "x", "input_schema": "object"})
+    write(tools / "bad" / "tag.yml", "!!python/object/apply:os.system ['true']\n")
+    write(tools / "bad" / "deep.json", "[" * 100_000)
+    write(tools / "bad" / "again.json", {"name": "list_invoices", "server": "good"})
+    (tools / "bad" / "latin.json").write_bytes(b'{"name": "caf\xe9"}')
+    write(tools / "alone.json", {"name": "alone"})
+    catalog = load(tmp_path)
+    reported = {problem.where: problem.why for problem in catalog.problems}
+    assert {tool.full_name for tool in catalog.tools()} == {"good.list_invoices", "good.send-reminder"}
+    assert reported.keys() == {
+        "good.json, tool 3",
+        "good.json, tool 4",
+        "bad/json.json",
+        "bad/yaml.yaml",
+        "bad/schema.json",
+        "bad/tag.yml",
+        "bad/deep.json",
+        "bad/latin.json",
+        "good.json",
+        "alone.json",
+    }
+    assert "line 1" in reported["bad/json.json"]
+    assert "already defined by bad/again.json" in reported["good.json"]
+
+
+def test_the_configured_category_of_a_server_wins_and_a_disabled_server_has_no_tools(tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "billing.json", {"tools": USUAL})
+    write(tmp_path / "tools" / "off.json", {"tools": USUAL})
+    catalog = load(tmp_path, billing=Server(category="money"), off=Server(disabled=True))
+    assert list(catalog.categories()) == ["money"]
+    assert list(catalog.servers()) == ["billing"]
+    assert catalog.servers()["billing"].configured
+    assert len(catalog.get("list_invoices", "money").properties) == 5
+
+
+def test_what_a_server_listed_is_known_in_the_next_session_with_its_version(tmp_path: Path) -> None:
+    first = load(tmp_path, billing=Server())
+    before = first.revision
+    first.replace_server("billing", [*USUAL, {"name": 3}], "1.4")
+    assert first.revision > before
+    assert [str(problem) for problem in first.problems] == [
+        "billing, tool 3: it has no name. Give it a name, which is a text."
+    ]
+    again = load(tmp_path, billing=Server())
+    assert [tool.name for tool in again.tools(server="billing")] == ["list_invoices", "send-reminder"]
+    assert again.servers()["billing"].version == "1.4"
+    assert again.is_listed("billing")
+    assert again.get("list_invoices") == first.get("list_invoices")
+    assert load(tmp_path).tools() == (), "a server that is not configured any more has no tools"
+
+
+def test_a_list_that_says_the_same_changes_no_revision_and_another_replaces_it_whole(tmp_path: Path) -> None:
+    catalog = load(tmp_path, billing=Server())
+    catalog.replace_server("billing", USUAL, "1")
+    revision = catalog.revision
+    catalog.replace_server("billing", USUAL, "1")
+    assert catalog.revision == revision
+    catalog.replace_server("billing", USUAL[1:], "2")
+    assert [tool.name for tool in catalog.tools()] == ["send-reminder"]
+    catalog.forget_server("billing")
+    assert catalog.tools() == ()
+    assert load(tmp_path, billing=Server()).tools() == ()
+
+
+def test_a_damaged_copy_of_a_list_costs_that_list_alone(tmp_path: Path) -> None:
+    catalog = load(tmp_path, a=Server(), b=Server())
+    catalog.replace_server("a", USUAL)
+    catalog.replace_server("b", USUAL)
+    (copy,) = (tmp_path / "lists").glob("a-*.json")
+    copy.write_bytes(copy.read_bytes()[:50])
+    assert {tool.server for tool in load(tmp_path, a=Server(), b=Server()).tools()} == {"b"}
+
+
+def test_a_server_cannot_list_tools_in_the_name_of_another(tmp_path: Path) -> None:
+    catalog = load(tmp_path, evil=Server(), bank=Server())
+    catalog.replace_server("evil", [{"name": "pay", "server": "bank"}])
+    assert [tool.full_name for tool in catalog.tools()] == ["evil.pay"]
+
+
+def test_a_file_adds_what_a_servers_own_list_leaves_out(tmp_path: Path) -> None:
+    output = {"type": "object", "properties": {"sent": {"type": "boolean"}}}
+    write(
+        tmp_path / "tools" / "money" / "reminder.json",
+        {
+            "name": "send-reminder",
+            "server": "billing",
+            "description": "old",
+            "output_schema": output,
+            "use_cases": ["dunning"],
+        },
+    )
+    catalog = load(tmp_path, billing=Server())
+    catalog.replace_server("billing", USUAL)
+    tool = catalog.get("send-reminder")
+    assert (tool.description, tool.category) == ("Send a reminder", "money")
+    assert tool.output_schema == output
+    assert tool.use_cases == ("dunning",)
+    assert tool.provenance.source is Source.UPSTREAM
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "billing.send-reminder", "send-reminder", "send_reminder", "billing.send_reminder", "sendReminder", "SEND_REMINDER",
+        "tools.billing.send_reminder", "mcp__billing__send-reminder", "billing/send-reminder",
+    ],
+)  # fmt: skip
+def test_a_tool_is_found_by_every_name_people_write(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "tools" / "billing.json", {"tools": USUAL})
+    assert load(tmp_path).get(name).full_name == "billing.send-reminder"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_and_a_shared_one_with_the_candidates(tmp_path: Path) -> None:
+    for server in ("billing", "ledger"):
+        write(tmp_path / "tools" / f"{server}.json", {"tools": USUAL})
+    catalog = load(tmp_path)
+    with pytest.raises(
+        ToolUnknown, match=r"There is no tool 'list_invoice'\. The nearest are .*billing\.list_invoices"
+    ):
+        catalog.get("list_invoice")
+    with pytest.raises(ToolAmbiguous, match=r"2 tools\. Use one of billing\.list_invoices, ledger\.list_invoices\."):
+        catalog.get("list_invoices")
+    assert catalog.get("list_invoices", "ledger").server == "ledger"
+    with pytest.raises(CategoryUnknown, match=r"There is no category 'leger'\. Did you mean ledger\?"):
+        catalog.get("list_invoices", "leger")
+    with pytest.raises(ToolUnknown, match="sealab servers add"):
+        load(tmp_path / "empty").get("anything")
+
+
+def test_names_that_clash_in_code_get_aliases_of_their_own_that_lead_back(tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "odd-server.json", {"tools": ODD})
+    catalog = load(tmp_path)
+    seen = set()
+    for tool in catalog.tools():
+        alias = catalog.alias(tool)
+        assert all(part.isidentifier() for part in alias)
+        assert catalog.get(".".join(alias)) is tool
+        seen.add(alias)
+    assert len(seen) == len(ODD)
+    assert catalog.alias(catalog.get("odd-server.getUser")) == ("odd_server", "getUser")
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True))
+def test_aliases_are_distinct_identifiers_whatever_the_names_and_their_order(names: list[str]) -> None:
+    table = aliases(names)
+    assert sorted(table.values()) == sorted(names)
+    assert all(alias.isidentifier() and alias.isascii() and not alias.startswith("_") for alias in table)
+    assert aliases(reversed(names)) == table
+    for name in names:
+        if identifier(name) == name:
+            assert table[name] == name
+
+
+def test_ten_thousand_tools_load_whole(tmp_path: Path) -> None:
+    tools: list[dict[str, Any]] = [{**USUAL[n % 2], "name": f"tool_{n}"} for n in range(10_000)]
+    for part in range(10):
+        write(tmp_path / "tools" / f"server{part}.json", {"tools": tools[part::10]})
+    catalog = load(tmp_path)
+    assert len(catalog) == 10_000
+    assert catalog.get("tool_9999").server == "server9"
