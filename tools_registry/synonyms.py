@@ -1,0 +1,96 @@
+"""Words that people and tool descriptions use for the same thing, a group a line.
+
+The groups are small and of this project's making: they hold the words of everyday tasks, where the one who asks says
+"picture" and the tool says "image". What belongs to one trade alone is left to the word vectors.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .tokens import stem
+
+_GROUPS = """
+    email mail gmail inbox outlook
+    image picture photo photograph
+    video movie film clip footage
+    music song track audio
+    document doc docx word
+    spreadsheet excel xlsx worksheet workbook sheet csv
+    presentation powerpoint pptx slide slideshow deck
+    repository repo github gitlab git
+    issue ticket bug jira
+    directory folder path
+    delete remove erase drop
+    create add new make generate insert
+    update edit modify change alter set
+    search find lookup query discover locate
+    fetch retrieve download obtain read
+    send post publish submit deliver
+    convert transform translate change
+    language translate translation
+    stock share equity ticker
+    price cost quote rate fee
+    currency exchange forex
+    cryptocurrency crypto bitcoin coin token
+    weather forecast temperature climate
+    flight airline airport plane
+    hotel accommodation lodging stay booking
+    restaurant dining food meal
+    recipe cooking dish ingredient
+    map location place geographic geocode
+    direction route navigation itinerary
+    trip travel journey vacation holiday
+    job career employment vacancy hiring
+    company business organization firm enterprise
+    news headline article
+    paper publication research scholarly academic literature arxiv
+    calendar event schedule appointment meeting
+    task todo reminder
+    message chat sms text
+    user account profile member customer
+    login signin authenticate authentication auth
+    password credential secret
+    database sql table postgres mysql sqlite
+    execute run invoke launch
+    terminal shell command bash console
+    website web site webpage page url link
+    scrape crawl extract
+    browser chrome playwright puppeteer
+    screenshot capture snapshot
+    chart graph plot diagram visualization visualize
+    calculate compute calculation arithmetic math
+    compare comparison difference diff
+    summarize summary abstract digest
+    health medical medicine clinical
+    drug medication pharmaceutical
+    doctor physician hospital clinic
+    car vehicle auto automobile
+    buy purchase order shop shopping product
+    law legal regulation
+    sport game match football soccer basketball
+    code program script source
+    log history journal
+    monitor track watch
+    container docker
+    deploy deployment release
+    cloud aws azure
+    compress zip archive
+    phone telephone mobile
+    invoice bill payment receipt
+    money cash finance financial budget
+    lesson course class tutorial education
+    synonym thesaurus dictionary definition meaning
+    timezone clock time
+"""
+
+
+@lru_cache(maxsize=1)
+def synonyms() -> dict[str, frozenset[str]]:
+    """For each stem the stems that mean the same in some group."""
+    found: dict[str, frozenset[str]] = {}
+    for line in _GROUPS.strip().splitlines():
+        group = frozenset(stem(word) for word in line.split())
+        for each in group:
+            found[each] = found.get(each, frozenset()) | (group - {each})
+    return found
