@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.run import Status
-from . import container_command, servers_command, tools_command
+from . import container_command, pii_command, servers_command, skills_command, tools_command
 from .command_group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
@@ -98,8 +98,12 @@ def make_parser() -> argparse.ArgumentParser:
     container_command.add_to(container, _home_and_settings, _add_common)
     servers = _group(commands, "servers", "list, add, remove and import the upstream MCP servers")
     servers_command.add_to(servers, _home_and_settings, _add_common)
+    pii = _group(commands, "pii", "hide personal data in files, restore and forget it")
+    pii_command.add_to(pii, _home_and_settings, _add_common)
     tools = _group(commands, "tools", "search and show upstream tools, write typed stubs of them")
     tools_command.add_to(tools, _home_and_settings, _add_common)
+    kept = _group(commands, "skills", "keep, run and test skills, and carry them in and out")
+    skills_command.add_to(kept, _home_and_settings, _add_common)
     return parser
 
 
@@ -182,7 +186,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    code = _source(chosen.file)
+    code = read_source(chosen.file)
     from .execution import CodeRequest  # noqa: PLC0415 - as above
 
     request = CodeRequest(
@@ -192,7 +196,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
-        _print_run(report)
+        print_run(report)
     return EXIT_OF_STATUS[Status(report["status"])]
 
 
@@ -204,7 +208,7 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
         return (await execute(app, request)).report
 
 
-def _print_run(report: Report) -> None:
+def print_run(report: Report) -> None:
     """Print what the code wrote and its result; how it failed, and what was cut, goes to stderr."""
     if report["output"]:
         print(report["output"], end="" if report["output"].endswith("\n") else "\n")
@@ -224,7 +228,8 @@ def _print_run(report: Report) -> None:
         _say(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
 
 
-def _source(file: str) -> str:
+def read_source(file: str) -> str:
+    """Return the text of a file, or of stdin for `-`. Raises `UsageError`."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ...sandbox.run import Json
 from ..errors import PrivacyFailed
@@ -57,6 +57,22 @@ class Tree:
     exact: bool = False
 
 
+class Notation(Protocol):
+    """How a text writes its leaves: `structured.JsonNotation` or `tables.TableNotation`."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a leaf begins in its source, and where the last ends."""
+        ...
+
+    def escaped(self, source: str, text: str) -> str:
+        """Return a text as it stands within the source of a leaf."""
+        ...
+
+    def tidied(self, source: str) -> str:
+        """Return the source of a leaf that something was put into, made valid again."""
+        ...
+
+
 Part: TypeAlias = Text | Tree
 Edit: TypeAlias = tuple[int, int, str]
 
@@ -82,6 +98,15 @@ class Restored:
     def count(self) -> int:
         """How many tokens were replaced."""
         return sum(self.types.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a text as it may be shown, where in the text it really ends, and what was hidden in all of it."""
+
+    text: str
+    end: int
+    types: Mapping[str, int]
 
 
 Allows: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
@@ -113,16 +138,30 @@ class Sanitizer:
             self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
             return Hidden(shown, counts)
 
-    def hide_window(self, scope: str, text: str, start: int, end: int) -> Hidden:
+    def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
 
-        Whatever crosses its start was shown with the stretch before it and is left out here; whatever crosses its end
-        is shown whole. So stretches read one after the other are the whole.
+        Whatever crosses its end is shown whole. What crosses its start is left out, since the stretch before it showed
+        it; so stretches read one after the other are the whole.
         """
         with _failing_closed():
             sheet = _text_sheet(Text(text))
             counts = self._edit(scope, [sheet])
-            return Hidden((_window(text, sheet.edits(), start, end),), counts)
+            return Window(_window(text, sheet.edits(), start, end), end, counts)
+
+    def hide_on(self, scope: str, text: str, start: int, end: int) -> Window:
+        """Return `text[start:end]` with tokens in it, or more where something crosses the end; go on from there.
+
+        What stands before `start` was shown and is only looked at.
+        """
+        with _failing_closed():
+            sheet = _TextSheet(Text(text), shown=start)
+            counts = self._edit(scope, [sheet])
+            edits = sheet.edits()
+            inside = [(low, high) for low, high, _ in edits] + tokens_in(text)
+            end = max([end, *(high for low, high in inside if low < end < high)])
+            kept = [edit for edit in edits if edit[0] < end]
+            return Window(spliced(text[:end], kept)[start:], end, counts)
 
     def warm(self) -> None:
         """Load all that is needed. Raises `PrivacyFailed`."""
@@ -145,14 +184,24 @@ class Sanitizer:
             leaves = structured.written_leaves(text)
             if leaves is None:
                 return tally.answer(restored(text, mentions, partial(tally.plain, ())))
-            edits: list[Edit] = []
-            rest = iter(mentions)
-            mention = next(rest, None)
-            for written in leaves:
-                while mention is not None and mention.start < written.end:
-                    edits += tally.edit_in_json(written, mention)
-                    mention = next(rest, None)
-            return tally.answer(spliced(text, edits))
+            return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
+
+    def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> Hidden:
+        """Return a text with tokens in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            sheet = _WrittenSheet(text, leaves, notation)
+            counts = self._edit(scope, [sheet])
+            return Hidden((sheet.finished(),), counts)
+
+    def restore_written(
+        self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
+    ) -> Restored:
+        """Return a text with values in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        mentions = mentions_in(text, lenient=lenient)
+        with _failing_closed():
+            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+            tally = _Tally(entries, allow_all)
+            return tally.answer(tally.in_written(text, leaves, mentions, notation))
 
     def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the value with values in for its tokens; a number that became a token is a number again."""
@@ -355,10 +404,12 @@ class _TreeSheet(_Sheet):
 
 
 class _TextSheet(_Sheet):
-    """A text that is no JSON: one leaf."""
+    """A text that is no JSON: one leaf, of which the first `shown` characters were shown already."""
 
-    def __init__(self, part: Text) -> None:
+    def __init__(self, part: Text, *, shown: int = 0) -> None:
         super().__init__([Leaf((), part.text)], exact=part.exact)
+        if shown:
+            self._tokens[0] = [(0, shown), *(span for span in self._tokens[0] if span[0] >= shown)]
         self.text = part.text
 
     def edits(self) -> list[Edit]:
@@ -375,13 +426,14 @@ class _TextSheet(_Sheet):
         return _mark(self.finished()) if any(self.spans) else None
 
 
-class _JsonSheet(_TextSheet):
-    """A text that is JSON, or lines of JSON."""
+class _WrittenSheet(_TextSheet):
+    """A text whose leaves are written in some notation, such as JSON."""
 
-    def __init__(self, part: Text, leaves: Sequence[WrittenLeaf]) -> None:
+    def __init__(self, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> None:
         _Sheet.__init__(self, [written.leaf for written in leaves], exact=False)
-        self.text = part.text
+        self.text = text
         self._written = leaves
+        self._notation = notation
         self._offsets: dict[int, Sequence[int]] = {}
 
     def value_of(self, position: int, span: Span) -> Value:
@@ -390,9 +442,11 @@ class _JsonSheet(_TextSheet):
         value = super().value_of(position, span)
         if value.form is Form.NUMBER:
             return value
+        written = self._written[position]
         start, end = self._source(position, span)
         source = self.text[start:end]
-        return value if structured.escaped(value.text) == source else Value(span.type, source, Form.JSON)
+        usual = self._notation.escaped(self.text[written.start : written.end], value.text)
+        return value if usual == source else Value(span.type, source, Form.JSON)
 
     def edits(self) -> list[Edit]:
         made: list[Edit] = []
@@ -409,7 +463,7 @@ class _JsonSheet(_TextSheet):
             return written.start, written.end
         offsets = self._offsets.get(position)
         if offsets is None:
-            offsets = self._offsets[position] = structured.source_offsets(self.text[written.start : written.end])
+            offsets = self._offsets[position] = self._notation.offsets(self.text[written.start : written.end])
         return written.start + offsets[span.start], written.start + offsets[span.end]
 
 
@@ -443,18 +497,36 @@ class _Tally:
             and self._allows(path, entry.value.type)
         )
 
-    def edit_in_json(self, written: WrittenLeaf, mention: Mention) -> list[Edit]:
+    def in_written(
+        self, text: str, leaves: Iterable[WrittenLeaf], mentions: Iterable[Mention], notation: Notation
+    ) -> str:
+        """Return a text with values in its leaves; what stands between them stays."""
+        edits: list[Edit] = []
+        rest = iter(mentions)
+        mention = next(rest, None)
+        for written in leaves:
+            inner: list[Edit] = []
+            source = text[written.start : written.end]
+            while mention is not None and mention.start < written.end:
+                if mention.start >= written.start:
+                    inner += self._edit_in(source, written, mention, notation)
+                mention = next(rest, None)
+            if inner:
+                edits.append((written.start, written.end, notation.tidied(spliced(source, inner))))
+        return spliced(text, edits)
+
+    def _edit_in(self, source: str, written: WrittenLeaf, mention: Mention, notation: Notation) -> list[Edit]:
         """Return how a token in the source of a leaf is replaced: nothing, or one edit."""
         entry = self._looked_up(written.leaf.path, mention)
         if entry is None:
             return []
-        whole = (mention.start, mention.end) == (written.start + 1, written.end - 1)
+        start, end = mention.start - written.start, mention.end - written.start
         form = entry.value.form
-        if form == "number" and whole and written.leaf.kind is Kind.STRING:
-            return [(written.start, written.end, entry.value.text)]
-        return [
-            (mention.start, mention.end, entry.value.text if form == "json" else structured.escaped(entry.value.text))
-        ]
+        if form == "number" and (start, end) == (1, len(source) - 1) and source[0] == '"':
+            return [(0, len(source), entry.value.text)]
+        is_json = isinstance(notation, structured.JsonNotation)
+        as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
+        return [(start, end, as_written)]
 
     def _looked_up(self, path: tuple[str, ...], mention: Mention) -> Entry | None:
         entry = self._entries.get(mention.token)
@@ -486,7 +558,7 @@ def _sheet(part: Part) -> _Sheet:
 
 def _text_sheet(part: Text) -> _TextSheet:
     leaves = structured.written_leaves(part.text)
-    return _TextSheet(part) if leaves is None else _JsonSheet(part, leaves)
+    return _TextSheet(part) if leaves is None else _WrittenSheet(part.text, leaves, structured.JsonNotation())
 
 
 def _window(text: str, edits: Iterable[Edit], start: int, end: int) -> str:

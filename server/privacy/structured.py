@@ -14,7 +14,10 @@ from enum import Enum
 
 from ...sandbox.run import Json
 
-_LEXEME = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
+_LEXEME_OR_NOT = re.compile(
+    r'[^"{}\[\],:\d-]*(?:("[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)', re.DOTALL
+)
+"""What stands before a lexeme that matters, and that lexeme; or a quote without its end, a lone minus, or the end."""
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
@@ -92,16 +95,89 @@ def is_json(text: str) -> bool:
 def written_leaves(text: str) -> list[WrittenLeaf] | None:
     """Return the leaves of a text that is JSON, or whose lines are, each an object or array; else None."""
     if is_json(text):
-        return list(_scan(text, 0))
+        return Scanner().leaves(text)
     lines = text.splitlines(keepends=True)
     if len(lines) < 2 or not all(is_json(line) or not line.strip() for line in lines):  # noqa: PLR2004 - several
         return None
-    found: list[WrittenLeaf] = []
-    offset = 0
-    for line in lines:
-        found.extend(_scan(line, offset))
-        offset += len(line)
-    return found
+    return Scanner().leaves(text)
+
+
+class JsonNotation:
+    """How JSON writes its leaves."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a leaf begins in its source, and where the last ends."""
+        return source_offsets(source)
+
+    def escaped(self, _source: str, text: str) -> str:
+        """Return a text as it stands within the source of a leaf."""
+        return escaped(text)
+
+    def tidied(self, source: str) -> str:
+        """Return the source of a leaf that something was put into, made valid again."""
+        return source
+
+
+class Scanner:
+    """Finds the leaves of JSON texts that follow one another, in pieces if need be; it does not judge them."""
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._objects: list[bool] = []
+        self._awaits_key = False
+
+    def leaves(self, text: str) -> list[WrittenLeaf]:
+        """Return the leaves of a text."""
+        return self.feed(text, final=True)[0]
+
+    def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]:
+        """Return the leaves of the next piece, and how much of it they take; the rest begins the piece after that.
+
+        `final` says that nothing follows.
+        """
+        found: list[WrittenLeaf] = []
+        at = 0
+        while at < len(text) and (match := _LEXEME_OR_NOT.match(text, at)):
+            lexeme = match[1]
+            if not final and (
+                (lexeme is None and match[0].endswith('"'))
+                or (match.end() + 2 >= len(text) and (lexeme is None or lexeme[0] not in '{}[]:,"'))
+            ):
+                break  # a string without its end, or a number that may go on: `-2.`
+            if lexeme is not None:
+                leaf = self._leaf(lexeme)
+                if leaf is not None:
+                    found.append(WrittenLeaf(leaf, match.start(1), match.end(1)))
+            at = match.end()
+        return found, len(text) if final else at
+
+    def _leaf(self, lexeme: str) -> Leaf | None:
+        """Take in one lexeme, and return the leaf that it is, if it is one."""
+        path = self._path
+        if lexeme[0] == '"':
+            said = _said(lexeme)
+            if self._awaits_key and path:
+                path[-1] = said
+                return Leaf((), said, Kind.KEY)
+            return Leaf(tuple(path), said)
+        if lexeme in "{[":
+            self._objects.append(lexeme == "{")
+            path.append("0")
+            self._awaits_key = self._objects[-1]
+        elif lexeme in "}]":
+            if path:
+                self._objects.pop()
+                path.pop()
+            self._awaits_key = False
+        elif lexeme == ",":
+            self._awaits_key = bool(path) and self._objects[-1]
+            if path and not self._awaits_key and path[-1].isdecimal():
+                path[-1] = str(int(path[-1]) + 1)
+        elif lexeme == ":":
+            self._awaits_key = False
+        elif len(lexeme) <= _NUMBER_CHARS_MAX:
+            return Leaf(tuple(path), lexeme, Kind.NUMBER)
+        return None
 
 
 def source_offsets(source: str) -> Sequence[int]:
@@ -134,37 +210,13 @@ def _is_leaf_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NUMBER_MAX
 
 
-def _scan(text: str, offset: int) -> Iterator[WrittenLeaf]:
-    """Give the leaves of a text that is known to be JSON."""
-    path: list[str] = []
-    objects: list[bool] = []
-    awaits_key = False
-    for match in _LEXEME.finditer(text):
-        lexeme = match[0]
-        start, end = match.start() + offset, match.end() + offset
-        if lexeme[0] == '"':
-            said = str(json.loads(lexeme, strict=False))
-            if awaits_key:
-                yield WrittenLeaf(Leaf((), said, Kind.KEY), start, end)
-                path[-1] = said
-            else:
-                yield WrittenLeaf(Leaf(tuple(path), said), start, end)
-        elif lexeme in "{[":
-            objects.append(lexeme == "{")
-            path.append("0")
-            awaits_key = objects[-1]
-        elif lexeme in "}]":
-            objects.pop()
-            path.pop()
-            awaits_key = False
-        elif lexeme == ",":
-            awaits_key = objects[-1]
-            if not awaits_key:
-                path[-1] = str(int(path[-1]) + 1)
-        elif lexeme == ":":
-            awaits_key = False
-        elif len(lexeme) <= _NUMBER_CHARS_MAX:
-            yield WrittenLeaf(Leaf(tuple(path), lexeme, Kind.NUMBER), start, end)
+def _said(lexeme: str) -> str:
+    if "\\" not in lexeme:
+        return lexeme[1:-1]
+    try:
+        return str(json.loads(lexeme, strict=False))
+    except ValueError:
+        return lexeme[1:-1]  # no JSON, though it looks like it: taken as it is written
 
 
 def _as_written(number: str) -> str:
