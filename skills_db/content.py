@@ -81,6 +81,11 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
+def storable(text: str) -> bool:
+    """Return whether every database can hold this text; nothing that is stored has a text that is not."""
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def _check_chars(part: str, text: str, most: int) -> None:
     if len(text) > most:
         raise SkillRefused(f"The {part} {text[:20]!r}… has {len(text)} characters. Use {most} at most.")
@@ -90,10 +95,9 @@ def _check_chars(part: str, text: str, most: int) -> None:
 def _check_text(part: str, text: str) -> None:
     if "\0" in text:
         raise SkillRefused(f"The {part} holds a NUL character. Remove it, or write it as an escape.")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise SkillRefused(f"The {part} holds half a surrogate pair. Remove it, or write it as an escape.") from None
+    if not storable(text):
+        raise SkillRefused(f"The {part} holds half a surrogate pair. Remove it, or write it as an escape.")
+    size = len(text.encode())
     if size > TEXT_MAX_BYTES:
         raise SkillRefused(f"The {part} has {size:,} bytes. Keep it below {TEXT_MAX_BYTES:,}.")
 

@@ -8,6 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlmodel import col, select
 
+from .content import storable
 from .engine import Database
 from .models import RunRow, SkillRow
 
@@ -71,6 +72,8 @@ class RunStore:
 
     def recent(self, limit: int = 50, *, skill: str | None = None) -> tuple[RunRecord, ...]:
         """Return the last records, newest first; only those of a skill, if one is given."""
+        if skill is not None and not storable(skill):
+            return ()
         wanted = select(RunRow).order_by(col(RunRow.id).desc()).limit(limit)
         if skill is not None:
             wanted = wanted.where(RunRow.skill == skill)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from .content import Json, SkillDraft, SkillKind
+from .content import Json, SkillDraft, SkillKind, storable
 from .engine import Database
 from .errors import SkillNotFound
 from .listing import SkillIndex, SkillPage, SkillSummary
@@ -205,6 +205,8 @@ class SkillStore:
         With `deleted_before`, only those buried before that moment. A skill without any version left is forgotten,
         with what its run records say of it.
         """
+        if name is not None and not storable(name):
+            return 0
         with self._database.transaction() as session:
             revision = next_revision(session)
             doomed = select(VersionRow.id).where(col(VersionRow.deleted_at).is_not(None))
@@ -305,10 +307,14 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _row(session: Session, name: str) -> SkillRow | None:
+    if not storable(name):
+        return None
     return session.exec(select(SkillRow).where(SkillRow.name == name)).first()
 
 
 def _version_row(session: Session, skill: SkillRow, number: int) -> VersionRow | None:
+    if not 1 <= number <= skill.last_version:
+        return None
     return session.exec(_versions_of(skill).where(col(VersionRow.number) == number)).first()
 
 

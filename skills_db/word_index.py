@@ -9,6 +9,7 @@ frequency with field weights; Manning, Raghavan and Schütze, *Introduction to I
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import re
 import unicodedata
@@ -48,7 +49,7 @@ class WordIndex:
         self._squeezed: list[str] = []
         self._all_names: _Joined | None = None
         self._vocabulary: list[str] = []
-        self._all_words = _Joined(())
+        self._all_words: _Joined | None = None
 
     def put(self, name: str, fields: Iterable[tuple[str, float]]) -> None:
         """Add a name with its texts and their weights, or replace what it had."""
@@ -63,7 +64,7 @@ class WordIndex:
         slot = self._slots[name] = len(self._names)
         self._names.append(name)
         self._squeezed.append("".join(words(name)))
-        self._all_names = None
+        self._all_names = self._all_words = None
         self._stems_of.append(tuple(weights))
         for stem, weight in weights.items():
             self._weights.setdefault(stem, {})[slot] = weight
@@ -83,7 +84,7 @@ class WordIndex:
         # Its slot stays empty: slots count upwards, and the names of all are read in their order.
         self._names[slot] = self._squeezed[slot] = ""
         self._stems_of[slot] = ()
-        self._all_names = None
+        self._all_names = self._all_words = None
 
     def search(self, query: str, limit: int | None, among: Collection[str] | None = None) -> tuple[int, list[str]]:
         """Return how many names share anything with the query, and the best of them, the best one first."""
@@ -142,8 +143,8 @@ class WordIndex:
         stem = self._stem_of_word.get(word) or self._stem(word)
         if stem in self._weights:
             return [(stem, 1.0)]
-        if len(self._vocabulary) != len(self._stem_of_word):
-            self._vocabulary = list(self._stem_of_word)
+        if self._all_words is None:
+            self._vocabulary = sorted(word for word, stem in self._stem_of_word.items() if stem in self._weights)
             self._all_words = _Joined(self._vocabulary)
         parts = [(position, start) for position, start, _ in self._all_words.holding(word)]
         near = [self._vocabulary[position] for position, start in parts if start == 0]
@@ -153,7 +154,7 @@ class WordIndex:
         if not near and len(word) >= _SHORTEST_STEMMED:
             near, share = self._misspellings(word), _MISSPELT_SHARE
         stems = dict.fromkeys(self._stem_of_word[each] for each in near)
-        return [(each, share) for each in stems if each in self._weights][:_EXPANSIONS_MAX]
+        return [(each, share) for each in itertools.islice(stems, _EXPANSIONS_MAX)]
 
     def _misspellings(self, word: str) -> list[str]:
         from rapidfuzz import process  # noqa: PLC0415 - only a word that nothing has needs it

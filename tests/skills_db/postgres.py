@@ -57,6 +57,11 @@ class Cluster:
     def drop(self, name: str) -> None:
         self.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
+    def set_for(self, url: str, setting: str) -> None:
+        """Make a setting the default of the database at `url`."""
+        name = url.split("@/")[1].partition("?")[0]
+        self.execute(sql.SQL("ALTER DATABASE {} SET " + setting).format(sql.Identifier(name)))
+
     def execute(self, statement: sql.Composable) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)

@@ -1,0 +1,112 @@
+"""The steps that bring the tables up to date: once each, whole or not at all, never backwards."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import SQLModel
+
+from sealab.skills_db import migrations
+from sealab.skills_db.content import SkillDraft
+from sealab.skills_db.engine import Database, open_database
+from sealab.skills_db.errors import DatabaseNewer
+from sealab.skills_db.migrations import MIGRATIONS, Migration
+from sealab.skills_db.skills import SkillStore
+
+from .conftest import Place
+
+LATER = Migration("9998_notes", ("CREATE TABLE sealab_note (id {identity}, at {time}, body {bytes}, size {float})",))
+BROKEN = Migration(
+    "9999_broken", ("CREATE TABLE sealab_half (id {identity})", "CREATE TABLE sealab_note (id {identity})")
+)
+
+
+def applied(database: Database) -> list[str]:
+    with database.read() as session:
+        rows = session.connection().execute(sa.text("SELECT name FROM sealab_migration ORDER BY name"))
+        return list(rows.scalars())
+
+
+def tables(database: Database) -> set[str]:
+    with database.read() as session:
+        return set(sa.inspect(session.connection()).get_table_names())
+
+
+def test_an_empty_database_gets_every_step_and_a_full_one_none(place: Place):
+    with place.open() as database:
+        assert applied(database) == [step.name for step in MIGRATIONS]
+        assert migrations.apply(database.durable) == ()
+
+
+def test_the_steps_are_numbered_in_their_order():
+    assert [step.name[:4] for step in MIGRATIONS] == [f"{number:04}" for number in range(1, len(MIGRATIONS) + 1)]
+
+
+def test_the_steps_make_the_tables_that_the_models_describe(place: Place):
+    """Same tables, same columns, same columns that may be empty, the same columns unique together."""
+    with place.open() as database, database.read() as session:
+        found = sa.inspect(session.connection())
+        described = {name: table for name, table in SQLModel.metadata.tables.items() if name.startswith("sealab_")}
+        assert {name for name in found.get_table_names() if name.startswith("sealab_")} - {"sealab_migration"} == set(
+            described
+        )
+        for name, table in described.items():
+            columns = {column["name"]: column for column in found.get_columns(name)}
+            assert set(columns) == set(table.columns.keys()), name
+            for column in table.columns:
+                there = columns[column.name]
+                assert there["nullable"] == column.nullable or column.primary_key, (name, column.name)
+                assert (
+                    there["type"].python_type == column.type.impl_instance.python_type
+                    if isinstance(column.type, sa.types.TypeDecorator)
+                    else there["type"].python_type == column.type.python_type
+                ), (name, column.name)
+            unique = {tuple(each["column_names"]) for each in found.get_unique_constraints(name)}
+            assert {(column.name,) for column in table.columns if column.unique} <= unique, name
+
+
+def test_an_older_database_gets_only_what_it_lacks_and_keeps_what_it_has(place: Place):
+    with place.open() as database:
+        SkillStore(database).save(SkillDraft(name="a", code="pass"))
+        assert migrations.apply(database.durable, (*MIGRATIONS, LATER)) == (LATER.name,)
+        assert "sealab_note" in tables(database)
+        assert SkillStore(database).load("a").version == 1
+
+
+def test_a_step_that_fails_leaves_nothing_of_itself_or_of_those_before_it(place: Place):
+    with place.open() as database:
+        before = applied(database)
+        with pytest.raises(DBAPIError):
+            migrations.apply(database.durable, (*MIGRATIONS, LATER, BROKEN))
+        assert applied(database) == before
+        assert not {"sealab_note", "sealab_half"} & tables(database)
+        assert migrations.apply(database.durable, (*MIGRATIONS, LATER)) == (LATER.name,)
+
+
+def test_a_newer_database_is_refused_with_the_version_that_made_it(place: Place, monkeypatch: pytest.MonkeyPatch):
+    with place.open() as database:
+        SkillStore(database).save(SkillDraft(name="a", code="pass"))
+        with monkeypatch.context() as newer:
+            newer.setattr(migrations, "_program", lambda: "9.9.9")
+            migrations.apply(database.durable, (*MIGRATIONS, LATER))
+        before = tables(database), applied(database)
+        with pytest.raises(
+            DatabaseNewer,
+            match=r"changed by sealab 9\.9\.9 \(step 9998_notes\), which is newer than this one, .*\. Use",
+        ):
+            place.open()
+        assert (tables(database), applied(database)) == before
+
+
+def test_programs_that_open_an_empty_database_at_once_make_the_tables_once(place: Place):
+    def use(number: int) -> int:
+        with open_database(place.url, place.home) as database:
+            return SkillStore(database).save(SkillDraft(name="a", code=str(number))).version
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(use, range(8))) == list(range(1, 9))
+    with place.open() as database:
+        assert applied(database) == [step.name for step in MIGRATIONS]
