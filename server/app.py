@@ -62,7 +62,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         host_functions = {
             **workspace_calls.handlers(workspace),
             **privacy_calls.handlers(privacy),
-            **registry_calls.handlers(registry),
+            **registry_calls.handlers(registry, privacy),
             **skill_calls.handlers(lambda: made[0]),
         }
         try:

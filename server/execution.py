@@ -20,7 +20,7 @@ from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
 from .isolations import AUTO
-from .privacy.filter import Passage, Shown, hidden_run, hidden_value
+from .privacy.filter import Passage, Shown, hidden_run, hidden_value, hiding_caller, hiding_progress
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
 from .telling import Progress, Telling
@@ -65,11 +65,12 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     """
     run_id = new_run_id()
     job = _allowed(request, app)
-    telling = Telling(progress, job.limits.timeout_seconds)
+    caller = hiding_caller(app.privacy, request.caller)
+    telling = Telling(hiding_progress(app.privacy, caller.scope, progress), job.limits.timeout_seconds)
     calls = Calls(
         app.host_functions,
         budget=app.settings.tool_calls_max,
-        caller=request.caller,
+        caller=caller,
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),

@@ -25,6 +25,7 @@ from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX
 from .errors import RequestRefused
 from .policy import Decision
+from .privacy.privacy import Privacy
 from .registry import Registry, config_of
 
 _TEXT = (str,)
@@ -32,8 +33,8 @@ _TEXT_OR_NONE = (str, type(None))
 _WHOLE = (int,)
 
 
-def handlers(registry: Registry) -> Mapping[str, Handler]:
-    """Return what answers for upstream tools, by name."""
+def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+    """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
     asked = {
         "search_tools": Handler(
             partial(_search_tools, registry),
@@ -56,14 +57,14 @@ def handlers(registry: Registry) -> Mapping[str, Handler]:
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
     call = Handler(
-        partial(_call_tool, registry),
+        partial(_call_tool, registry, privacy),
         {"name": _TEXT, "arguments": (dict,), "positional": _WHOLE},
         frozenset({"name", "arguments"}),
     )
     return {**asked, "call_tool": call}
 
 
-async def _call_tool(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     name = cast("str", arguments["name"])
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
@@ -78,6 +79,7 @@ async def _call_tool(registry: Registry, calls: Calls, arguments: Arguments) -> 
                 raise _failed(policy.why_refused(tool, server))
             if "positional" in arguments:
                 raise _by_position(tool, name)
+            given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             if calls.dry_run and not tool.read_only:
                 calls.log.note_dry(tool.full_name, fitting)

@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 EVERY_SECONDS = 1.0
+RUNNING = "running"
+"""What is told of a run of which there is nothing else to tell."""
 _AT_LEAST_SECONDS = 0.1
 
 Progress = Callable[[float, float, str], Awaitable[None]]
@@ -47,4 +49,4 @@ class Telling:
     async def _tick(self, to: Progress) -> None:
         while True:
             await asyncio.sleep(EVERY_SECONDS)
-            await to(round(time.monotonic() - self._began, 3), self.timeout_seconds, "running")
+            await to(round(time.monotonic() - self._began, 3), self.timeout_seconds, RUNNING)

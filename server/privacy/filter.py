@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
+from ..caller import Caller
 from ..errors import PrivacyFailed
+from ..telling import RUNNING, Progress
 from .privacy import Privacy, is_harmless
 
 if TYPE_CHECKING:
@@ -116,9 +118,34 @@ async def hidden_value(passage: Passage, value: Json) -> Json:
     if not passage.privacy.filters or is_harmless(value):
         return value
     try:
-        return cast("Json", (await passage.privacy.hide(passage.scope, parts_of([value]))).parts[0])
+        return (await passage.privacy.hide(passage.scope, parts_of([value]))).parts[0]
     except PrivacyFailed:
         return None
+
+
+def hiding_caller(privacy: Privacy, caller: Caller) -> Caller:
+    """Return the caller with tokens in what its user is asked: the question goes through the model's own client."""
+    ask = caller.ask
+    if ask is None or not privacy.filters:
+        return caller
+
+    async def ask_with_tokens(question: str) -> bool:
+        return await ask(await privacy.hide_text(caller.scope, question))
+
+    return replace(caller, ask=ask_with_tokens)
+
+
+def hiding_progress(privacy: Privacy, scope: str, progress: Progress | None) -> Progress | None:
+    """Return what tells of progress, with tokens in what is told. What cannot be looked at is not told."""
+    if progress is None or not privacy.filters:
+        return progress
+
+    async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+        with suppress(PrivacyFailed):
+            said = message if message == RUNNING else await privacy.hide_text(scope, message)
+            await progress(elapsed_seconds, timeout_seconds, said)
+
+    return tell_with_tokens
 
 
 async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
