@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 INSTRUCTIONS = """\
-sealab runs Python for you in a sandbox, in milliseconds. Prefer one execute_code program over many small steps: load \
-data, filter and aggregate it in code, and return only what you need (set `result`, or end with an expression). \
-Code has no network and no disk, only the workspace: write_file, read_file, list_files, delete_file. Each call starts \
-fresh unless session="name" is given. A failed run is an ordinary report: read error.line and error.hint, correct the \
-code and call again.
+sealab runs Python in a sandbox, in milliseconds. Prefer one execute_code program over many small steps: load, \
+filter and aggregate in code, return only what you need (set `result`, or end with an expression). Other MCP servers \
+are reached from code: search_tools finds a tool, `await tools.<server>.<tool>(**args)` calls it. No network, no disk \
+but the workspace: write_file, read_file. Each call is fresh unless session="name" is given. A failed run is an \
+ordinary report: read error.hint and correct it.
+
+Search with a whole task or a few words; detail_level="signature" gives what a call needs in one line each. Run many \
+calls at once with asyncio.gather; a failed call raises ToolError, with the server's message, and can be caught. Calls \
+that may change something can need the user's yes; dry_run=true only notes them down. What is worth keeping becomes a \
+skill: save_skill, then skills.<name>(…) in any code.
 
 The code is Python 3.11+: classes, dataclasses, generators, match, async and top-level await. Data modules of the \
 standard library can be imported; what is not allowed is refused before anything runs, with the line, the reason and \
@@ -17,6 +22,14 @@ what to write instead. Nothing is cut silently: `truncated` in the report says w
 CAPABILITIES = """\
 Available without import: json re math datetime statistics collections itertools functools random string decimal \
 fractions asyncio
+Tools: await tools.<server>.<tool>(**arguments) calls an upstream MCP tool and returns its structured content, else \
+parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name; ToolError has the server's message
+Discovery: search_tools(query, category=None, detail_level="summary", limit=10), get_tool_definition(tool_name), \
+list_servers(); of a picture or file a tool gives a handle, which read_file(handle, encoding=None) reads
+Aliases: mcp_<server>, mcp_servers["<server>"], from mcp import runtime (discovered_servers list_servers \
+query_tool_docs search_tool_docs describe_server capability_summary, and their _sync forms)
+Skills: skills.<name>(…), from skills import <name>, save_skill(name, code), load_skill(name), list_skills(query=None)
+Privacy: sanitize_pii(text), restore_pii(text)
 Importable: the data modules of the standard library ({modules})
 Workspace: read_file(filename, offset=0, limit=None, encoding="utf-8") -> str (encoding=None: bytes), \
 write_file(filename, content), list_files(subpath="."), delete_file(filename)

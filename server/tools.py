@@ -29,22 +29,18 @@ from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, parsed_if_text
 from .workspace_tools import workspace_tools
 
-_RUNS_PYTHON = """\
-Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. \
-Process data here and return little: the result is the variable `result` or the last expression; print() is returned \
-too. Top-level await works. Data modules can be imported. \
+EXECUTE_CODE = """\
+Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. Process data here, \
+return little: `result` or the last expression; print() is returned too. Top-level await works; data modules import. \
+Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: skills.<name>(). \
+Files: read_file(name), write_file(name, text), list_files(), delete_file(name).\
 """
 
-EXECUTE_CODE = f"""\
-{_RUNS_PYTHON}\
-Files: write_file(name, text), read_file(name), list_files(), delete_file(name).\
-"""
-
-EXECUTE_CODE_ALONE = f"""\
-{_RUNS_PYTHON}\
-Helpers: write_file(name, text), read_file(name), list_files(), delete_file(name); \
-summarize_list(data, limit), filter_by_field(data, field, value), aggregate_stats(data, fields), \
-format_output(data, max_chars). read_file what `truncated` names.\
+EXECUTE_CODE_ALONE = """\
+Run sandboxed Python: no network, no disk. Return little: `result` or the last expression; print() too. session keeps \
+variables. Helpers: search_tools(query), get_tool_definition(name), await tools.<server>.<tool>(**args), \
+list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_file, write_file(name, text), list_files, \
+delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
 """
 
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
@@ -112,7 +108,10 @@ def _execute_code(app: App) -> StrictTool:
         always_loaded=True,
     )
     # The names alone, which only the operator's settings tell; `execute` says more than a schema when it refuses one.
-    tool.parameters["properties"]["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    properties = tool.parameters["properties"]
+    properties["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    if settings.timeout_seconds.is_integer():
+        properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
     return tool
 
 

@@ -34,7 +34,7 @@ def add(left: int, right: Annotated[int, Field(description="the second number")]
 
 
 @server.tool(annotations=READS)
-def people(maxCount: int = 2) -> dict[str, Any]:
+def people(maxCount: int = 2) -> dict[str, Any]:  # noqa: N803 - servers write their arguments so
     """List the people of the department with their birthdays."""
     return {"people": [{"firstName": f"P{n}", "age": n} for n in range(maxCount)], "total": maxCount}
 
@@ -59,7 +59,7 @@ async def slow(seconds: float, mark: str = "") -> float:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
         if mark:
-            Path(mark).write_text("cancelled")
+            Path(mark).write_text("cancelled")  # noqa: ASYNC240 - a few bytes
         raise
     return began
 

@@ -12,7 +12,17 @@ import pytest
 from .conftest import Caller
 
 TOOLS = {
+    "search_tools",
+    "get_tool_definition",
+    "list_tool_categories",
     "execute_code",
+    "save_skill",
+    "load_skill",
+    "list_skills",
+    "run_skill",
+    "delete_skill",
+    "sanitize_pii",
+    "restore_pii",
     "write_workspace_file",
     "read_workspace_file",
     "list_workspace_files",
@@ -33,15 +43,26 @@ async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(calle
         assert tool.annotations.open_world_hint is False
     assert tools["execute_code"].meta == {"anthropic/alwaysLoad": True}
     properties = tools["execute_code"].input_schema["properties"]
-    assert list(properties) == ["code", "context_vars", "timeout_seconds", "memory_mb", "session", "isolation"]
+    assert list(properties) == [
+        "code",
+        "context_vars",
+        "timeout_seconds",
+        "memory_mb",
+        "session",
+        "isolation",
+        "dry_run",
+    ]
     assert (properties["timeout_seconds"]["default"], properties["memory_mb"]["default"]) == (30, 500)
     reading = {name for name, tool in tools.items() if tool.annotations is not None and tool.annotations.read_only_hint}
-    assert reading == {"read_workspace_file", "list_workspace_files", "get_execution_stats"}
+    assert reading == {
+        *("search_tools", "get_tool_definition", "list_tool_categories", "load_skill", "list_skills"),
+        *("restore_pii", "read_workspace_file", "list_workspace_files", "get_execution_stats"),
+    }
 
 
 async def test_the_instructions_say_what_matters_in_their_first_512_characters(caller: Caller) -> None:
     start = (caller.client.instructions or "")[:512]
-    for word in ("execute_code", "result", "write_file", "read_file", "session", "network"):
+    for word in ("execute_code", "search_tools", "tools.<", "result", "write_file", "read_file", "session", "network"):
         assert word in start
     assert start.endswith((". ", "\n")) or "fresh" in start
 
