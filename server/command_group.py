@@ -51,8 +51,8 @@ Run = Callable[[argparse.Namespace, Home], int]
 class Make(Protocol):
     """Adds one command to the group and returns its parser, for the options of its own."""
 
-    def __call__(self, name: str, run: Run, help_text: str) -> Parser:
-        """Add a command of that name."""
+    def __call__(self, name: str, run: Run, help_text: str, *, own_help: bool = False) -> Parser:
+        """Add a command of that name; with `own_help` it answers `--help` itself."""
         ...
 
 
@@ -62,9 +62,13 @@ def add_commands(parser: argparse.ArgumentParser, begin: Begin, options: Options
         title="commands", metavar="COMMAND", required=True, help="what to do", parser_class=Parser
     )
 
-    def make(name: str, run: Run, help_text: str) -> Parser:
+    def make(name: str, run: Run, help_text: str, *, own_help: bool = False) -> Parser:
         command = commands.add_parser(
-            name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
+            name,
+            help=help_text,
+            description=f"{help_text[:1].upper()}{help_text[1:]}.",
+            allow_abbrev=False,
+            add_help=not own_help,
         )
         command.add_argument("--json", action="store_true", help="print it as JSON")
         command.set_defaults(command=lambda chosen: run(chosen, begin(chosen)[0]))

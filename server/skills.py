@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -239,7 +240,14 @@ async def stored(app: App, name: str, version: int | None = None) -> Skill:
 
 
 def draft_from(
-    name: str, facts: SkillFacts, *, description: str, tests: str, tags: Sequence[str], more: Mapping[str, Json]
+    name: str,
+    facts: SkillFacts,
+    *,
+    description: str,
+    tests: str,
+    tags: Sequence[str],
+    recordings: Json = None,
+    more: Mapping[str, Json] = MappingProxyType({}),
 ) -> SkillDraft:
     """Make the draft of a skill out of what its code says and what was said about it."""
     from ..skills_db.content import SkillDraft, SkillKind  # noqa: PLC0415 - nothing of the store is needed to start
@@ -256,6 +264,7 @@ def draft_from(
         modules=facts.modules,
         tools=facts.tools,
         skills=tuple(used for used in facts.skills if used != name),
+        recordings=recordings,
         extra={
             **more,
             "entry": facts.entry,
@@ -288,7 +297,6 @@ def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
         description=request.description,
         tests=request.tests,
         tags=request.tags,
-        more={},
     )
 
 
