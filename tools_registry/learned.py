@@ -12,8 +12,10 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from .files import write_whole
@@ -40,7 +42,8 @@ from .signatures import Learned
 
 _LOG = logging.getLogger(__name__)
 _DEPTH_MAX = 6
-_ITEMS_SEEN = 40
+_ITEMS_SEEN = 30
+_VALUES_SEEN_MAX = 1_000
 _FIELDS_MAX = 60
 _FIELDS_ALIKE_MAX = 12
 _NODES_MAX = 300
@@ -103,36 +106,51 @@ class LearnedTypes:
         self._known = known
 
 
-def observed(value: object, depth: int = _DEPTH_MAX) -> Shape:
-    """Return the shape of one answer: of long lists a sample, of what lies deep nothing."""
-    match value:
-        case None:
-            return NONE
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case str():
-            return STR
-        case Mapping():
-            if depth <= 0:
-                return MapOf(ANY)
-            keys = list(value)
-            if len(keys) > _FIELDS_MAX:
-                keys = keys[:_ITEMS_SEEN]
-                return MapOf(_all(observed(value[key], depth - 1) for key in keys))
-            return settled(
-                Record(tuple(Field(str(key), observed(value[key], depth - 1), required=True) for key in keys))
-            )
-        case list() | tuple():
-            if depth <= 0:
-                return ListOf(NEVER if not value else ANY)
-            sample = value if len(value) <= _ITEMS_SEEN else [*value[: _ITEMS_SEEN - 1], value[-1]]
-            return ListOf(_all(observed(each, depth - 1) for each in sample))
-        case _:
-            return ANY
+def observed(value: object) -> Shape:
+    """Return the shape of one answer, in bounded time: of long lists a sample, of what lies deep or far on nothing."""
+    return settled(_Look().at(value, _DEPTH_MAX))
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at an answer, which ends when it has seen enough."""
+
+    left: int = _VALUES_SEEN_MAX
+
+    def at(self, value: object, depth: int) -> Shape:
+        self.left -= 1
+        match value:
+            case None:
+                return NONE
+            case bool():
+                return BOOL
+            case int():
+                return INT
+            case float():
+                return FLOAT
+            case str():
+                return STR
+            case Mapping():
+                return self._object(value, depth)
+            case list() | tuple():
+                return self._list(value, depth)
+            case _:
+                return ANY
+
+    def _object(self, value: Mapping[object, object], depth: int) -> Shape:
+        if depth <= 0 or self.left <= 0:
+            return MapOf(ANY)
+        if len(value) > _FIELDS_MAX:
+            return MapOf(_all(self.at(each, depth - 1) for each in islice(value.values(), _ITEMS_SEEN)))
+        return Record(tuple(Field(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
+
+    def _list(self, value: Sequence[object], depth: int) -> Shape:
+        if not value:
+            return ListOf(NEVER)
+        if depth <= 0 or self.left <= 0:
+            return ListOf(ANY)
+        sample = value if len(value) <= _ITEMS_SEEN else [*value[: _ITEMS_SEEN - 1], value[-1]]
+        return ListOf(_all(self.at(each, depth - 1) for each in sample if self.left > 0))
 
 
 def settled(shape: Shape) -> Shape:
@@ -160,16 +178,16 @@ def _are_data(fields: tuple[Field, ...]) -> bool:
     )
 
 
-def _all(shapes: Iterator[Shape]) -> Shape:
+def _all(shapes: Iterable[Shape]) -> Shape:
     result: Shape = NEVER
-    for shape in shapes:
-        result = settled(merged(result, shape))
+    for shape in dict.fromkeys(shapes):
+        result = merged(result, shape)
     return result
 
 
 def _together(first: Learned | None, second: Learned) -> Learned:
-    if first is None:
-        return second
+    if first is None or first.shape == second.shape:
+        return Learned(second.shape, min(second.count + (0 if first is None else first.count), _COUNT_MAX))
     shape = settled(merged(first.shape, second.shape))
     depth = _DEPTH_MAX
     while depth > 0 and _nodes(shape) > _NODES_MAX:

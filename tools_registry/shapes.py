@@ -100,7 +100,8 @@ def union(shapes: Iterable[Shape]) -> Shape:
     ]
     if kept:
         rest.append(Choice(tuple(kept)))
-    rest.sort(key=_rank)
+    if len(rest) > 1:
+        rest.sort(key=_rank)
     if nullable:
         rest.append(NONE)
     if not rest:
