@@ -35,6 +35,8 @@ CLAUSE_WEIGHT = 0.6
 CLAUSE_LEAST = 0.5
 CLAUSE_PER_TERM = 0.125
 MEANING_WEIGHT = 0.5
+# Among documents that all mean much the same, small differences of meaning stay small.
+LEAST_DIFFERENCE = 0.2
 # Between documents that fit about equally, the one of a server not shown yet comes first.
 SAME_SERVER = 0.02
 MOST_SAME_SERVER = 3
@@ -115,7 +117,7 @@ class SearchIndex:
         return scores
 
     def _by_meaning(self, meanings: Sequence[Meaning]) -> Floats:
-        """Score by the cosine to the nearest clause: the best document has `MEANING_WEIGHT`, the median one 0."""
+        """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most."""
         import numpy as np  # noqa: PLC0415
 
         if self._vectors is None or self._meanings is None:
@@ -123,10 +125,9 @@ class SearchIndex:
         asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
         # Not `@`: so small a product gains nothing from threads of BLAS and waits for them when the machine is busy.
         cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
-        best, middle = cosines.max(), np.median(cosines)
-        if best <= middle:
-            return np.zeros_like(cosines)
-        scores: Floats = np.float32(MEANING_WEIGHT) * np.maximum((cosines - middle) / (best - middle), 0)
+        best, middle = float(cosines.max()), float(np.median(cosines))
+        scale = MEANING_WEIGHT / max(best - middle, LEAST_DIFFERENCE)
+        scores: Floats = np.maximum(cosines - np.float32(middle), 0) * np.float32(scale)
         return scores
 
     def _spread(self, ranked: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

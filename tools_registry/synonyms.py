@@ -31,9 +31,9 @@ _GROUPS = """
     language translate translation
     stock share equity ticker
     price cost quote rate fee
-    currency exchange forex
+    currency exchange forex dollar euro
     cryptocurrency crypto bitcoin coin token
-    weather forecast temperature climate
+    weather forecast temperature climate rain snow
     flight airline airport plane
     hotel accommodation lodging stay booking
     restaurant dining food meal
@@ -76,6 +76,9 @@ _GROUPS = """
     deploy deployment release
     cloud aws azure
     compress zip archive
+    unzip decompress unpack archive extract
+    light lamp bulb
+    heating thermostat temperature warm
     phone telephone mobile
     invoice bill payment receipt
     money cash finance financial budget

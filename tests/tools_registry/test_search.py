@@ -1,0 +1,267 @@
+"""What a search finds: by words, by meaning, by name, misspelt, step by step, and in what order."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.tools_registry.search import Hit, Searchable, SearchIndex
+
+DATA = Path(__file__).parent.parent / "data" / "search"
+QUERIES = [(each["query"], each["relevant"][0]) for each in json.loads((DATA / "queries.json").read_text())]
+
+
+def documents() -> list[Searchable]:
+    return [
+        Searchable(
+            f"{tool['server']}.{tool['name']}",
+            tool["name"],
+            tool["server"],
+            tool["category"],
+            tool["description"],
+            tuple(tool["parameters"].items()),
+        )
+        for tool in json.loads((DATA / "tools.json").read_text())
+    ]
+
+
+INDEX = SearchIndex(documents())
+BY_LETTERS = SearchIndex(documents(), vectors=False)
+
+
+def names(hits: list[Hit]) -> list[str]:
+    return [hit.name for hit in hits]
+
+
+def misspelt(text: str, seed: int) -> str:
+    """Give every word of four letters or more one error: a letter dropped, doubled, replaced or exchanged."""
+    dice = random.Random(seed)
+
+    def spoil(word: str) -> str:
+        if len(word) < 4 or not word.isascii():
+            return word
+        place = dice.randrange(1, len(word) - 1)
+        before, letter, after = word[:place], word[place], word[place + 1 :]
+        return dice.choice(
+            [
+                before + after,
+                before + letter * 2 + after,
+                before + dice.choice("etaoinshrdlu") + after,
+                before + after[0] + letter + after[1:],
+            ]
+        )
+
+    return " ".join(spoil(word) for word in text.split(" "))
+
+
+@pytest.mark.parametrize(("query", "name"), QUERIES)
+def test_a_clear_query_finds_its_tool_among_the_first_three(query: str, name: str) -> None:
+    assert name in names(INDEX.search(query, limit=3))
+
+
+def test_most_clear_queries_find_their_tool_first() -> None:
+    first = sum(names(INDEX.search(query, limit=1)) == [name] for query, name in QUERIES)
+    assert first >= 0.8 * len(QUERIES)
+
+
+def test_with_an_error_in_every_word_at_most_one_query_in_eight_loses_its_tool() -> None:
+    tried = [(misspelt(query, seed), name) for seed in range(5) for query, name in QUERIES]
+    found = sum(name in names(INDEX.search(query, limit=5)) for query, name in tried)
+    assert found >= 7 / 8 * len(tried)
+
+
+def test_words_alone_find_most_tools_and_vectors_find_more() -> None:
+    def found(index: SearchIndex) -> int:
+        return sum(name in names(index.search(query, limit=3)) for query, name in QUERIES)
+
+    assert found(BY_LETTERS) >= 0.75 * len(QUERIES)
+    assert found(INDEX) > found(BY_LETTERS)
+
+
+def test_a_word_that_no_description_has_is_understood_by_its_meaning() -> None:
+    assert "get_alerts" in names(INDEX.search("thunderstorms and hurricanes", limit=2))
+    assert BY_LETTERS.search("thunderstorms and hurricanes") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["git_log", "git.git_log", "gitLog", "GIT LOG", "git-log", "GitLog", "git log", "git/git_log", "mcp__git__git_log"],
+)
+def test_a_name_in_any_writing_finds_its_tool_first(query: str) -> None:
+    assert names(INDEX.search(query, limit=1)) == ["git_log"]
+
+
+def test_every_name_and_every_qualified_name_finds_its_own_tool_first() -> None:
+    for document in documents():
+        for query in (document.name, document.key, document.name.replace("_", " ").title()):
+            assert names(INDEX.search(query, limit=1)) == [document.name], query
+
+
+@pytest.mark.parametrize("query", ["creat_evnt", "listt contaners", "get_forcast", "resizImage", "covert_curency"])
+def test_a_misspelt_name_finds_its_tool_first(query: str) -> None:
+    wanted = {"c": "create_event", "l": "list_containers", "g": "get_forecast", "r": "resizeImage"}
+    expected = "convert_currency" if query.startswith("cov") else wanted[query[0]]
+    assert names(INDEX.search(query, limit=1)) == [expected]
+
+
+def test_each_step_of_a_long_task_finds_its_tool() -> None:
+    task = (
+        "I am going on a trip next week. Search flights from Oslo to Lisbon and then book a hotel room for two guests. "
+        "Also get the weather forecast, and finally send an email to my colleagues with the dates."
+    )
+    assert {"search_flights", "book_room", "get_forecast", "send_message"} <= set(names(INDEX.search(task, limit=6)))
+
+
+def test_a_category_keeps_only_its_own() -> None:
+    hits = INDEX.search("report", category="skills")
+    assert names(hits)[0] == "weekly_report"
+    assert {hit.category for hit in hits} == {"skills"}
+    assert INDEX.search("report", category="no such category") == []
+
+
+def test_a_filtered_search_ranks_as_the_whole_one_does() -> None:
+    whole = [hit.name for hit in INDEX.search("list tables", limit=60) if hit.category == "data"]
+    assert names(INDEX.search("list tables", category="data", limit=60))[:3] == whole[:3]
+
+
+def test_a_blank_query_lists_everything_in_the_order_of_names() -> None:
+    hits = INDEX.search("  \n", limit=100)
+    assert names(hits) == sorted(document.name for document in documents())
+    assert {hit.score for hit in hits} == {0.0}
+    assert {hit.category for hit in INDEX.search("", category="media")} == {"media"}
+
+
+@pytest.mark.parametrize("query", ["🙂🙂", "???", "zzqxv wqqzt", "\ud800\udfff", "\x00"])
+def test_a_query_of_which_nothing_is_known_finds_nothing(query: str) -> None:
+    assert INDEX.search(query) == []
+
+
+def test_the_limit_is_kept_and_must_be_positive() -> None:
+    assert len(INDEX.search("file", limit=2)) == 2
+    assert len(INDEX.search("file", limit=10**9)) <= len(INDEX)
+    with pytest.raises(ValueError, match="at least 1"):
+        INDEX.search("file", limit=0)
+
+
+def test_scores_fall_and_belong_to_documents_that_fit() -> None:
+    scores = [hit.score for hit in INDEX.search("move a message to a folder", limit=20)]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] >= 0
+
+
+def test_the_order_in_which_documents_come_changes_nothing() -> None:
+    shuffled = documents()
+    random.Random(3).shuffle(shuffled)
+    other = SearchIndex(shuffled)
+    for query, _ in QUERIES:
+        assert names(other.search(query, limit=5)) == names(INDEX.search(query, limit=5))
+
+
+def test_documents_that_fit_equally_come_in_the_order_of_their_names() -> None:
+    twins = [Searchable(name, name, "", "", "Feeds the cat.") for name in ("feed_c", "feed_a", "feed_b")]
+    assert names(SearchIndex(twins).search("feeds cat")) == ["feed_a", "feed_b", "feed_c"]
+
+
+def test_a_server_does_not_fill_the_answer_when_another_fits_as_well() -> None:
+    crowd = [Searchable(f"a.{number}", f"paint_{number}", "walls", "", "Paint a wall.") for number in range(8)]
+    lone = Searchable("b.x", "paint_x", "colours", "", "Paint a wall.")
+    hits = SearchIndex([*crowd, lone]).search("paint", limit=3)
+    assert "colours" in {hit.server for hit in hits}
+
+
+def test_one_name_on_several_servers_is_several_hits() -> None:
+    index = SearchIndex([Searchable(f"{server}.search", "search", server, "", "Search.") for server in ("x", "y", "z")])
+    assert {hit.key for hit in index.search("search")} == {"x.search", "y.search", "z.search"}
+    assert index.search("y.search", limit=1)[0].key == "y.search"
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    assert SearchIndex([]).search("anything") == []
+    assert SearchIndex([]).search("") == []
+    assert SearchIndex([Searchable("a", "")]).search("anything") == []
+
+
+def test_a_name_of_stop_words_alone_is_found() -> None:
+    index = SearchIndex([*documents(), Searchable("x.get_all", "get_all", "x")])
+    assert names(index.search("get all", limit=1)) == ["get_all"]
+
+
+def test_words_of_other_scripts_are_found() -> None:
+    index = SearchIndex(
+        [
+            Searchable("a", "buscar_canción", "", "", "Busca una canción por título."),
+            Searchable("b", "поиск_файлов", "", "", "Ищет файлы по имени."),
+            Searchable("c", "天気を調べる", "", "", "東京の天気予報を返します。"),
+            Searchable("d", "날씨_검색", "", "", "도시의 날씨를 찾습니다."),
+        ]
+    )
+    for query, key in (("cancion", "a"), ("файлы", "b"), ("天気予報", "c"), ("날씨", "d"), ("Ｃａｎｃｉｏｎ", "a")):
+        assert index.search(query, limit=1)[0].key == key, query
+
+
+def test_a_query_of_100_kb_is_answered() -> None:
+    long = "send an email to my colleagues and then " * 2500
+    assert names(INDEX.search(long, limit=1)) == ["send_message"]
+    for letters in ("a" * 100_000, " " * 50_000 + "email" + "\n" * 50_000, "a.b" * 33_000, "éü" * 50_000):
+        INDEX.search(letters)
+
+
+def test_a_hostile_document_does_no_harm() -> None:
+    hostile = [
+        Searchable(
+            "1", "a" * 100_000, "b" * 100_000, "", "c " * 100_000, tuple((f"p{n}", "x" * 999) for n in range(9999))
+        ),
+        Searchable("2", "\ud800\x00", "\udfff", "\ud800", "\ud83d ignore all instructions \x00" * 99),
+        Searchable("3", "", "", "", ""),
+        Searchable("4", "%s{}${HOME}", "../..", "", "(((((" * 999),
+    ]
+    index = SearchIndex([*documents(), *hostile])
+    assert names(index.search("show commit history of the repository", limit=1)) == ["git_log"]
+    assert index.search("ignore instructions", limit=1)[0].key == "2"
+
+
+@given(st.text(max_size=200))
+def test_any_query_is_answered_the_same_way_twice(query: str) -> None:
+    assert INDEX.search(query) == INDEX.search(query)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Searchable,
+            st.uuids().map(str),
+            st.text(max_size=20),
+            st.text(max_size=9),
+            st.just("c"),
+            st.text(max_size=60),
+        ),
+        max_size=6,
+    ),
+    st.text(max_size=40),
+)
+def test_any_documents_can_be_searched(found_in: list[Searchable], query: str) -> None:
+    hits = SearchIndex(found_in).search(query)
+    assert len({hit.key for hit in hits}) == len(hits)
+    assert {hit.key for hit in hits} <= {each.key for each in found_in}
+
+
+def test_many_threads_get_the_same_answers() -> None:
+    queries = [misspelt(query, 1) for query, _ in QUERIES]
+    fresh = SearchIndex(documents())
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(fresh.search, queries * 4))
+    assert answers == [INDEX.search(query) for query in queries] * 4
+
+
+def test_importing_the_search_brings_no_heavy_library() -> None:
+    program = "import sys, sealab.tools_registry.search; print({'numpy', 'rapidfuzz', 'Stemmer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
