@@ -28,6 +28,7 @@ from typing import NoReturn, cast
 from . import host_modules, keeping
 from .dialect import PRELOADED, Afterwards, Program
 from .figures import Figures
+from .forgotten import Forgotten
 from .guest import GUEST
 from .host_channel import HostChannel
 from .output import Output
@@ -87,6 +88,7 @@ class FullPython:
     def __init__(self) -> None:
         self._output: StreamOutput | None = None
         self._figures = Figures()
+        self._forgotten = Forgotten()
 
     def prepare(self) -> None:
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
@@ -152,10 +154,12 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
+        self._forgotten.watch()
 
     def begin(self) -> None:
-        """Forget earlier figures."""
+        """Forget earlier figures, and what an earlier run forgot."""
         self._figures.forget()
+        self._forgotten.begin()
 
     def compile(self, source: str, filename: str) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
@@ -203,7 +207,10 @@ class FullPython:
             self._figures.take_open()
         with suppress(Exception):
             self._output.settle()
-        return Afterwards(notes=self._figures.notes(), figures=self._figures.images())
+        notes = dict(self._figures.notes())
+        with suppress(Exception):
+            notes.update(self._forgotten.notes(GUEST.namespace))
+        return Afterwards(notes=notes, figures=self._figures.images())
 
 
 def _import_ahead(name: str) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import re
 import sys
 from collections.abc import Mapping
 from typing import TextIO, cast
 
 from . import event_loop, facades, language, namespace
 from .dialect import Afterwards, Program
+from .forgotten import Forgotten
+from .guest import GUEST
 from .host_channel import HostChannel
 from .output import Output
 from .reading import docstrings
-
-_FORGOTTEN = re.compile(r"coroutine '[^'\n]{1,200}' was never awaited")
 
 
 class RestrictedPython:
@@ -23,7 +22,7 @@ class RestrictedPython:
     layers: tuple[str, ...] = ("language",)
 
     def __init__(self) -> None:
-        self._slips = _Slips()
+        self._forgotten = Forgotten()
 
     def prepare(self) -> None:
         """Build every facade, and read the files they read."""
@@ -50,14 +49,15 @@ class RestrictedPython:
         return HostChannel(channel_fd), Output(output_fd), frozenset({channel_fd})
 
     def settle(self, channel: HostChannel, output: Output) -> None:  # noqa: ARG002 - print() goes through `GUEST`
-        """Let coroutines hear the channel, and keep what CPython writes to standard error."""
+        """Let coroutines hear the channel, and notice those that are never awaited."""
         random.seed()
         event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
-        sys.stderr = cast("TextIO", self._slips)
+        sys.stderr = cast("TextIO", _Nowhere())
+        self._forgotten.watch()
 
     def begin(self) -> None:
-        """Forget earlier remarks."""
-        self._slips.remarks.clear()
+        """Forget what an earlier run forgot."""
+        self._forgotten.begin()
 
     def compile(self, source: str, filename: str) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""
@@ -68,24 +68,15 @@ class RestrictedPython:
         return language.run_program(program, namespace)
 
     def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Give the remarks."""
-        return Afterwards(notes=dict(self._slips.remarks))
+        """Tell what was never awaited."""
+        return Afterwards(notes=self._forgotten.notes(GUEST.namespace))
 
 
-class _Slips:
-    """Stands where standard error was, and keeps one thing that CPython writes there: a forgotten `await`.
-
-    CPython looks for the warnings module through the importer of the running code, does not find it, and then writes
-    the warning itself. Nothing else that it writes there (errors in `__del__`) concerns the report.
-    """
-
-    def __init__(self) -> None:
-        self.remarks: dict[str, str] = {}
+class _Nowhere:
+    """Stands where standard error was: nothing that CPython writes there (errors in `__del__`) concerns the report."""
 
     def write(self, text: str) -> int:
-        forgotten = _FORGOTTEN.search(text)
-        if forgotten is not None:
-            self.remarks["code"] = f"{forgotten[0]}: nothing of it ran. Write `await` before the call."
+        """Drop it."""
         return len(text)
 
     def flush(self) -> None:
