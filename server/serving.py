@@ -24,6 +24,7 @@ from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .privacy.answer_filter import AnswerFilter
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .scopes import scope_of
+from .skills_extension import ServerWithSkills
 from .standard_streams import StandardInput, StandardOutput
 from .tools import tools_of
 
@@ -33,7 +34,8 @@ MCP_PATH = "/mcp"
 
 def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, its one resource and its instructions."""
-    server: MCPServer[None] = MCPServer(
+    server = ServerWithSkills(
+        app,
         "sealab",
         title="sealab",
         description="Runs Python for an agent in a sandbox.",
