@@ -72,7 +72,7 @@ soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
 
 crash: setup ## 1,000 saves of skills with their process killed at random moments, on SQLite and PostgreSQL
-	$(BIN)/python -m tests.benchmarks.crash --through store
+	$(BIN)/python -m tests.benchmarks.crash
 
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}

@@ -154,11 +154,8 @@ def _parsed(url: str) -> sa.URL:
     except (ArgumentError, ValueError):
         address = None
     kind = None if address is None else address.drivername.partition("+")[0]
-    if (
-        address is None
-        or kind not in {"postgresql", "postgres", "sqlite"}
-        or (kind == "sqlite" and not address.database)
-    ):
+    memory = address is not None and kind == "sqlite" and (address.database or ":").startswith((":", "file:"))
+    if address is None or kind not in {"postgresql", "postgres", "sqlite"} or memory:
         # The text itself is not shown: it may hold a password.
         raise DatabaseUnavailable(
             "DATABASE_URL is not the address of a database that sealab can use. Give one like "
@@ -216,7 +213,7 @@ def _open_server(address: sa.URL) -> Database:
             "Install sealab with its extra: pip install 'sealab[postgres]'."
         ) from error
     host = address.host or address.query.get("host") or "this machine"
-    place = f"The PostgreSQL database {address.database or address.username or ''!s} on {host}"
+    place = f"The PostgreSQL database {address.database or '(the default)'} on {host}"
     engine = sa.create_engine(
         address,
         connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "sealab"},
@@ -251,5 +248,11 @@ def _prepare_server_connection(connection: DBAPIConnection, _entry: ConnectionPo
 
 def _begin_on_server(connection: sa.Connection) -> None:
     purpose = connection.get_execution_options().get("sealab")
-    if purpose == "quick":
-        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+    if purpose == "read":
+        return
+    # Whoever waits gives up in time, and a program that was cut off holds up the others no longer than that.
+    connection.exec_driver_sql(
+        f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s';"
+        f"SET LOCAL idle_in_transaction_session_timeout = '{2 * BUSY_SECONDS}s';"
+        + ("SET LOCAL synchronous_commit = off;" if purpose == "quick" else "")
+    )

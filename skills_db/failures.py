@@ -68,6 +68,8 @@ def _known_of_server(place: str, error: DBAPIError) -> SkillsDbError | None:
         return DatabaseUnavailable(
             f"{place} cannot be reached. Check DATABASE_URL, and that the server runs and lets this machine in."
         )
+    if state == "55P03":  # lock not available
+        return DatabaseUnavailable(f"{place} is held by another program. Wait until that has ended and try again.")
     family = state[:2]
     if family in {"08", "57"}:  # connection exception, operator intervention
         return DatabaseUnavailable(f"{place} has ended the connection. Check that the server runs, and try again.")

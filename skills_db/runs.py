@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlmodel import col, select
+from sqlmodel import Session, col, select
 
 from .content import storable
 from .engine import Database
@@ -38,34 +38,17 @@ class RunStore:
         self._kept = kept
         self._until_trim = 0
 
-    def record(self, run: RunRecord) -> None:
-        """Keep a record and count it for its skill; a run that is already recorded is left as it is.
+    def record(self, *runs: RunRecord) -> None:
+        """Keep records and count each for its skill, all at once; a run that is already recorded is left as it is.
 
-        It survives a crash of the program; a crash of the machine may take the last ones along. From time to time the
+        They survive a crash of the program; a crash of the machine may take the last ones along. From time to time the
         oldest records beyond the number to keep are dropped.
         """
         with self._database.transaction(durable=False) as session:
-            if session.exec(select(RunRow.id).where(RunRow.run_id == run.run_id)).first() is not None:
-                return
-            session.add(
-                RunRow(
-                    run_id=run.run_id,
-                    started_at=run.started_at,
-                    duration_ms=run.duration_ms,
-                    status=run.status,
-                    isolation=run.isolation,
-                    kind=run.kind,
-                    skill=run.skill,
-                    version=run.version,
-                )
-            )
-            if run.skill is not None:
-                session.exec(
-                    sa.update(SkillRow)
-                    .where(col(SkillRow.name) == run.skill)
-                    .values(runs=col(SkillRow.runs) + 1, last_run=run.started_at)
-                )
-        self._until_trim -= 1
+            # In one order everywhere: two programs that count the same skills then never wait for each other.
+            for run in sorted(runs, key=lambda run: (run.skill or "", run.started_at)):
+                _record(session, run)
+        self._until_trim -= len(runs)
         if self._until_trim < 0:
             self._until_trim = _TRIM_EVERY
             self.trim()
@@ -106,3 +89,27 @@ class RunStore:
             if first_kept is None:
                 return 0
             return session.exec(sa.delete(RunRow).where(col(RunRow.id) < first_kept)).rowcount
+
+
+def _record(session: Session, run: RunRecord) -> None:
+    if session.exec(select(RunRow.id).where(RunRow.run_id == run.run_id)).first() is not None:
+        return
+    session.add(
+        RunRow(
+            run_id=run.run_id,
+            started_at=run.started_at,
+            duration_ms=run.duration_ms,
+            status=run.status,
+            isolation=run.isolation,
+            kind=run.kind,
+            skill=run.skill,
+            version=run.version,
+        )
+    )
+    if run.skill is not None:
+        session.exec(
+            sa.update(SkillRow)
+            .where(col(SkillRow.name) == run.skill)
+            .values(runs=col(SkillRow.runs) + 1, last_run=run.started_at)
+        )
+    session.flush()

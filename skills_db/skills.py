@@ -228,7 +228,7 @@ class SkillStore:
         """Return the index, brought up to what the session sees."""
         connection = session.connection()
         number, purged = connection.execute(select(RevisionRow.number, RevisionRow.purged)).one()
-        if self._index is None or self._indexed < purged:
+        if self._index is None or not purged <= self._indexed <= number:
             self._index, self._indexed = SkillIndex(), -1
         if self._indexed != number:
             for row in connection.execute(_changed_since(self._indexed)):

@@ -22,7 +22,7 @@ from sealab.skills_db import engine
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import FILE_NAME, Database, open_database
 from sealab.skills_db.errors import DatabaseDamaged, DatabaseUnavailable, OutcomeUnknown, SkillsDbError
-from sealab.skills_db.skills import SkillStore
+from sealab.skills_db.skills import SkillStore, next_revision
 
 from .conftest import Place
 from .postgres import throwaway_cluster
@@ -146,6 +146,8 @@ def test_closing_twice_is_allowed_and_a_closed_file_can_be_opened_again(place: P
         "postgresql+asyncpg2:/{password}",
         "postgresql://user:{password}@host:notaport/name",
         "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:{password}?mode=memory",
         "",
     ],
 )
@@ -272,7 +274,7 @@ from pathlib import Path
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.errors import DatabaseUnavailable
-from sealab.skills_db.skills import SkillStore
+from sealab.skills_db.skills import SkillStore, next_revision
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with open_database(None, Path(sys.argv[1])) as database:
@@ -342,6 +344,35 @@ def test_a_thread_that_waits_too_long_for_another_is_told(file_place: Place, mon
             done.set()
             held.result()
         assert SkillStore(database).save(draft("a")).version == 1
+
+
+def test_a_change_that_waits_too_long_for_another_program_is_told(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    with postgres_place.open() as database, postgres_place.open() as other:
+        monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+        with other.transaction() as session:
+            next_revision(session)
+            with pytest.raises(DatabaseUnavailable, match=r"is held by another program\. Wait until that has ended"):
+                SkillStore(database).save(draft("a"))
+        assert SkillStore(database).save(draft("a")).version == 1
+
+
+def test_a_program_that_was_cut_off_within_a_change_holds_up_the_others_only_for_a_while(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    def stand_still(database: Database) -> int:
+        with database.transaction() as session:
+            next_revision(session)
+            with postgres_place.open() as other:
+                monkeypatch.setattr(engine, "BUSY_SECONDS", 30)
+                return SkillStore(other).save(draft("a")).version
+
+    with postgres_place.open() as database:
+        monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+        with pytest.raises((DatabaseUnavailable, OutcomeUnknown)):
+            stand_still(database)
+        assert SkillStore(database).load("a").version == 1
 
 
 def test_a_server_that_is_started_again_is_used_again(tmp_path: Path, cluster):
