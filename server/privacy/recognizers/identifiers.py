@@ -15,15 +15,33 @@ _MONTH = (
 _CODE = r"(?=[A-Z0-9-]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}"
 
 
+_ANCHOR = re.compile(r"[^\W\d_]+(?!\?)|[^\W\d_]+(?=[^\W\d_]\?)")
+
+
+def _top_level(alternatives: str) -> list[str]:
+    """Return the alternatives of an expression that stand in no group."""
+    parts, depth = [""], 0
+    for character in alternatives:
+        depth += (character in "([") - (character in ")]")
+        if character == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     type: PiiType
+    anchors: tuple[str, ...]
     words: re.Pattern[str]
     value: re.Pattern[str]
 
 
 def _kind(kind: PiiType, words: str, value: str) -> _Kind:
-    return _Kind(kind, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
+    # What a text must hold, in lower case, for any of the words to be in it: that is looked at first, since it costs little.
+    anchors = tuple({_ANCHOR.match(word)[0].lower() for word in _top_level(words)})  # type: ignore[index]  # all begin so
+    return _Kind(kind, anchors, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
 
 
 _KINDS = (
@@ -51,7 +69,7 @@ _KINDS = (
     ),
     _kind(
         PiiType.BANK,
-        r"routing|ABA\b|(?:bank )?accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
+        r"routing|ABA\b|accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
         r"\d[\d -]{4,22}\d[A-Z]?|[A-Z]{2,6}\d{6,16}|[A-Z]{4}0[A-Z0-9]{6}",
     ),
     _kind(
@@ -80,7 +98,10 @@ _FEWEST_BANK_DIGITS = 7
 
 def identifiers(text: str) -> Iterator[Finding]:
     """Yield the numbers after words that tell what they are."""
+    lower = text.lower()
     for kind in _KINDS:
+        if not any(anchor in lower for anchor in kind.anchors):
+            continue
         for words in kind.words.finditer(text):
             bridge = _BRIDGE.match(text, words.end())
             value = bridge and kind.value.match(text, bridge.end())
