@@ -61,7 +61,10 @@ _ATTRIBUTES_BYTES = 64
 _M_ARENA_MAX = -8
 
 _NO_PROCESS = "no other process can be started here; use threads, asyncio or a library's own functions"
-_NO_NETWORK = "there is no network here: have the caller fetch it and pass it as context_vars or file"
+_NO_NETWORK = (
+    'there is no network here: call an upstream tool that fetches it, which search_tools("fetch a page") may find, '
+    "or have the caller pass it as context_vars or file"
+)
 _IN_WORDS = {
     **dict.fromkeys(
         (

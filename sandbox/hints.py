@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final, cast
 
-from . import facades
+from . import facades, host_modules
 from .disclosure import bounded, plain_names
 from .errors import Refused
 from .facades.hints import NEEDS_FULL_PYTHON
@@ -31,7 +31,7 @@ _KEYS_SHOWN = 8
 _KEY_CHARS_MAX = 40
 _SURE = 0.8
 _LIKELY = 0.6
-_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+)'")
+_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+|\*)'")
 
 _name_of_name_error = NameError.__dict__["name"].__get__
 _name_of_attribute_error = AttributeError.__dict__["name"].__get__
@@ -70,8 +70,7 @@ def hint_for_refusal(refusal: Refused) -> str | None:
         return sentence(refusal.instead) + (f" Or ask for {_asked(GUEST.wider)}." if wider else "")
     if refusal.module is None:
         return None
-    exports = facades.exports()
-    if refusal.module in exports:
+    if refusal.module in facades.exports() or host_modules.find(refusal.module) is not None:
         missed = _MISSED_IMPORT.search(refusal.message)
         return None if missed is None else _of_module(refusal.module, missed[1])
     return _of_missing_module(refusal.module)
@@ -79,7 +78,9 @@ def hint_for_refusal(refusal: Refused) -> str | None:
 
 def _of_module(module: str, name: str) -> str | None:
     """Return what to do about a name that an available module does not have."""
-    names = facades.exports().get(module, frozenset())
+    if name == "*":
+        return "Write out the names that you want."
+    names = host_modules.listed(module) or facades.exports().get(module, frozenset())
     close = nearest(name, names, _SURE)
     instead = None if close else facades.instead_of(f"{module}.{name}")
     if instead is not None:

@@ -1,7 +1,6 @@
 """The helpers that code calls and the host answers.
 
-Each sends one host call through the guest; the host decides whether it is granted. A helper whose part of the host
-does not exist yet stands in `_LATER` and says so when it is used; to bring it, write it here and take its name out.
+Each sends one host call through the guest; the host decides whether it is granted.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .app import App
 
 _LOG = logging.getLogger(__name__)
-_HELPERS = frozenset({"mcp", "skills"})
-"""Names that code imports for sealab's own helpers: no package of an image stands for them."""
+_HELPERS = frozenset({"mcp", "skills", "tools"})
+"""Modules that are made of sealab's own helpers: no container has more of them."""
 
 
 async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> Outcome:
@@ -38,7 +38,9 @@ async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> O
 def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
     """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
-    if package in sys.stdlib_module_names or package in _HELPERS:
+    if package in _HELPERS:
+        return ""
+    if package in sys.stdlib_module_names:
         package = None
     if package is None and refusal.module is not None and Isolation.CONTAINER in app.offer.missing:
         return ""  # what a container has of the standard library reaches no further than what the hint names

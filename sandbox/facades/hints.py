@@ -15,17 +15,21 @@ _INSTEAD_OF_MANY = {
         os.rmdir os.replace os.open os.path.exists os.path.isfile os.path.isdir os.path.getsize os.path.getmtime
         gzip.open bz2.open lzma.open tomllib.load contextlib.chdir logging.FileHandler hashlib.file_digest
         """,
-    "there is no network and no other process here: have the caller fetch it and pass it as context_vars or file": """
+    'there is no network here: call an upstream tool that fetches it, which search_tools("fetch a page") may find, or'
+    " have the caller pass it as context_vars or file": """
         requests httpx aiohttp urllib3 urllib.request urllib.error http.client http.server ftplib smtplib imaplib poplib
-        telnetlib socket ssl socketserver webbrowser xmlrpc paramiko boto3 selenium playwright subprocess pty os.system
-        os.popen asyncio.subprocess asyncio.create_subprocess_exec asyncio.create_subprocess_shell
-        asyncio.open_connection
+        telnetlib socket ssl socketserver webbrowser xmlrpc paramiko boto3 selenium playwright asyncio.open_connection
+        """,
+    'no other process can be started here: call an upstream tool that does it, which search_tools("run a command") may'
+    " find, or write it in Python": """
+        subprocess pty os.system os.popen asyncio.subprocess asyncio.create_subprocess_exec
+        asyncio.create_subprocess_shell
         """,
     "use asyncio: await asyncio.gather(…) really runs tool calls in parallel": """
         threading concurrent concurrent.futures multiprocessing _thread sched signal trio anyio gevent
         """,
-    "upstream tools and skills are not available yet in this version of sealab; do without them": """
-        mcp skills
+    "servers are reached by `await tools.<server>.<tool>(**arguments)`, and search_tools(query) finds tools": """
+        fastmcp mcp.client mcp.types mcp.server mcp.ClientSession
         """,
     NEEDS_FULL_PYTHON: """
         numpy pandas scipy matplotlib sklearn polars pyarrow torch tensorflow sympy networkx PIL cv2 seaborn plotly bs4

@@ -48,9 +48,9 @@ def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
     [
         ("numpy.linalg", "full Python"),
         ("requests", "context_vars"),
-        ("subprocess", "context_vars"),
-        ("mcp", "not available yet"),
-        ("skills", "not available yet"),
+        ("requests", "search_tools"),
+        ("subprocess", "search_tools"),
+        ("mcp.client", "tools.<server>"),
         ("os", "read_file"),
         ("os.listdir", "list_files"),
         ("threading", "asyncio"),

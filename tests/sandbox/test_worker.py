@@ -144,13 +144,6 @@ async def test_writing_what_is_no_text_says_what_to_do(pool):
     assert "json.dumps" in outcome.error.message
 
 
-@pytest.mark.parametrize("code", ["sanitize_pii('x')", "restore_pii('x')"])
-async def test_what_comes_later_says_so(pool, code):
-    outcome = await run(pool, code)
-    assert outcome.error.type == "NotImplementedError"
-    assert "not available yet" in outcome.error.message
-
-
 # What follows stands in for a worker whose Python has been broken: a program that writes what it likes to the channel.
 
 
