@@ -71,6 +71,14 @@ class WorkspaceReport(TypedDict):
     entries: int
 
 
+class VaultCounts(TypedDict):
+    """How many values stand behind tokens, in how many scopes, and of which types."""
+
+    values: int
+    scopes: int
+    types: dict[str, int]
+
+
 class Statistics(TypedDict):
     """The limits, the protection, and what has happened since the server started."""
 
@@ -81,6 +89,7 @@ class Statistics(TypedDict):
     server: Process
     workers: Process
     workspace: WorkspaceReport
+    vault: VaultCounts
     uptime_seconds: float
 
 
@@ -91,6 +100,7 @@ async def statistics_of(app: App) -> Statistics:
     pools = app.pools.stats()
     default = pools[app.pools.default]
     usage = await anyio.to_thread.run_sync(app.workspace.usage)
+    vault = await app.privacy.counts()
     return Statistics(
         limits=LimitsReport(
             timeout_seconds=settings.timeout_seconds,
@@ -135,6 +145,7 @@ async def statistics_of(app: App) -> Statistics:
         server=server,
         workers=workers,
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
+        vault=VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types)),
         uptime_seconds=round(app.stats.uptime_seconds(), 3),
     )
 

@@ -112,7 +112,7 @@ class Privacy:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
         window = await self._run(lambda: self.sanitizer().hide_window(scope, text, start, end))
         await self._note(scope, "hide", MODEL, window.types)
-        return cast("str", window.parts[0])
+        return window.text
 
     async def types_in(self, scope: str, text: str) -> Mapping[str, int]:
         """Return the types of what is personal in a text that is not going to be shown."""

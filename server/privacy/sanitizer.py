@@ -37,6 +37,8 @@ _LOG = logging.getLogger(__name__)
 
 SCOPES_MAX = 32
 """Scopes whose known values are held in memory."""
+FOUND_MAX = 64
+"""Detections that are remembered: where something was found and of what type, never what."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -127,6 +129,7 @@ class Sanitizer:
         self._learner = learner or detector
         self._vault = vault
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
+        self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
 
     def hide(self, scope: str, parts: Sequence[Part]) -> Hidden:
@@ -227,7 +230,7 @@ class Sanitizer:
         known = self._scope(scope)
         fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
-        detected = iter(_detected(detector or self._detector, asked))
+        detected = iter(self._detected(detector or self._detector, asked))
         hidden: dict[Value, str] = {}
         with known.turn:
             known.refresh(self._vault)
@@ -244,6 +247,21 @@ class Sanitizer:
                     sheet.name(named)
                     sheet.sweep_gaps(known.values, everywhere=grown)
         return Counter(hidden.values())
+
+    def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
+        """Return what is detected in each leaf; programs that ask a tool again get the same answer, judged once."""
+        if not leaves:
+            return []
+        mark = _mark_of_leaves(leaves, id(detector))
+        with self._turn:
+            found = self._found.get(mark)
+        if found is None:
+            found = _detect(detector, leaves)
+            with self._turn:
+                self._found[mark] = found
+                while len(self._found) > FOUND_MAX:
+                    self._found.popitem(last=False)
+        return found
 
     def _scope(self, scope: str) -> _Scope:
         with self._turn:
@@ -541,9 +559,7 @@ class _Tally:
         return entry
 
 
-def _detected(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
-    if not leaves:
-        return []
+def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
     from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
 
     asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
@@ -594,6 +610,15 @@ def _with_numbers(value: Json, texts: Iterator[tuple[str, bool]]) -> Json:
     if next(structured.leaves_of(value), None) is not None:
         next(texts)
     return value
+
+
+def _mark_of_leaves(leaves: Iterable[Leaf], detector: int) -> bytes:
+    digest = hashlib.blake2b(str(detector).encode(), digest_size=16)
+    for leaf in leaves:
+        # Lengths, since a text may hold any separator.
+        said = "".join(f"{len(part)}:{part}" for part in (*leaf.path, leaf.text))
+        digest.update(f"{len(leaf.path)}|{said}".encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 def _mark(content: Json) -> bytes:
