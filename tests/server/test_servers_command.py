@@ -1,26 +1,26 @@
-"""`sealab servers`, through real processes."""
+"""`sealab servers`, through the command line's own entry."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import SEALAB, environment
+from .conftest import Command, Ended
+
+Servers = Callable[..., Ended]
+"""Runs `sealab servers` with the home given first."""
 
 
-def servers(home: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*SEALAB, "servers", *arguments[:1], "--home", str(home), *arguments[1:]],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        env=environment(**env),
-        check=False,
-    )
+@pytest.fixture
+def servers(command: Command) -> Servers:
+    def run(home: Path, *arguments: str, **env: str) -> Ended:
+        return command("servers", *arguments[:1], "--home", str(home), *arguments[1:], **env)
+
+    return run
 
 
 def written(home: Path) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def written(home: Path) -> dict[str, Any]:
     return document
 
 
-def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
+def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(servers: Servers, tmp_path: Path) -> None:
     tmp_path.joinpath("mcp.json").write_text('{"other": [1], "mcpServers": {"old": {"command": "x", "note": "mine"}}}')
     added = servers(tmp_path, "add", "time", "--env", "A=b=c", "--category", "clock", "--", "uvx", "-q", "x", "--", "y")
     assert added.returncode == 0, added.stderr
@@ -57,7 +57,7 @@ def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(tmp
     assert written(tmp_path)["other"] == [1]
 
 
-def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Path) -> None:
+def test_a_server_of_another_definition_is_replaced_only_when_asked(servers: Servers, tmp_path: Path) -> None:
     servers(tmp_path, "add", "one", "--", "first")
     refused = servers(tmp_path, "add", "one", "--", "second")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -81,7 +81,7 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Pa
     ],
 )
 def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
-    tmp_path: Path, arguments: list[str], said: str
+    servers: Servers, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     ended = servers(tmp_path / "home", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -91,7 +91,7 @@ def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
     assert not (tmp_path / "home" / "mcp.json").exists()
 
 
-def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_broken_mcp_json_is_named_and_left_as_it_is(servers: Servers, tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text("{broken")
     for arguments in (["list"], ["add", "x", "--", "y"], ["import"]):
         ended = servers(tmp_path, *arguments, HOME=str(tmp_path))
@@ -100,7 +100,9 @@ def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "mcp.json").read_text() == "{broken"
 
 
-def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(tmp_path: Path) -> None:
+def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(
+    servers: Servers, tmp_path: Path
+) -> None:
     user, home = tmp_path / "user", tmp_path / "home"
     (user / ".cursor").mkdir(parents=True)
     (user / ".cursor" / "mcp.json").write_text(
@@ -140,7 +142,7 @@ def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_th
     assert json.loads(again.stdout)["added"] == []
 
 
-def test_secrets_that_are_copied_are_said_to_be(tmp_path: Path) -> None:
+def test_secrets_that_are_copied_are_said_to_be(servers: Servers, tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"hub": {"command": "hub", "env": {"HUB_TOKEN": "hunter2"}}}}')
     done = servers(tmp_path, "import", "--from", "claude-code", "--project", str(tmp_path), "--copy-secrets", HOME="/")
     assert "its secret env.HUB_TOKEN is copied into" in done.stdout
