@@ -58,8 +58,10 @@ attacks: setup ## Run the attack cases of CORPORA and our own, under WRAPPER
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: attacks need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python tests/attacks/run.py $(CORPORA)/security
 
-corpora: setup ## Run the public programs of CORPORA through the engine
+corpora: setup ## Run the public programs of CORPORA through the engine, and its tools through the registry
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
+	$(BIN)/python tests/benchmarks/tools_tokens.py $(CORPORA)/catalog
+	$(BIN)/python tests/benchmarks/stubs.py $(CORPORA)/catalog
 
 bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/cpu.py
