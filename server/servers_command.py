@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import servers_test
 from .command_group import Begin, Options, add_commands
 from .errors import Exit, UsageError
 from .home import Home
@@ -45,6 +46,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     add.add_argument("--cwd", metavar="DIR", help="the folder it starts in")
     add.add_argument("--category", help="the category of its tools, instead of its name")
     add.add_argument("--replace", action="store_true", help="replace a server of that name")
+    servers_test.add_options(make("test", servers_test.run, "connect to servers, sign in, and show what they offer"))
     remove = make("remove", _remove, "remove a server, and what is known of its tools")
     remove.add_argument("name", metavar="NAME", help="the server")
     fetch = make("import", _import, "import the servers of other MCP clients on this machine")

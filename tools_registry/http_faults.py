@@ -42,6 +42,7 @@ class Fault(StrEnum):
     STATUS = "status"
     NOT_MCP = "not_mcp"
     SIGN_IN = "sign_in"
+    SIGN_IN_FAILED = "sign_in_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,10 @@ class McpHttpClient(httpx2.AsyncClient):
             return await super().send(request, **options)
         try:
             response = await super().send(request, **options)
-        except (SignInNeeded, OAuthFlowError) as error:
+        except SignInNeeded as error:
             return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
+        except OAuthFlowError as error:
+            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, str(error)), 401)
         except _NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:

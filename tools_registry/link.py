@@ -47,12 +47,13 @@ _EXCERPT_CHARS = 160
 class LinkOptions:
     """How links are made.
 
-    `elicit` answers what a server asks of the user; `on_listed` sees every list of tools, in a thread, and may return
-    why none of them can be called; `on_change` is told when a server says that its tools changed.
+    `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
+    every list of tools, in a thread, and may return why none of them can be called; `on_change` is told when a server
+    says that its tools changed.
     """
 
     era: Era = "auto"
-    auth: httpx2.Auth | None = None
+    auth: Callable[[], httpx2.Auth | None] = field(default=lambda: None)
     elicit: ElicitationFnT | None = None
     on_listed: Callable[[tuple[Tool, ...]], RegistryError | None] = field(default=lambda _tools: None)
     on_change: Callable[[], None] = field(default=lambda: None)
@@ -167,7 +168,7 @@ class Link:
         async with AsyncExitStack() as stack:
             errors = stack.enter_context(self._stderr.pipe())
             transport = opened(
-                self.config, stderr=errors, auth=self._options.auth, watch=Watch(self._on_garbage, self._on_end)
+                self.config, stderr=errors, auth=self._options.auth(), watch=Watch(self._on_garbage, self._on_end)
             )
             self._client = await stack.enter_async_context(
                 Client(

@@ -92,7 +92,13 @@ def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
 
 def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFailed:
     name = config.name
-    if fault.fault is Fault.SIGN_IN or fault.status == _UNAUTHORIZED:
+    if fault.fault is Fault.SIGN_IN:
+        return SignInNeeded(fault.detail)
+    if fault.fault is Fault.SIGN_IN_FAILED:
+        return ConnectFailed(
+            f"Signing in to the server {name!r} failed: {_short(fault.detail)}. See `sealab servers test {name}`."
+        )
+    if fault.status == _UNAUTHORIZED:
         return _sign_in(config)
     if fault.status == _FORBIDDEN:
         return ConnectFailed(f"The server {name!r} forbids access (403). Check its headers in mcp.json.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from .configuration import Configuration, ServerConfig
+from .configuration import Configuration, ServerConfig, Transport
 from .errors import RegistryError, ServerUnknown, ToolUnknown
 from .injection import flags
 from .models import Json
@@ -51,6 +51,10 @@ OnListChanged = Callable[[str], Awaitable[None]]
 
 SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
 """Gives what signs requests to a server, or None where nobody signed in to it."""
+
+
+SIGN_INS = "sign-ins"
+"""The folder, below that of the state, where sign-ins are kept."""
 
 
 class State(StrEnum):
@@ -254,7 +258,7 @@ class Upstreams:
 
         options = LinkOptions(
             era=self._era,
-            auth=self._auth(config),
+            auth=lambda: self._auth(config),
             elicit=self._elicit,
             on_listed=lambda tools: self._judge(config.name, tools),
             on_change=lambda: self._tell(config.name),
@@ -262,7 +266,13 @@ class Upstreams:
         return self._connections.setdefault(config.name, Connection(config, options))
 
     def _auth(self, config: ServerConfig) -> httpx2.Auth | None:
-        return None if self._sign_in is None else self._sign_in(config)
+        if self._sign_in is not None:
+            return self._sign_in(config)
+        if self._state is None or config.type is Transport.STDIO:
+            return None
+        from .sign_in import kept_sign_in  # noqa: PLC0415 - only a server over HTTP needs it
+
+        return kept_sign_in(config, self._state / SIGN_INS)
 
     def _judge(self, server: str, tools: tuple[Tool, ...]) -> RegistryError | None:
         """Pin and compare what a server lists; called in a thread, for each list."""

@@ -1,0 +1,98 @@
+"""Outside checks of sealab as a client: the official conformance suite against `client.py`, in both protocol eras.
+
+Run by `make conformance`. Few scenarios run at a time, since each starts a Python and the suite judges by the clock.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+COMMON = (
+    "tools_call",
+    "auth/basic-cimd",
+    "auth/metadata-default",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
+    "auth/scope-retry-limit",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-post",
+    "auth/token-endpoint-auth-none",
+    "auth/pre-registration",
+    "json-schema-2020-12-preservation",
+)
+SCENARIOS = {
+    "2025-11-25": ("initialize", "elicitation-sep1034-client-defaults", "sse-retry", *COMMON),
+    "2026-07-28": (
+        *COMMON,
+        "request-metadata",
+        "sep-2322-client-request-state",
+        "http-standard-headers",
+        "http-custom-headers",
+        "http-invalid-tool-headers",
+        "json-schema-ref-no-deref",
+        "auth/resource-mismatch",
+        "auth/offline-access-scope",
+        "auth/offline-access-not-supported",
+        "auth/authorization-server-migration",
+        "auth/iss-supported",
+        "auth/iss-not-advertised",
+        "auth/iss-supported-missing",
+        "auth/iss-wrong-issuer",
+        "auth/iss-unexpected",
+        "auth/iss-normalized",
+        "auth/metadata-issuer-mismatch",
+    ),
+}
+EXPECTED_TO_FAIL = {
+    "auth/pre-registration": "mcp.json has no place for a client that was registered by hand; headers carry such tokens",
+}
+AT_A_TIME = max(1, (os.cpu_count() or 1))
+
+
+def passes(modules: Path, revision: str, scenario: str, out: str) -> tuple[bool, str]:
+    """Run one scenario; return whether it passed, and what it printed."""
+    client = f"{sys.executable} {Path(__file__).with_name('client.py')}"
+    command = [
+        *("node", str(modules / "@modelcontextprotocol/conformance/dist/index.js"), "client", "--command", client),
+        *("--scenario", scenario, "--spec-version", revision, "--timeout", "90000", "-o", out),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    except subprocess.TimeoutExpired:
+        return False, "it did not end"
+    return done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
+def main() -> int:
+    modules = Path(sys.argv[1])
+    cases = [(revision, scenario) for revision, scenarios in SCENARIOS.items() for scenario in scenarios]
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as out, ThreadPoolExecutor(AT_A_TIME) as threads:
+        results = list(threads.map(lambda case: passes(modules, *case, out), cases))
+    for (revision, scenario), (passed, printed) in zip(cases, results, strict=True):
+        if passed is (scenario in EXPECTED_TO_FAIL):
+            how = "passes, though it is listed as failing" if passed else "failed"
+            wrong.append(f"client {revision} {scenario}: {how}\n{'' if passed else printed}")
+    for revision, scenarios in SCENARIOS.items():
+        good = sum(passed for (ran, _), (passed, _) in zip(cases, results, strict=True) if ran == revision)
+        print(f"conformance as a client, {revision}: {good} of {len(scenarios)} scenarios pass", flush=True)
+    for scenario, reason in EXPECTED_TO_FAIL.items():
+        print(f"  {scenario} does not: {reason}")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"{len(cases) - len(wrong)} as expected, {len(wrong)} not")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
