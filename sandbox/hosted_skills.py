@@ -201,8 +201,9 @@ def _skill(name: str, version: int | None = None) -> Skill:
     try:
         told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
     except LookupError as error:
-        within = f"the skill {_LOADED.loading[-1]!r} needs it: " if _LOADED.loading else ""
-        raise AttributeError(within + str(error.args[0])) from None
+        asking = [*_calling.get(), *_LOADED.loading]
+        needed = f" The skill {asking[-1]!r} needs it." if asking else ""
+        raise AttributeError(f"{error.args[0]}{needed}") from None
     skill = _loaded(key, told, pinned=version is not None)
     _LOADED.meanings[key] = skill
     return skill

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from .isolations import Offer, offer
 from .privacy.privacy import Privacy
 from .registry import Registry
 from .settings import Settings
+from .skill_search import SkillDocuments
 from .skill_shelf import SkillShelf
 from .stats import RunStats
 
@@ -39,7 +40,6 @@ class App:
     registry: Registry
     conversations: Conversations = field(default_factory=Conversations)
     stats: RunStats = field(default_factory=RunStats)
-    knows_tool: Callable[[str], Awaitable[bool]] | None = None
 
 
 @asynccontextmanager
@@ -58,6 +58,9 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         privacy = Privacy(settings, home.root, database)
         skills = SkillShelf(database, keeps_plain_runs=serves)
         registry = Registry(home)
+        documents = SkillDocuments(skills)
+        registry.extra_documents.append(documents)
+        registry.refreshers.append(documents.refresh)
         made: list[App] = []
         host_functions = {
             **workspace_calls.handlers(workspace),

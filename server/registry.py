@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +105,8 @@ class Registry:
         self._sent_chars = 0
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; whoever brings it appends to this."""
+        self.refreshers: list[Callable[[], Awaitable[None]]] = []
+        """What brings `extra_documents` up to date, before anything is searched or listed."""
 
     async def close(self) -> None:
         """End every connection and keep what was learned."""
@@ -121,6 +123,7 @@ class Registry:
 
     async def catalog(self) -> Catalog:
         """Return the catalog, as `mcp.json` and the files below `tools/` are now. Raises `RegistryError`."""
+        await self._refresh_extras()
         return (await self._current()).catalog
 
     async def configuration(self) -> Configuration:
@@ -143,6 +146,7 @@ class Registry:
         """Return an index over all tools that may be used, and over what `extra_documents` give."""
         async with self._indexing:
             wired = await self._current()
+            await self._refresh_extras()
             extra = [extras() for extras in self.extra_documents]
             state = (id(wired), wired.catalog.revision, *(state for state, _ in extra))
             if self._index is None or self._index[0] != state:
@@ -150,6 +154,10 @@ class Registry:
                 index = await asyncio.to_thread(_index_of, wired.catalog, wired.configuration, more)
                 self._index = (state, index)
             return self._index[1]
+
+    async def _refresh_extras(self) -> None:
+        for refresh in self.refreshers:
+            await refresh()
 
     def extras(self) -> list[Extra]:
         """Return what searches find beside tools."""
@@ -228,7 +236,7 @@ class Registry:
             result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
         if tool.output_schema is None:
             learned = await self.learned()
-            learned.observe(tool.full_name, result.value)
+            await asyncio.to_thread(learned.observe, tool.full_name, result.value)
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
@@ -326,7 +334,9 @@ def _learned_types(home: Home) -> LearnedTypes:
 
 def _stamp(servers_file: Path, tools: Path) -> tuple[int, int]:
     """Return what changes when the configuration or the definitions do."""
-    return _modified(servers_file), _modified(tools)
+    from ..tools_registry.definitions import last_change  # noqa: PLC0415 - nothing of it is needed to start
+
+    return _modified(servers_file), last_change(tools)
 
 
 def _modified(path: Path) -> int:

@@ -12,6 +12,7 @@ import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ..sandbox.run import Json, Outcome, Reading
+from ..tools_registry.errors import RegistryError
 from ..workspace.archive import RunArchive
 from ..workspace.errors import WorkspaceError
 from .caller import LOCAL, Caller
@@ -332,11 +333,19 @@ async def _warnings(app: App, draft: SkillDraft, facts: SkillFacts) -> list[str]
         warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
     if draft.skills:
         warnings += await app.skills.ask(lambda store: _missing_skills(store, draft))
-    if draft.tools and app.knows_tool is not None:
-        known = await asyncio.gather(*(app.knows_tool(tool) for tool in draft.tools))
+    if draft.tools:
+        known = await asyncio.gather(*(_knows(app, tool) for tool in draft.tools))
         missing = [tool for tool, is_known in zip(draft.tools, known, strict=True) if not is_known]
         warnings += [f"It uses the tool {tool}, which is not configured." for tool in missing]
     return warnings
+
+
+async def _knows(app: App, tool: str) -> bool:
+    try:
+        await app.registry.find(tool)
+    except RegistryError:
+        return False
+    return True
 
 
 def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
