@@ -82,6 +82,15 @@ def read_folder(folder: Path) -> tuple[list[Definition], list[Problem]]:
     return definitions, problems
 
 
+def last_change(folder: Path) -> int:
+    """Return when a file was last added, removed or replaced below a folder, in nanoseconds; 0 where there is none."""
+    try:
+        with os.scandir(folder) as entries:
+            return max([os.stat(folder).st_mtime_ns, *(each.stat().st_mtime_ns for each in entries)])
+    except OSError:
+        return 0
+
+
 def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], list[Problem]]:
     """Read the `tools` of a server's answer to tools/list; what cannot be read is left out and said."""
     problems: list[Problem] = []

@@ -7,15 +7,19 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put a text in the place of a file, readable by its owner alone; a crash leaves the old one. Raises `OSError`."""
+def write_whole(path: Path, text: str, *, durable: bool = True) -> None:
+    """Put a text in the place of a file, readable by its owner alone; a crash leaves the old one. Raises `OSError`.
+
+    What is not `durable` may be lost when the machine goes down; it can be made again.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)

@@ -140,7 +140,7 @@ def _write(path: Path, text: str, done: Written) -> None:
         done.kept.append(path.parent)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    write_whole(path, text, durable=False)
     path.chmod(0o644)
     done.written.append(path)
 
