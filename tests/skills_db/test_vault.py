@@ -1,0 +1,217 @@
+"""The vault: the same value has the same token, values are unreadable without the key, and forgetting forgets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.skills_db import vault as vault_module
+from sealab.skills_db.engine import Database, open_database
+from sealab.skills_db.errors import VaultDamaged, VaultKeyWrong
+from sealab.skills_db.vault import ALPHABET, Form, Value, Vault
+
+from .conftest import Place
+
+KEY = bytes(range(32))
+MAIL = Value("EMAIL", "jane.roe@corp.example")
+
+
+@pytest.fixture
+def vault(database: Database) -> Vault:
+    return Vault(database, KEY)
+
+
+def token(vault: Vault, value: Value, scope: str = "home") -> str:
+    return vault.tokens_for(scope, [value])[0].token
+
+
+def test_a_value_has_one_token_of_ten_letters_and_gets_back_what_it_was(vault: Vault) -> None:
+    first, again = vault.tokens_for("home", [MAIL, MAIL])
+    assert first == again == vault.tokens_for("home", [MAIL])[0]
+    assert len(first.token) == 10
+    assert set(first.token) <= set(ALPHABET)
+    assert first.shown == f"[EMAIL_{first.token}]"
+    assert vault.resolve("home", [first.token]) == {first.token: first}
+
+
+def test_scopes_do_not_share_tokens_and_cannot_resolve_each_others(vault: Vault) -> None:
+    mine, theirs = token(vault, MAIL), token(vault, MAIL, "other")
+    assert mine != theirs
+    assert vault.resolve("other", [mine]) == {}
+    assert vault.resolve("home", [theirs]) == {}
+
+
+def test_two_servers_on_one_vault_agree_also_when_they_begin_at_the_same_moment(place: Place) -> None:
+    values = [Value("PERSON", f"Person {number}") for number in range(60)]
+    found: list[list[str]] = []
+    start = threading.Barrier(4)
+
+    def serve() -> None:
+        with place.open() as database:
+            vault = Vault(database, KEY)
+            start.wait()
+            found.append([entry.token for entry in vault.tokens_for("home", values)])
+
+    servers = [threading.Thread(target=serve) for _ in range(4)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join()
+    assert len(found) == 4
+    assert all(tokens == found[0] for tokens in found)
+    assert len(set(found[0])) == 60
+
+
+def test_a_known_value_keeps_its_token_when_it_is_met_as_another_type(vault: Vault) -> None:
+    entry = vault.tokens_for("home", [MAIL])[0]
+    assert vault.tokens_for("home", [Value("PERSON", MAIL.text)]) == [entry]
+
+
+def test_a_number_and_its_text_are_two_values(vault: Vault) -> None:
+    number = vault.tokens_for("home", [Value("CARD", "4111111111111111", Form.NUMBER)])[0]
+    text = vault.tokens_for("home", [Value("CARD", "4111111111111111")])[0]
+    assert number.token != text.token
+    assert vault.resolve("home", [number.token])[number.token].value.form is Form.NUMBER
+
+
+def test_where_two_values_would_have_one_token_the_second_gets_another(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = vault_module._ScopeKeys.token
+    monkeypatch.setattr(
+        vault_module._ScopeKeys,
+        "token",
+        lambda keys, value, counter: "0000000000" if counter < 2 else real(keys, value, counter),
+    )
+    first, second, third = vault.tokens_for("home", [Value("PERSON", name) for name in ("Ann", "Ben", "Cid")])
+    tokens = {first.token, second.token, third.token}
+    assert len(tokens) == 3
+    assert {entry.value.text for entry in vault.resolve("home", tokens).values()} == {"Ann", "Ben", "Cid"}
+
+
+def test_nothing_on_the_disk_tells_a_value_or_whose_it_is(tmp_path: Path) -> None:
+    with open_database(None, tmp_path) as database:
+        vault = Vault(database, KEY)
+        vault.tokens_for("home of jane", [MAIL, Value("PERSON", "Jane Roe")])
+        vault.note("home of jane", "hide", "model", {"EMAIL": 1})
+    whole = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for secret in (b"jane", b"Jane", b"Roe", b"corp.example", KEY):
+        assert secret not in whole
+
+
+def test_another_key_is_refused_and_reads_nothing(place: Place) -> None:
+    with place.open() as database:
+        token(Vault(database, KEY), MAIL)
+    with place.open() as database, pytest.raises(VaultKeyWrong, match="another key"):
+        Vault(database, bytes(32))
+    with place.open() as database, pytest.raises(VaultKeyWrong, match="32"):
+        Vault(database, b"short")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE sealab_vault_value SET type = 'PERSON'",
+        "UPDATE sealab_vault_value SET form = 'number'",
+        (
+            "UPDATE sealab_vault_value SET sealed = (SELECT sealed FROM sealab_vault_value v WHERE v.token <> '{token}')"
+            " WHERE token = '{token}'"
+        ),
+    ],
+)
+def test_an_entry_that_was_changed_is_an_error_never_another_value(
+    database: Database, vault: Vault, change: str
+) -> None:
+    changed = token(vault, MAIL)
+    token(vault, Value("EMAIL", "other@corp.example"))
+    with database.transaction() as session:
+        session.execute(sa.text(change.format(token=changed)))
+    with pytest.raises(VaultDamaged):
+        vault.resolve("home", [changed])
+
+
+def test_what_has_outlived_its_time_is_gone_and_what_is_met_again_lives_on(database: Database) -> None:
+    short = Vault(database, KEY, ttl_days=0.5 / 86_400)
+    entry = short.tokens_for("home", [MAIL])[0]
+    assert short.resolve("home", [entry.token])
+    while entry.expires is not None and entry.expires > time.time():
+        time.sleep(0.05)
+    assert short.resolve("home", [entry.token]) == {}
+    assert short.known("home").entries == ()
+    assert short.drop_expired() == 1
+    assert short.counts().values == 0
+    longer = Vault(database, KEY, ttl_days=30)
+    renewed = longer.tokens_for("home", [MAIL])[0]
+    assert renewed.token == entry.token
+    assert renewed.expires is not None
+    assert renewed.expires > time.time() + 29 * 86_400
+
+
+def test_forgetting_a_person_takes_what_holds_the_name_in_every_scope_and_nothing_else(vault: Vault) -> None:
+    kept = token(vault, Value("PERSON", "Roerich"))
+    gone = [
+        (scope, token(vault, Value(kind, text), scope))
+        for scope in ("home", "other")
+        for kind, text in (("PERSON", "Jane Roe"), ("ADDRESS", "Roe, 12 Main St"), ("PERSON", "ROE"))
+    ]
+    assert vault.forget_value("roe") == {"PERSON": 4, "ADDRESS": 2}
+    for scope, each in gone:
+        assert vault.resolve(scope, [each]) == {}
+    assert vault.resolve("home", [kept])
+    shown = vault.tokens_for("home", [MAIL])[0].shown
+    assert vault.forget_value(shown) == {"EMAIL": 1}
+    assert vault.forget_value("  ") == {}
+
+
+def test_a_scope_can_be_forgotten_whole(vault: Vault) -> None:
+    token(vault, MAIL)
+    theirs = token(vault, MAIL, "other")
+    assert vault.forget_scope("home") == 1
+    assert vault.known("home").entries == ()
+    assert vault.resolve("other", [theirs])
+
+
+def test_news_are_told_in_order_and_a_purge_is_noticed(vault: Vault) -> None:
+    vault.tokens_for("home", [Value("PERSON", "Ann"), Value("PERSON", "Ben")])
+    known = vault.known("home")
+    assert [entry.value.text for entry in known.entries] == ["Ann", "Ben"]
+    assert vault.known("home", known.entries[-1].number).entries == ()
+    vault.forget_value("Ann")
+    after = vault.known("home")
+    assert after.purges > known.purges
+    assert [entry.value.text for entry in after.entries] == ["Ben"]
+
+
+def test_the_audit_says_what_was_done_with_how_many_and_not_with_whom(vault: Vault) -> None:
+    vault.note("home", "hide", "model", {"EMAIL": 2, "PERSON": 1})
+    vault.note("home", "restore", "mail.send", {"EMAIL": 1})
+    lines = vault.audit()
+    assert [(line.action, line.destination, line.type, line.count) for line in lines] == [
+        ("restore", "mail.send", "EMAIL", 1),
+        ("hide", "model", "PERSON", 1),
+        ("hide", "model", "EMAIL", 2),
+    ]
+    assert {line.scope for line in lines} == {vault.scope_name("home")}
+    assert len(vault.audit(limit=1)) == 1
+
+
+@given(text=st.text(st.characters(), max_size=200), form=st.sampled_from([Form.TEXT, Form.NUMBER]))
+def test_any_text_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, text: str, form: Form) -> None:
+    vault = _one_vault(tmp_path_factory)
+    entry = vault.tokens_for("home", [Value("SECRET", text, form)])[0]
+    assert vault.resolve("home", [entry.token])[entry.token].value == Value("SECRET", text, form)
+
+
+_VAULTS: list[Vault] = []
+
+
+def _one_vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    if not _VAULTS:
+        _VAULTS.append(Vault(open_database(None, tmp_path_factory.mktemp("vault")), KEY))
+    return _VAULTS[0]
