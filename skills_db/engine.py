@@ -7,8 +7,10 @@ half a second, so only what is about to use the database does it.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +30,7 @@ FILE_NAME = "sealab.db"
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
 CONNECT_SECONDS = 10
-_FILE_SIGNS = ("", "-wal", "-shm", "-journal")
+_RETRY_SECONDS = 0.01
 
 
 def open_database(url: str | None, home: Path) -> Database:
@@ -189,9 +191,24 @@ def _prepare_file_connection(connection: DBAPIConnection, _entry: ConnectionPool
     # The driver would otherwise begin transactions by itself, too late to be IMMEDIATE.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+    _retried(lambda: cursor.execute("PRAGMA journal_mode=WAL"))
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _retried(change: Callable[[], object]) -> None:
+    """Make a change that SQLite refuses at once, without its own waiting, while another program opens the file."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            change()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 def _begin_on_file(connection: sa.Connection) -> None:
