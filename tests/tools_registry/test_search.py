@@ -99,6 +99,12 @@ def test_a_name_in_any_writing_finds_its_tool_first(query: str) -> None:
     assert names(INDEX.search(query, limit=1)) == ["git_log"]
 
 
+def test_of_two_writings_of_one_name_the_one_that_was_asked_for_comes_first() -> None:
+    index = SearchIndex([Searchable(name, name, "", "", "Get a user.") for name in ("getUser", "get-user", "get_user")])
+    for name in ("getUser", "get-user", "get_user"):
+        assert names(index.search(name, limit=1)) == [name]
+
+
 def test_every_name_and_every_qualified_name_finds_its_own_tool_first() -> None:
     for document in documents():
         for query in (document.name, document.key, document.name.replace("_", " ").title()):
