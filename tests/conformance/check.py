@@ -40,6 +40,7 @@ FIXTURE_FREE = {
         "http-header-validation",
     },
 }
+SKILLS = ("sep-2640-skills-enumeration", "sep-2640-skills-directory", "sep-2640-skills-manifest")
 SUMMARY_LINE = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$", re.MULTILINE)
 
 
@@ -82,6 +83,37 @@ def conformance(modules: Path, url: str, revision: str, out: str) -> list[str]:
     return wrong
 
 
+def skills_extension(modules: Path, url: str, out: str) -> list[str]:
+    """Run the scenarios of the Skills extension (SEP-2640); return what is wrong, one line each."""
+    wrong = []
+    for scenario in SKILLS:
+        command = [
+            *NODE,
+            str(modules / "@modelcontextprotocol/conformance/dist/index.js"),
+            *("server", "--url", url, "--scenario", scenario, "-o", out),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        print(f"conformance {scenario}: {'passes' if done.returncode == 0 else 'FAILS'}", flush=True)
+        if done.returncode != 0:
+            wrong.append(f"{scenario}: {(done.stdout + done.stderr)[-3000:]}")
+    return wrong
+
+
+def verified_skills(modules: Path, sealab: str, home: str) -> list[str]:
+    """Have the inspector list the skills and check each file against its digest, over stdio."""
+    command = [
+        *NODE,
+        str(modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        *("--cli", "--method", "skills/list", "--verify", "--protocol-era", "modern", "--format", "json", "-q", "--"),
+        *(sealab, "serve", "--home", home),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    print(f"inspector skills/list --verify: exit {done.returncode}", flush=True)
+    if done.returncode != 0 or "csv-profile" not in done.stdout:
+        return [f"inspector skills/list --verify: exit {done.returncode}: {(done.stderr or done.stdout)[-2000:]}"]
+    return []
+
+
 def inspector(modules: Path, sealab: str, home: str) -> list[str]:
     """List the tools through the inspector's strict mode, over stdio."""
     command = [
@@ -119,6 +151,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sealab-conformance-") as scratch:
         environment = os.environ | {"SEALAB_HOME": f"{scratch}/http"}
         log = Path(scratch, "server.log")
+        for home in ("http", "stdio"):
+            brought = [sealab, "skills", "import", "--examples", "--home", f"{scratch}/{home}"]
+            subprocess.run(brought, check=True, capture_output=True, timeout=120)
         with log.open("wb") as stderr:
             server = subprocess.Popen([sealab, "serve", "--http", f"127.0.0.1:{port}"], env=environment, stderr=stderr)
         wrong = ["the checks did not end"]
@@ -128,7 +163,9 @@ def main() -> int:
             wrong = [
                 line for revision in FIXTURE_FREE for line in conformance(modules, url, revision, f"{scratch}/out")
             ]
+            wrong += skills_extension(modules, url, f"{scratch}/out")
             wrong += inspector(modules, sealab, f"{scratch}/stdio")
+            wrong += verified_skills(modules, sealab, f"{scratch}/stdio")
         finally:
             server.terminate()
             server.wait(20)
@@ -136,7 +173,7 @@ def main() -> int:
                 print(log.read_text(errors="replace")[-20_000:], file=sys.stderr)
     for line in wrong:
         print(line, file=sys.stderr)
-    good = sum(map(len, FIXTURE_FREE.values())) + 1 - len(wrong)
+    good = sum(map(len, FIXTURE_FREE.values())) + len(SKILLS) + 2 - len(wrong)
     print(f"{good} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 
