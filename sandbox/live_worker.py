@@ -213,7 +213,8 @@ class LiveWorker:
 
     def _drop_calls(self) -> None:
         for task in self._answering:
-            task.cancel()
+            if not task.cancelling():  # a second time would break off what tells an upstream server of the first
+                task.cancel()
 
     async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
         while True:

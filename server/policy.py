@@ -39,12 +39,12 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
             return Decision.ASK
 
 
-def why_refused(tool: Tool, server: ServerConfig) -> str:
-    """Say why the operator's patterns leave out a tool."""
-    denied = next((pattern for pattern in server.deny if fnmatchcase(tool.name, pattern)), None)
+def why_refused(tool: str, server: ServerConfig) -> str:
+    """Say why the operator's patterns leave out the tool of that name."""
+    denied = next((pattern for pattern in server.deny if fnmatchcase(tool, pattern)), None)
     reason = f'"deny" has {denied!r}' if denied is not None else '"allow" does not have it'
     return (
-        f"The operator does not allow {tool.full_name}: in mcp.json, {reason} for the server {server.name!r}. "
+        f"The operator does not allow {server.name}.{tool}: in mcp.json, {reason} for the server {server.name!r}. "
         "Use another tool, or have the operator change that."
     )
 

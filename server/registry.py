@@ -20,6 +20,7 @@ from ..sandbox.run import Json
 from ..tools_registry.configuration import Configuration, ServerConfig, read
 from ..tools_registry.errors import RegistryError, ServerUnknown, ServerUnusable, ToolUnknown
 from .home import Home
+from .policy import why_refused
 
 if TYPE_CHECKING:
     from ..tools_registry.catalog import Catalog
@@ -185,6 +186,7 @@ class Registry:
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
+            _refuse_what_is_denied(wired, server, name)
             if server is not None and server not in wired.fresh:
                 await self._ask_one(wired, server)
             elif "." not in name and self._unasked(wired):
@@ -352,6 +354,16 @@ def _named_server(wired: _Wired, name: str) -> str | None:
         if name.startswith((f"{server}.", f"{wired.catalog.server_alias(server)}.")):
             return server
     return None
+
+
+def _refuse_what_is_denied(wired: _Wired, server: str | None, name: str) -> None:
+    """Say why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
+    if server is None:
+        return
+    config = wired.configuration.enabled[server]
+    tool = name.removeprefix(server).removeprefix(wired.catalog.server_alias(server)).removeprefix(".")
+    if not config.permits(tool):
+        raise ToolUnknown(why_refused(tool, config))
 
 
 def _index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Searchable]) -> SearchIndex:

@@ -76,7 +76,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             server = config_of(tool, await registry.configuration())
             decision = policy.decide(tool, server)
             if decision is Decision.REFUSE:
-                raise _failed(policy.why_refused(tool, server))
+                raise _failed(policy.why_refused(tool.name, server))
             if "positional" in arguments:
                 raise _by_position(tool, name)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
