@@ -89,6 +89,7 @@ postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 
 conformance: setup .conformance/.installed ## The official conformance suite and the inspector, in both protocol eras
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check.py .conformance/node_modules
+	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_client.py .conformance/node_modules
 
 .conformance/.installed: tests/conformance/package-lock.json requirements-conformance.txt | setup
 	$(PIP) install --require-hashes -r requirements-conformance.txt

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+import stat
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+
+from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
+from sealab.tools_registry.sign_in import signing_in
+from sealab.tools_registry.upstreams import SIGN_INS, Upstreams
+
+from .upstream_servers import SERVERS, configured
+
+
+def serving(folder, lasts: int):
+    file = folder / "address"
+    server = subprocess.Popen([sys.executable, str(SERVERS / "signed.py"), "0", str(file), str(lasts)])
+    until = time.monotonic() + 40
+    while not file.exists():
+        assert server.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return server, file.read_text()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    server, address = serving(tmp_path_factory.mktemp("signed"), 3600)
+    yield address
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture
+def brief_address(tmp_path):
+    """Where tokens last two seconds."""
+    server, address = serving(tmp_path, 2)
+    yield address
+    server.kill()
+    server.wait()
+
+
+async def agree(address: str) -> None:
+    """Do what a browser does whose user agrees: open the address, and follow it back to the listener."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        assert "signed in" in (await browser.get(address)).text
+
+
+async def sign_in(folder, url: str, show=agree, wait_seconds: float = 20) -> None:
+    configuration = configured(folder, {"s": {"url": url, "connect_timeout_seconds": 30}})
+    config = configuration.servers["s"]
+    async with (
+        signing_in(config, folder / "state" / SIGN_INS, show, wait_seconds) as auth,
+        Upstreams(configuration, state=folder / "state", sign_in=lambda _: auth) as upstreams,
+    ):
+        await upstreams.inspect("s")
+
+
+def upstreams(folder, url: str, **more: object) -> Upstreams:
+    return Upstreams(configured(folder, {"s": {"url": url, **more}}), state=folder / "state")
+
+
+async def test_a_call_without_a_sign_in_says_how_to_sign_in(tmp_path, address):
+    async with upstreams(tmp_path, f"{address}/mcp") as running:
+        with pytest.raises(SignInNeeded, match="Run `sealab servers test s`"):
+            await running.call("s", "whoami", {})
+
+
+async def test_a_wrong_header_is_named_instead_of_a_sign_in(tmp_path, address):
+    headers = {"Authorization": "Bearer wrong"}
+    async with upstreams(tmp_path, f"{address}/mcp", headers=headers) as running:
+        with pytest.raises(ConnectFailed, match="Authorization header") as raised:
+            await running.call("s", "whoami", {})
+    assert not isinstance(raised.value, SignInNeeded)
+
+
+async def test_a_sign_in_is_kept_for_later_calls_and_read_by_its_owner_alone(tmp_path, address):
+    await sign_in(tmp_path, f"{address}/mcp")
+    async with upstreams(tmp_path, f"{address}/mcp") as running:
+        assert (await running.call("s", "whoami", {})).value == 0
+    kept = tmp_path / "state" / SIGN_INS / "s.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+
+
+async def test_a_sign_in_is_not_sent_to_another_address(tmp_path, address):
+    await sign_in(tmp_path, f"{address}/mcp")
+    async with upstreams(tmp_path, f"{address}/mcp?other") as running:
+        with pytest.raises(SignInNeeded):
+            await running.call("s", "whoami", {})
+
+
+async def test_a_token_that_ended_is_renewed_by_a_later_process(tmp_path, brief_address):
+    await sign_in(tmp_path, f"{brief_address}/mcp")
+    await asyncio.sleep(2.2)
+    async with upstreams(tmp_path, f"{brief_address}/mcp") as running:
+        assert (await running.call("s", "whoami", {})).value >= 1
+
+
+async def test_nobody_who_signs_in_is_an_error_that_says_so(tmp_path, address):
+    async def ignore(_: str) -> None:
+        return
+
+    with pytest.raises(SignInNeeded, match=r"within 0\.2 seconds"):
+        await sign_in(tmp_path, f"{address}/mcp", ignore, 0.2)
+    assert not (tmp_path / "state" / SIGN_INS).exists()
+
+
+async def test_a_user_who_refuses_is_an_error_that_says_so(tmp_path, address):
+    async def refuse(shown: str) -> None:
+        back = dict(httpx2.URL(shown).params)["redirect_uri"]
+        async with httpx2.AsyncClient() as browser:
+            await browser.get(f"{back}?error=access_denied")
+            assert (await browser.get(back.replace("callback", "else"))).status_code == 404
+
+    with pytest.raises(SignInNeeded, match="access_denied"):
+        await sign_in(tmp_path, f"{address}/mcp", refuse)
