@@ -276,9 +276,12 @@ def _scope(found: Found) -> str:
 def _forget(home: Home, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
     from ..tools_registry.catalog import Catalog  # noqa: PLC0415 - as above
+    from ..tools_registry.pins import PINS, Pins  # noqa: PLC0415 - as above
     from .registry import learned_of, lists_of  # noqa: PLC0415 - as above
 
     Catalog(home.tools, lists_of(home), {}).forget_server(server)
+    if (home.registry / PINS).exists():
+        Pins(home.registry / PINS).forget(server)
     if learned_of(home).exists():
         from ..tools_registry.learned import LearnedTypes  # noqa: PLC0415 - as above
 

@@ -42,6 +42,10 @@ def digest(tool: RawTool) -> str:
     return hashlib.sha256(json.dumps(pinned, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+PINS = "pins.json"
+"""The file of pins, below the folder of what is known of upstream servers."""
+
+
 class Pins:
     """The pins of all servers, in one file, or in memory where there is no file. Any thread may use them."""
 
@@ -78,6 +82,13 @@ class Pins:
             pinned = _pinned(document, server)
             pinned["tools"] = {**_hashes(pinned), **{str(tool["name"]): digest(tool) for tool in tools}}
             pinned.pop("quarantined", None)
+
+    def forget(self, server: str) -> None:
+        """Drop a server's pins: the next one of its name is another server, seen for the first time."""
+        with self._lock, self._editing() as document:
+            servers = document.get("servers")
+            if isinstance(servers, dict):
+                servers.pop(server, None)
 
     @contextmanager
     def _editing(self) -> Iterator[Document]:

@@ -18,7 +18,7 @@ from .configuration import Configuration, ServerConfig, Transport
 from .errors import RegistryError, ServerUnknown, ToolUnknown
 from .injection import flags
 from .models import Json
-from .pins import Pins, RawTool, Seen, refusal
+from .pins import PINS, Pins, RawTool, Seen, refusal
 from .results import Keep, ToolResult, value_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Upstreams:
         self._sign_in = sign_in
         self._era: Literal["auto", "legacy"] = era
         self._state = state
-        self._pins = Pins(None if state is None else state / "pins.json")
+        self._pins = Pins(None if state is None else state / PINS)
         self._seen: dict[str, Seen] = {}
         self._quarantine: dict[str, RegistryError] = {}
         self._connections: dict[str, Connection] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,24 @@ def test_secrets_that_are_copied_are_said_to_be(servers: Servers, tmp_path: Path
     assert "its secret env.HUB_TOKEN is copied into" in done.stdout
     assert "hunter2" not in done.stdout
     assert written(tmp_path)["mcpServers"]["hub"]["env"] == {"HUB_TOKEN": "hunter2"}
+
+
+def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it(
+    servers: Servers, command: Command, tmp_path: Path
+) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(
+        "import sys\n"
+        "from mcp.server import MCPServer\n"
+        "server = MCPServer('x')\n"
+        "server.tool(name='do', description=sys.argv[1])(lambda: 'done')\n"
+        "server.run()\n"
+    )
+    for description in ("first", "second"):
+        servers(tmp_path, "add", "x", "--", sys.executable, str(program), description)
+        tested = servers(tmp_path, "test", "x", "--json")
+        assert tested.returncode == 0, tested.stdout
+        shown = command("tools", "show", "x.do", "--home", str(tmp_path), "--json")
+        assert json.loads(shown.stdout)["description"] == description
+        assert servers(tmp_path, "remove", "x").returncode == 0
+    assert command("tools", "show", "x.do", "--home", str(tmp_path)).returncode == 2
