@@ -12,8 +12,38 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-FIRST = "Ines Tomas Petra Lukas Miriam Jonas Agnes Viktor Paula Emil Zoë Anselm Ruth Kasimir Lea Oskar".split()
-LAST = "Hallgrim Varga Ostrowe Kessling Marchetti Lindqvist Oduya Brannock Tesfaye Whitlock Krüger Almeida".split()
+FIRST = [
+    "Ines",
+    "Tomas",
+    "Petra",
+    "Lukas",
+    "Miriam",
+    "Jonas",
+    "Agnes",
+    "Viktor",
+    "Paula",
+    "Emil",
+    "Zoë",
+    "Anselm",
+    "Ruth",
+    "Kasimir",
+    "Lea",
+    "Oskar",
+]
+LAST = [
+    "Hallgrim",
+    "Varga",
+    "Ostrowe",
+    "Kessling",
+    "Marchetti",
+    "Lindqvist",
+    "Oduya",
+    "Brannock",
+    "Tesfaye",
+    "Whitlock",
+    "Krüger",
+    "Almeida",
+]
 
 
 def customers(count: int) -> list[dict[str, object]]:

@@ -18,8 +18,11 @@ from ..conftest import stdio
 from .crm import UPSTREAM, customers
 
 COUNT = 200
-AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast", "SEALAB_OUTPUT_MAX_CHARS": "1000000"}
+AUTO = {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast", "SEALAB_OUTPUT_MAX_CHARS": "100000"}
 PERSONAL = ("customer_name", "email", "phone", "card", "iban", "ssn", "api_key")
+VALUES = {
+    form for row in customers(COUNT) for key in PERSONAL for form in (str(row[key]), json.dumps(row[key]).strip('"'))
+}
 TOKEN = re.compile(r"\[[A-Z_]+_[0-9a-hjkmnp-tv-z]{10}\]")
 
 
@@ -42,15 +45,15 @@ class Model:
         assert report is not None
         return report
 
-    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+    async def progress(self, _done: float, _total: float | None, message: str | None) -> None:
         self.seen.append(message or "")
 
     def leaked(self) -> set[str]:
         """Return the raw values that were seen, in any of the ways in which JSON may write them."""
         seen = "\n".join(self.seen)
-        seen += seen.replace("\\\\", "\\").encode("utf-8", "replace").decode("unicode_escape", "replace")
-        values = {str(row[key]) for row in customers(COUNT) for key in PERSONAL}
-        return {value for value in values if value in seen or json.dumps(value)[1:-1] in seen}
+        while "\\\\" in seen:
+            seen = seen.replace("\\\\", "\\")
+        return {value for value in VALUES if value in seen}
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +109,10 @@ result = {"count": len(chosen), "first": chosen[:20]}
         "result = {row['email']: {'who': {'name': [row['customer_name']], 'cards': {'x': row['card']}}} for row in rows}",
         "result = repr(rows)",
         "import json\nprint(json.dumps(rows)); result = json.dumps(rows, indent=2, ensure_ascii=False)",
-        "for row in rows:\n    for key in ('customer_name', 'email', 'phone', 'iban', 'ssn', 'api_key'):\n"
-        "        value = row[key]\n        print(value[:3], end=''); print(value[3:7], end=''); print(value[7:])",
+        (
+            "for row in rows:\n    for key in ('customer_name', 'email', 'phone', 'iban', 'ssn', 'api_key'):\n"
+            "        value = row[key]\n        print(value[:3], end=''); print(value[3:7], end=''); print(value[7:])"
+        ),
         "raise ValueError(rows[3])",
         'raise ValueError(f\'{rows[3]["customer_name"]} and {rows[4]["card"]}\')',
         "def f(row):\n    assert False, row['customer_name'] + ' ' + row['ssn']\nf(rows[0])",
@@ -122,8 +127,10 @@ result = {"count": len(chosen), "first": chosen[:20]}
         "try:\n    await tools.customers.fail_on(number=5)\nexcept ToolError as error:\n    print(error)\n    raise",
         "result = await tools.customers.as_text()",
         "print(await tools.customers.as_text())",
-        "from dataclasses import dataclass\n@dataclass\nclass C:\n    customer_name: str\n    card: int\n"
-        "result = [C(r['customer_name'], r['card']) for r in rows]; print(result)",
+        (
+            "from dataclasses import dataclass\n@dataclass\nclass C:\n    customer_name: str\n    card: int\n"
+            "result = [C(r['customer_name'], r['card']) for r in rows]; print(result)"
+        ),
     ],
 )
 async def test_nothing_personal_reaches_the_model_however_code_shows_it(model: Model, code: str) -> None:
@@ -226,19 +233,19 @@ async def test_the_model_gets_no_value_back_and_is_told_what_to_do(model: Model)
 
 
 async def test_nothing_that_is_kept_of_a_run_holds_a_value(model: Model) -> None:
-    code = ROWS + "print(rows * 20); result = rows * 20"
+    code = ROWS + "print(rows * 4); result = rows * 4"
     report = await model.run(code + f"  # for {customers(COUNT)[0]['email']}")
     assert report["truncated"]["output"]["total"] > report["truncated"]["output"]["shown"]
     kept = list((model.home / "workspace" / ".runs").rglob("*"))
     whole = b"".join(path.read_bytes() for path in kept if path.is_file())
-    assert len(whole) > 1_000_000
+    assert len(whole) > 200_000
     database = b"".join(path.read_bytes() for path in model.home.glob("sealab.db*"))
     for row in customers(COUNT):
         for key in PERSONAL:
             assert str(row[key]).encode() not in whole
             assert str(row[key]).encode() not in database
     part = await model.call(
-        "read_workspace_file", filename=f".runs/{report['run_id']}/output.txt", offset=500_000, limit=3000
+        "read_workspace_file", filename=f".runs/{report['run_id']}/output.txt", offset=50_000, limit=3000
     )
     assert TOKEN.search(part.model_dump_json())
     assert not model.leaked()
