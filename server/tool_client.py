@@ -51,7 +51,7 @@ async def _called(registry: Registry, name: str, arguments: Mapping[str, Json]) 
     server = config_of(tool, await registry.configuration())
     decision = policy.decide(tool, server)
     if decision is policy.Decision.REFUSE:
-        raise RequestRefused(policy.why_refused(tool, server))
+        raise RequestRefused(policy.why_refused(tool.name, server))
     if decision is policy.Decision.ASK:
         raise RequestRefused(policy.why_unasked(tool, server))
     given = await asyncio.to_thread(checked, tool, arguments)
