@@ -45,19 +45,8 @@ _LOADED = _Loaded()
 class Skill:
     """One version of a skill, as code holds it: callable, and asked for another version by `.v2`."""
 
-    __slots__ = ("_entry", "_function", "_key", "_name", "_version")
+    __slots__ = ("_function", "_name", "_version")
     __module__ = "builtins"
-
-    def __init__(self, name: str, version: int, key: str, function: Callable[..., object], entry: str) -> None:
-        # Slots that guest source cannot spell.
-        for slot, value in (
-            ("_name", name),
-            ("_version", version),
-            ("_key", key),
-            ("_function", function),
-            ("_entry", entry),
-        ):
-            object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("skills are read-only here; save_skill makes a new version")
@@ -204,12 +193,12 @@ def _skill(name: str, version: int | None = None) -> Skill:
         asking = [*_calling.get(), *_LOADED.loading]
         needed = f" The skill {asking[-1]!r} needs it." if asking else ""
         raise AttributeError(f"{error.args[0]}{needed}") from None
-    skill = _loaded(key, told, pinned=version is not None)
+    skill = _loaded(told, pinned=version is not None)
     _LOADED.meanings[key] = skill
     return skill
 
 
-def _loaded(key: str, told: Mapping[str, Any], *, pinned: bool) -> Skill:
+def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
     name, version, entry = str(told["name"]), int(told["version"]), str(told["entry"])
     own = _LOADED.namespaces.get((name, version))
     if own is None:
@@ -229,7 +218,10 @@ def _loaded(key: str, told: Mapping[str, Any], *, pinned: bool) -> Skill:
     function = own.get(entry)
     if not callable(function):
         raise TypeError(f"the skill {name!r} defines no function {entry}. Save it anew with one.")
-    return Skill(name, version, key, function, entry)
+    skill = object.__new__(Skill)
+    for slot, value in (("_name", name), ("_version", version), ("_function", function)):
+        object.__setattr__(skill, slot, value)  # slots that guest source cannot spell
+    return skill
 
 
 def _tracked(name: str, call: Callable[[], object]) -> object:

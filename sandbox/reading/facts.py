@@ -271,7 +271,7 @@ def _skills(tree: ast.Module) -> Iterator[str]:
         elif isinstance(part, ast.Attribute | ast.Subscript):
             path = _path(part)
             if path is not None and len(path) == 2 and path[0] == "skills":  # noqa: PLR2004 - skills.name
-                yield path[1]
+                yield path[1].partition("@")[0]
 
 
 def _path(node: ast.expr) -> list[str] | None:

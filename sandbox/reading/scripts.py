@@ -47,6 +47,7 @@ def variables(source: str, tree: ast.Module) -> list[Variable]:
     bound = _times_bound(tree)
     changed = _changed(tree)
     remarks = remarks_of(source)
+    lines = [line for statement in tree.body for line in _span(statement)]
     found: list[Variable] = []
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -58,7 +59,8 @@ def variables(source: str, tree: ast.Module) -> list[Variable]:
         value = constant(statement.value)
         if not isinstance(target, ast.Name) or value is NOT_LITERAL or not _may_vary(target.id):
             continue
-        if bound.get(target.id, 0) == 1 and target.id not in changed and value not in ([], {}, ()):
+        alone = all(lines.count(line) == 1 for line in _span(statement))
+        if alone and bound.get(target.id, 0) == 1 and target.id not in changed and value not in ([], {}, ()):
             assert statement.value is not None
             found.append(
                 Variable(
@@ -113,9 +115,6 @@ def wrapped(source: str, tree: ast.Module, chosen: Sequence[Variable], required:
     _judge(tree)
     lines = source.splitlines()
     taken = {line for variable in chosen for line in range(variable.first_line, variable.last_line + 1)}
-    for statement in tree.body:
-        if not taken.isdisjoint(_span(statement)) and statement.lineno not in {each.first_line for each in chosen}:
-            raise NoFunction(f"line {statement.lineno} holds several statements. Write each on a line of its own.")
     docstring = tree.body[0] if ast.get_docstring(tree, clean=False) is not None else None
     futures = [each for each in tree.body if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
     for statement in (*futures, *([docstring] if docstring is not None else [])):
