@@ -1,0 +1,145 @@
+"""Whose tokens are whose, and what guessing brings: over HTTP and standard input, with real servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from sealab.server.database import HomeDatabase
+from sealab.server.errors import RequestRefused
+from sealab.server.privacy import privacy as privacy_module
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import Privacy as Mode
+from sealab.server.settings import PrivacyMode, Settings
+
+from ..conftest import http_server, stdio
+
+MAIL = "jane.roe@corp.example"
+FAST = {"SEALAB_PRIVACY_MODE": "fast"}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with http_server(tmp_path_factory.mktemp("home"), **FAST) as url:
+        yield url
+
+
+async def answer(client: Client, tool: str, text: str) -> dict[str, Any]:
+    result = await client.call_tool(tool, {"text": text})
+    assert result.structured_content is not None, result
+    return result.structured_content
+
+
+async def test_the_tools_hide_and_give_back_and_name_what_they_do_not_know(tmp_path: Path) -> None:
+    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=50) as client:
+        hidden = await answer(client, "sanitize_pii", f"write to {MAIL}, SSN: 536-90-4399; again {MAIL}")
+        assert hidden["pii_found"] == 2
+        assert hidden["pii_types"] == ["EMAIL", "SSN"]
+        assert MAIL not in hidden["sanitized_text"]
+        unknown = "[EMAIL_0123456789]"
+        restored = await answer(client, "restore_pii", f"{hidden['sanitized_text']} {unknown}")
+        assert restored == {
+            "restored_text": f"write to {MAIL}, SSN: 536-90-4399; again {MAIL} {unknown}",
+            "restored": 3,
+            "unknown_tokens": [unknown],
+        }
+        assert await answer(client, "sanitize_pii", "nothing") == {
+            "sanitized_text": "nothing",
+            "pii_found": 0,
+            "pii_types": [],
+        }
+    async with Client(stdio(tmp_path, **FAST), read_timeout_seconds=50) as later:
+        again = await answer(later, "sanitize_pii", MAIL)
+        assert again["sanitized_text"] in hidden["sanitized_text"]
+        assert (await answer(later, "restore_pii", again["sanitized_text"]))["restored_text"] == MAIL
+
+
+async def test_with_privacy_off_there_is_no_vault_to_ask(tmp_path: Path) -> None:
+    async with Client(stdio(tmp_path, SEALAB_PRIVACY="off"), read_timeout_seconds=50) as client:
+        assert not {"sanitize_pii", "restore_pii"} & {tool.name for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("execute_code", {"code": "sanitize_pii('x')"})
+        assert result.structured_content is not None
+        assert "PRIVACY is off" in result.structured_content["error"]["message"]
+    assert not (tmp_path / "vault.key").exists()
+
+
+async def test_code_gives_values_back_only_where_the_model_may_have_them(tmp_path: Path) -> None:
+    code = {"code": "restore_pii('[EMAIL_0123456789]')"}
+    async with Client(stdio(tmp_path, SEALAB_RESTORE_TO_MODEL="false", **FAST), read_timeout_seconds=50) as client:
+        report = (await client.call_tool("execute_code", code)).structured_content
+        assert report is not None
+        assert report["error"]["type"] == "PermissionError"
+        assert (await client.call_tool("restore_pii", {"text": "x"})).is_error
+
+
+async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
+    async with Client(url, mode="legacy", read_timeout_seconds=50) as one, Client(url, mode="legacy") as other:
+        mine = (await answer(one, "sanitize_pii", MAIL))["sanitized_text"]
+        theirs = (await answer(other, "sanitize_pii", MAIL))["sanitized_text"]
+        assert mine != theirs
+        assert (await answer(other, "restore_pii", mine))["unknown_tokens"] == [mine]
+        assert (await answer(one, "restore_pii", mine))["restored_text"] == MAIL
+
+
+async def test_credentials_tell_callers_apart_and_outlive_their_sessions(url: str) -> None:
+    async def asked(tool: str, text: str, credentials: str) -> dict[str, Any]:
+        async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, read_timeout_seconds=50) as client:
+                return await answer(client, tool, text)
+
+    token = (await asked("sanitize_pii", MAIL, "Bearer one"))["sanitized_text"]
+    assert (await asked("restore_pii", token, "Bearer one"))["restored_text"] == MAIL
+    assert (await asked("restore_pii", token, "Bearer two"))["unknown_tokens"] == [token]
+
+
+@pytest.fixture
+async def privacy(tmp_path: Path) -> AsyncIterator[Privacy]:
+    database = HomeDatabase(None, tmp_path)
+    yield Privacy(Settings(privacy=Mode.TOOLS, privacy_mode=PrivacyMode.FAST), tmp_path, database)
+    database.close()
+
+
+async def test_guesses_find_nothing_are_told_alike_and_cost_a_wait(
+    privacy: Privacy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(privacy_module, "GUESSES_MAX", 40)
+    real = await privacy.hide_text("home", MAIL)
+    guesses = [real[:-2] + letter + "]" for letter in "0123456789abcdefghjkmnpqrstvwxyz" if letter != real[-2]]
+    guesses += [real.replace("EMAIL", kind) for kind in ("PERSON", "SSN", "X")]
+    for guess in guesses:
+        answered = await privacy.restored_for_model("home", guess)
+        assert (answered.content, answered.unknown, answered.count) == (guess, (guess,), 0)
+    while len(guesses) < 40:
+        guesses.append("[EMAIL_0000000000]")
+        await privacy.restored_for_model("home", guesses[-1])
+    with pytest.raises(RequestRefused, match="Wait a minute"):
+        await privacy.restored_for_model("home", real)
+    assert (await privacy.restored_for_model("another", real)).unknown == (real,)
+    assert "unknown" in {line.action for line in await privacy.audit(100)}
+
+
+async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy, tmp_path: Path) -> None:
+    first = await privacy.hide_text("home", MAIL)
+    database = HomeDatabase(None, tmp_path)
+    restarted = Privacy(Settings(privacy=Mode.TOOLS, privacy_mode=PrivacyMode.FAST), tmp_path, database)
+    second = await restarted.hide_text("home", "john.doe@corp.example")
+    assert first != second
+    assert (await restarted.restored_for_model("home", f"{first} {second}")).content == f"{MAIL} john.doe@corp.example"
+    database.close()
+
+
+async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG"):
+        token = await privacy.hide_text("home", MAIL)
+        await privacy.restored_for_model("home", token)
+    assert MAIL not in caplog.text
+    assert MAIL not in json.dumps([str(line) for line in await privacy.audit(10)])
+    assert [(line.action, line.type) for line in await privacy.audit(10)] == [("restore", "EMAIL"), ("hide", "EMAIL")]
