@@ -178,7 +178,8 @@ def test_a_record_that_is_not_what_its_hash_says_stops_the_whole_restore(archive
     """Even where somebody has made the checksums fit again."""
     import hashlib
 
-    changed = zipfile.ZipFile(archive).read("versions.jsonl").replace(b"second", b"sec0nd")
+    with zipfile.ZipFile(archive) as original:
+        changed = original.read("versions.jsonl").replace(b"second", b"sec0nd")
 
     def change(name, content):
         if name == "versions.jsonl":

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -160,7 +161,8 @@ def test_an_address_that_cannot_be_used_is_refused_without_being_shown(tmp_path:
 def test_an_address_may_name_a_file(tmp_path: Path):
     with open_database(f"sqlite:///{tmp_path}/other.sqlite", tmp_path / "home") as database:
         SkillStore(database).save(draft("a"))
-    assert sqlite3.connect(tmp_path / "other.sqlite").execute("SELECT name FROM sealab_skill").fetchall() == [("a",)]
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
+        assert connection.execute("SELECT name FROM sealab_skill").fetchall() == [("a",)]
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
