@@ -15,7 +15,7 @@ def luhn(digits: str) -> bool:
     total = 0
     for place, digit in enumerate(reversed(digits)):
         value = int(digit) * (1 + place % 2)
-        total += value - 9 * (value > 9)
+        total += value // 10 + value % 10
     return total % 10 == 0
 
 

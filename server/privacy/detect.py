@@ -157,10 +157,10 @@ class Detector:
         with self._loading:
             if self._analyzer is not None:
                 return
-            from .engine import analyzer  # noqa: PLC0415 - Presidio costs seconds
+            from .engine import analyzer
 
             if self.options.mode is Mode.BALANCED:
-                from .ner.names import NamesInProse, NerMissing  # noqa: PLC0415 - numpy, and tens of megabytes
+                from .ner.names import NamesInProse, NerMissing
 
                 try:
                     self._names = NamesInProse()
@@ -183,7 +183,7 @@ class Detector:
             block = text[start : start + _BLOCK_CHARS + _SEAM_CHARS]
             results += [
                 Finding(result.start + start, result.end + start, result.entity_type, result.score)
-                for result in self._analyzer.analyze(block)
+                for result in self._analyzer.all_results(block)
             ]
         return results
 
@@ -234,7 +234,7 @@ def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[F
 
 
 def _is_expression(allowed: str) -> bool:
-    return len(allowed) > 2 and allowed.startswith("/") and allowed.endswith("/")  # noqa: PLR2004 - two slashes
+    return len(allowed) > 2 and allowed.startswith("/") and allowed.endswith("/")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -103,7 +103,7 @@ class WithoutNlp(NlpEngine):
     def process_text(self, text: str, language: str) -> NlpArtifacts:
         """Return artifacts without a single token."""
         del text
-        return NlpArtifacts([], [], [], [], self, language)
+        return NlpArtifacts([], [], [], [], self, language)  # type: ignore[arg-type]  # no tokens need no Doc of spaCy's
 
     def process_batch(
         self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **_: object
@@ -133,19 +133,17 @@ class WithoutNlp(NlpEngine):
 
 
 class LinearAnalyzer(AnalyzerEngine):
-    """`AnalyzerEngine` whose results are merged by sealab: Presidio's own merging is quadratic in the findings.
+    """`AnalyzerEngine` with a way to all its recognizers' results: its own merging of them is quadratic in their number.
 
     There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
     """
 
-    def analyze(
-        self, text: str, language: str = _LANGUAGE, entities: list[str] | None = None, **_: object
-    ) -> list[RecognizerResult]:
-        """Return what all recognizers of the registry find, duplicates and overlaps included."""
-        wanted = entities or self.get_supported_entities(language)
-        artifacts = self.nlp_engine.process_text(text, language)
-        recognizers = self.registry.get_recognizers(language=language, entities=entities, all_fields=not entities)
-        return [result for each in recognizers for result in each.analyze(text, wanted, artifacts) or ()]
+    def all_results(self, text: str) -> list[RecognizerResult]:
+        """Return what the recognizers of the registry find, duplicates and overlaps included."""
+        wanted = self.get_supported_entities(_LANGUAGE)
+        artifacts = self.nlp_engine.process_text(text, _LANGUAGE)
+        recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
+        return [result for each in recognizers for result in each.analyze(text, wanted, artifacts)]
 
 
 def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:

@@ -85,12 +85,12 @@ def _letters(value: str) -> int:
 
 
 def _number(least: int, longest: int) -> Callable[[str], bool]:
-    """Something like a number: at least so many digits, at most so many characters."""
+    """Judge something like a number: at least so many digits, at most so many characters."""
     return lambda value: len(value) <= longest and _digits(value) >= least and "\n" not in value and "://" not in value
 
 
 def _code(longest: int) -> Callable[[str], bool]:
-    """A code of letters and digits, such as a SWIFT code or a card's check digits."""
+    """Judge a code of letters and digits, such as a SWIFT code or a card's check digits."""
     return lambda value: (
         len(value) <= longest and value.replace(" ", "").isalnum() and value.lower() not in _PLACEHOLDERS
     )
@@ -118,6 +118,7 @@ def _address(value: str) -> bool:
         and len(value) <= 200
         and "://" not in value
         and "@" not in value
+        and not _CALL.search(value)
         and value.lower() not in _PLACEHOLDERS
         and not (_IDENTIFIER.fullmatch(value) and not value[0].isupper())
     )
@@ -147,11 +148,12 @@ def _passphrase(value: str) -> bool:
 
 
 def _ip(value: str) -> bool:
-    return _IP.fullmatch(value) is not None and value not in {"0.0.0.0", "127.0.0.1"}  # noqa: S104 - compared only
+    return _IP.fullmatch(value) is not None and value not in {"0.0.0.0", "127.0.0.1"}
 
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _IDENTIFIER = re.compile(r"[\w.$-]{1,200}")
+_CALL = re.compile(r"\w\(|=")
 _USERNAME = re.compile(r"[\w.@+\\-]{1,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{16,64}")
 _IP = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[0-9a-fA-F:]{6,39}")

@@ -1,4 +1,4 @@
-"""Of findings that overlap, keep disjoint ones, and leave no letter unhidden that one of them covers for good reason."""
+"""Of findings that overlap, keep disjoint ones, and leave nothing unhidden that one of them covers for good reason."""
 
 from __future__ import annotations
 

@@ -90,11 +90,13 @@ def _weights(node: _Node, packed: memoryview, scales: memoryview, zero_points: l
     if node.integer("bits") != _BITS:
         raise ValueError("the matrices are not stored in four bits")
     blocks = -(-rows // block)
-    codes = _nibbles(_raw(packed, np.uint8).reshape(columns, blocks * block // 2)).reshape(columns, blocks, block)
-    scale = _raw(scales, np.float32).reshape(columns, blocks, 1)
+    codes = _nibbles(np.frombuffer(_raw(packed), dtype=np.uint8).reshape(columns, blocks * block // 2)).reshape(
+        columns, blocks, block
+    )
+    scale = np.frombuffer(_raw(scales), dtype=np.float32).reshape(columns, blocks, 1)
     zero: NDArray[np.float32] = np.full((columns, blocks), 8, dtype=np.float32)
     if zero_points:
-        zero = _nibbles(_raw(zero_points[0], np.uint8).reshape(columns, -1))[:, :blocks]
+        zero = _nibbles(np.frombuffer(_raw(zero_points[0]), dtype=np.uint8).reshape(columns, -1))[:, :blocks]
     return ((codes - zero[:, :, None]) * scale).reshape(columns, blocks * block)[:, :rows].T
 
 
@@ -127,5 +129,5 @@ def _name_of_tensor(tensor: memoryview) -> str:
     return next(f.text for f in wire.read(tensor) if f.number == _TENSOR_NAME)
 
 
-def _raw(tensor: memoryview, kind: type[np.uint8 | np.float32]) -> NDArray[np.float32] | NDArray[np.uint8]:
-    return np.frombuffer(next(f.message for f in wire.read(tensor) if f.number == _TENSOR_RAW), dtype=kind)
+def _raw(tensor: memoryview) -> memoryview:
+    return next(f.message for f in wire.read(tensor) if f.number == _TENSOR_RAW)

@@ -40,11 +40,13 @@ _WORD_FIRST = re.compile(
 _NUMBER_THEN_WORD = re.compile(
     rf"(?<![\w.,:/-])\d{{1,5}}(?: ?(?:bis|ter|[A-Z]))?,? (?i:rue|avenue|av\.|boulevard|bd|place|chemin|allée|impasse|quai|route|cours|square|passage) (?:{_CAPITAL}[ -]){{0,5}}{_CAPITAL}{_UNIT}"
 )
+# Street words that end a word, of German, Dutch, Scandinavian, Finnish, Hungarian, Turkish and Czech; what is before them is looked at after.
 _COMPOUND = re.compile(
-    r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,24}[ -]){0,4}[A-ZÀ-ÞŠŽČĐa-z][\w.'’-]{1,40}?(?:straße|strasse|str\.|gasse|weg|platz|allee|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|"
-    r"straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|polku|kuja|utca|caddesi|sokak|sokağı|ulice|náměstí)"
+    r"(?:straße|strasse|str\.|gasse|weg|platz|allee|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|polku|kuja|utca|caddesi|sokak|sokağı|ulice|náměstí)"
     rf" \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
 )
+_COMPOUND_BEFORE = re.compile(r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.]{0,24}[ -]){0,3}[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,40}[ -]?\Z")
+_LONGEST_BEFORE = 120
 _BOX = re.compile(
     r"(?i)(?<!\w)(?:p\.? ?o\.? box|postfach|apartado(?: de correos)?|bo[iî]te postale|casella postale|postbus|caixa postal) ?#?\d[\d ]{0,8}\d?(?!\w)"
 )
@@ -77,7 +79,12 @@ def addresses(text: str) -> Iterator[Finding]:
         sure = match[1] in _SURE_ENGLISH
         yield Finding(*match.span(), PiiType.ADDRESS, 0.75 if sure else 0.6)
         yield from _after(text, match.end())
-    for pattern in (_WORD_FIRST, _NUMBER_THEN_WORD, _COMPOUND):
+    for match in _COMPOUND.finditer(text):
+        before = _COMPOUND_BEFORE.search(text, max(0, match.start() - _LONGEST_BEFORE), match.start())
+        if before:
+            yield Finding(before.start(), match.end(), PiiType.ADDRESS, 0.7)
+            yield from _after(text, match.end())
+    for pattern in (_WORD_FIRST, _NUMBER_THEN_WORD):
         for match in pattern.finditer(text):
             yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
             yield from _after(text, match.end())

@@ -20,7 +20,7 @@ _NOTATIONS = (
     # name='Jane', {'name': "O'Brien"}, name: "Jane", :name => 'Jane', name := "Jane"
     re.compile(rf"(?<![\w\"'.-])['\"]?({_KEY})['\"]?\s{{0,20}}(?:=>|:=|[:=])\s{{0,20}}({_SINGLE}|{_DOUBLE})"),
     # level=warn user=jane, &user=jane, (name=Jane), MAIL=… ; the value ends at a space or a separator
-    re.compile(rf"(?<![\w.-])({_KEY})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}})(?![(\[])"),
+    re.compile(rf"(?<![\w.-])({_KEY})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}}+)(?![(\[])"),
     # --user jane, --password="…"
     re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]{{1,40}})[ =]({_SINGLE}|{_DOUBLE}|[^\s\"'-]\S{{1,255}})"),
     # Key (email)=(jane@example.org) already exists

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..findings import Finding
 from ..field_names import judge
+from ..findings import Finding
 
 _QUOTES = "\"'`"
 
@@ -19,7 +19,7 @@ def field(text: str, path: Sequence[str], start: int, end: int) -> Iterator[Find
     if end > start and text[start] in _QUOTES:
         while end > start and text[end - 1] in ",;":
             end -= 1
-    if end - start >= 2 and text[start] in _QUOTES and text[end - 1] == text[start]:  # noqa: PLR2004 - two quotes
+    if end - start >= 2 and text[start] in _QUOTES and text[end - 1] == text[start]:
         start, end = start + 1, end - 1
     verdict = judge(path, text[start:end])
     if verdict is not None:

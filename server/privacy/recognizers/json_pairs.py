@@ -67,7 +67,7 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
             yield from field(text, _path(enclosing, pending), inside, closes)
-            yield from _typed(text, quotes, index, enclosing, pending)
+            yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)
         index += 1 if next_is_key and not _starts_key(text, quotes, index + 2) else 2
     # What comes after the last string cannot be a string's value any more.
@@ -93,7 +93,7 @@ def _starts_key(text: str, quotes: _Quotes, index: int) -> bool:
 
 def _follow(text: str, start: int, end: int, enclosing: list[tuple[str, str]], pending: str) -> str:
     """Follow brackets between two strings; return the key that still waits for its value."""
-    for character in text[start:end] if end - start <= 4096 else "":  # noqa: PLR2004 - more is no JSON
+    for character in text[start:end] if end - start <= 4096 else "":
         if character in "{[":
             if len(enclosing) < _DEEPEST:
                 enclosing.append((character, pending))
@@ -114,7 +114,7 @@ _NAMING = frozenset(
 _NAMED = frozenset(("value", "answer", "text", "content", "val", "number", "address", "display", "data"))
 
 
-def _typed(text: str, quotes: _Quotes, index: int, enclosing: list[tuple[str, str]], pending: str) -> Iterator[Finding]:
+def _typed(text: str, quotes: _Quotes, index: int, pending: str) -> Iterator[Finding]:
     if pending.lower() not in _NAMING or index + 5 >= len(quotes):
         return
     (_, named), (named_end, _) = quotes[index], quotes[index + 1]

@@ -16,7 +16,7 @@ _VERSION = re.compile(r"(?i)(?:\bv|ver|version|release|build|==|>=|~=|\^|@)[ =:\
 # Everybody's: any, loopback, masks, broadcast, documentation of resolvers is not a person's either.
 _NOBODYS = frozenset(
     ("0.0.0.0", "127.0.0.1", "255.255.255.255", "255.255.255.0", "255.255.0.0", "8.8.8.8", "8.8.4.4", "1.1.1.1")
-)  # noqa: S104
+)
 _FEWEST_HEXTETS = 3
 
 

@@ -19,7 +19,7 @@ _BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A
 _ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}")
 _SURE_CARD_DIGITS = 15
-_FEWEST_DIFFERENT = 3
+_FEWEST_DIFFERENT = 2
 _SHORTEST_IBAN = 15
 
 

@@ -67,7 +67,7 @@ _DOT_ENV_ATTACHED = re.compile(
     r"(?<=\s)-p([^\s'\"-][^\s'\"]{4,64})(?=[^\n]{0,80}\b(?:-h|-D|mysql|mariadb)\b)|\bPGPASSWORD=([^\s'\"]{4,128})"
 )
 _CONNECTION = re.compile(
-    r"(?i)(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|sharedaccesssignature|sig)[ ]?=[ ]?([^\s;&\"'<>]{6,256})(?=[;&\"'\s]|\Z)"
+    r"(?i)(?<=[;?&]) ?(?:password|pwd|accountkey|sharedaccesskey|sharedaccesssignature|sig)[ ]?=[ ]?([^\s;&\"'<>]{6,256})(?=[;&\"'\s]|\Z)"
 )
 _STRONG = re.compile(
     r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort|contraseña|mot de passe|senha|wachtwoord|hasło|secret|api key|access key|access token|auth token|"

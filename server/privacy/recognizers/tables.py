@@ -112,7 +112,10 @@ def _cells(text: str, start: int, end: int, separator: str) -> Iterator[_Span]:
 
 def sql_rows(text: str) -> Iterator[Finding]:
     """Yield the values of INSERT and COPY statements that the columns they go to make personal."""
+    done = 0
     for insert in _INSERT.finditer(text):
+        if insert.start() < done:
+            continue
         headings = [name.strip(' "`\n\t[]') for name in insert[1].split(",")]
         at = insert.end()
         while row := _ROW_OPENS.match(text, at):
@@ -129,12 +132,17 @@ def sql_rows(text: str) -> Iterator[Finding]:
             if close < 0:
                 break
             at = close + 1
+        done = at
     for copy in _COPY.finditer(text):
+        if copy.start() < done:
+            continue
         headings = [name.strip(' "') for name in copy[1].split(",")]
         for start, end in _lines_from(text, copy.end()):
-            if text.startswith("\\.", start):
+            cells = list(islice(_cells(text, start, end, "\t"), len(headings) + 1))
+            if text.startswith("\\.", start) or len(cells) != len(headings):
                 break
-            yield from columns(text, headings, list(_cells(text, start, end, "\t")))
+            yield from columns(text, headings, cells)
+            done = end
 
 
 _ROW_OPENS = re.compile(r"[\s,]{0,400}\(")

