@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import distributions
+from pathlib import Path
 from typing import cast
 
 from mcp import Client, MCPError, StdioServerParameters
@@ -43,6 +44,21 @@ result = {{
     "largest": [[name, files[name], size] for name, size in sizes.most_common(5)],
     "kinds": kinds.most_common(4),
 }}
+"""
+
+
+QUESTION = "which packages does a package depend on"
+
+REQUIREMENTS = """\
+import asyncio
+
+names = await tools.packages.list_packages(limit=12)
+required = await asyncio.gather(*[tools.packages.package_requirements(name=name) for name in names])
+try:
+    await tools.packages.package_requirements(name="no such package")
+except ToolError as error:
+    missing = str(error)
+result = {"packages": len(names), "requirements": sum(map(len, required)), "missing": missing}
 """
 
 
@@ -91,6 +107,8 @@ async def _show(*, as_json: bool) -> bool:
     say: Callable[[str], None] = (lambda _line: None) if as_json else print
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="sealab-demo-") as home:
+        upstream = {"command": sys.executable, "args": ["-P", "-m", "sealab.server.demo_upstream"]}
+        (Path(home) / "mcp.json").write_text(json.dumps({"mcpServers": {"packages": upstream}}), encoding="utf-8")
         say("sealab demo: an MCP client talks to a real server on stdio, in a throw-away home.\n")
         server = StdioServerParameters(
             command=sys.executable,
@@ -104,6 +122,7 @@ async def _show(*, as_json: bool) -> bool:
             demo.show("the server is up", bool(tools), f"{len(tools)} tools after {ready_ms:.0f} ms", ready_ms)
             await _table(demo)
             await _session(demo)
+            await _upstream(demo)
             await _misbehaviour(demo)
     held = all(step["held"] for step in demo.steps)
     if as_json:
@@ -143,6 +162,29 @@ async def _session(demo: Demo) -> None:
     report = await demo.run("sum(squares)")
     unknown = report["error"] is not None and report["error"]["type"] == "NameError"
     demo.show("and no other call sees it", unknown, report["error"]["message"] if report["error"] else "", 0.0)
+
+
+async def _upstream(demo: Demo) -> None:
+    demo.say("\nTools of another MCP server, found, read and called")
+    began = time.perf_counter()
+    answer = await demo.client.call_tool("search_tools", {"query": QUESTION, "detail_level": "signature", "limit": 1})
+    found = cast("dict[str, list[dict[str, str]]]", answer.structured_content or {}).get("tools", [])
+    ms = (time.perf_counter() - began) * 1000
+    signature = found[0]["signature"] if found else ""
+    demo.show("one search finds the tool", "package_requirements" in signature, signature, ms)
+    began = time.perf_counter()
+    report = await demo.run(REQUIREMENTS)
+    ms = (time.perf_counter() - began) * 1000
+    calls = report.get("tool_calls", [])
+    result = cast("dict[str, object]", report["result"] or {})
+    held = report["success"] and len(calls) == 14 and result["missing"] != ""  # noqa: PLR2004 - a list, twelve packages, one miss
+    demo.show("code called it, all at once", held, f"{len(calls)} calls in {ms:.0f} ms: {json.dumps(result)[:60]}…", ms)
+    report = await demo.run("await tools.packages.uninstall_package(name='pip')", dry_run=True)
+    noted = [each["tool"] for each in report.get("dry_run", [])]
+    demo.show("a dry run only notes writes down", noted == ["packages.uninstall_package"], ", ".join(noted), 0.0)
+    report = await demo.run("await tools.packages.uninstall_package(name='pip')")
+    message = report["error"]["message"] if report["error"] else ""
+    demo.show("a write needs the user's yes", "approve" in message, f"{message[:70]}…", 0.0)
 
 
 async def _misbehaviour(demo: Demo) -> None:

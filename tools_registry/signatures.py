@@ -9,9 +9,12 @@ was seen that no schema publishes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from .models import Json, Tool
+from .models import Json, Schema, Tool
+from .results import unwrapped_schema
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
 from .shapes import Choice, ListOf, MapOf, OneOf, Plain, Record, Shape, without_none
 
@@ -148,11 +151,18 @@ def _literal(values: tuple[tuple[str, object], ...]) -> str:
 
 def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
     if tool.output_schema is not None:
-        return f" -> {render_within(shape_of(tool.output_schema), _RETURN_CHARS_MAX)}", ""
+        return f" -> {render_within(returned_shape(tool.output_schema), _RETURN_CHARS_MAX)}", ""
     if learned is None:
         return "", ""
     answers = f"{learned.count} answer{'s' * (learned.count != 1)}"
     return f" -> {render_within(learned.shape, _RETURN_CHARS_MAX)}", f"returns as seen in {answers}"
+
+
+def returned_shape(output_schema: Schema) -> Shape:
+    """Return the shape of what code gets: where a schema only wraps a value, the value itself."""
+    if not isinstance(output_schema, Mapping):
+        return shape_of(output_schema)
+    return shape_of(cast("Schema", unwrapped_schema(output_schema)))
 
 
 def _renamed(parameters: tuple[Parameter, ...]) -> str:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from .models import Tool
 from .names import identifier
-from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
+from .schemas import Parameter, parameters_of, takes_other_arguments
 from .shapes import Choice, Field, ListOf, MapOf, OneOf, Plain, Record, Shape, without_none
-from .signatures import Learned, python_literal
+from .signatures import Learned, python_literal, returned_shape
 
 RESERVED = frozenset(
     {"Any", "Literal", "NotRequired", "TypedDict", "TypeAlias"}
@@ -140,7 +140,7 @@ class _Source:
     def _output(self, wanted: str) -> str:
         """Return the type that the function returns, defined as `wanted` where there is more to say than its name."""
         if self.tool.output_schema is not None:
-            shape = shape_of(self.tool.output_schema)
+            shape = returned_shape(self.tool.output_schema)
         elif self.learned is not None:
             shape = self.learned.shape
         else:
