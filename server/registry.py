@@ -8,6 +8,7 @@ it said is kept, so that this happens once.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from ..sandbox.run import Json
 from ..tools_registry.configuration import Configuration, ServerConfig, read
@@ -34,6 +37,9 @@ ASK_SECONDS = 20.0
 """How long a search waits for servers that have never said what they have."""
 
 _ASK_AGAIN_SECONDS = 60.0
+_WARM_AFTER_SECONDS = 1.0
+"""Until a client's first questions are answered."""
+_CHARS_PER_TOKEN = 4
 _LOG = logging.getLogger(__name__)
 
 
@@ -56,6 +62,23 @@ class Extra:
                 return {**told, "description": document.description, "arguments": names}
             case _:
                 return {**told, "description": document.description, "signature": self.signature}
+
+
+class RegistryReport(TypedDict):
+    """How much is known of upstream tools, and what it spared a model.
+
+    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
+    all names, descriptions and schemas, `tokens_told` what searches and definitions have told since the start, and
+    `tokens_saved` the difference.
+    """
+
+    servers: int
+    connected: int
+    tools: int
+    categories: int
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
 
 
 Extras = Callable[[], tuple[object, Sequence[Extra]]]
@@ -169,6 +192,22 @@ class Registry:
         from ..tools_registry.details import Describer  # noqa: PLC0415 - nothing of it is needed to start
 
         return Describer(await self.catalog(), await self.learned())
+
+    async def statistics(self) -> RegistryReport:
+        """Count what is known, without starting a server or reading anything that was not read before."""
+        wired = self._wired
+        if wired is None:
+            return RegistryReport(servers=0, connected=0, tools=0, categories=0, **_tokens(0, self._sent_chars))
+        tools = [tool for tool in wired.catalog.tools() if is_permitted(tool, wired.configuration)]
+        states = [wired.upstreams.status(server).state.value for server in wired.configuration.enabled]
+        shown = await asyncio.to_thread(_published_chars, tools)
+        return RegistryReport(
+            servers=len(wired.configuration.servers),
+            connected=states.count("connected"),
+            tools=len(tools),
+            categories=len({tool.category for tool in tools}),
+            **_tokens(shown, self._sent_chars),
+        )
 
     def count_sent(self, chars: int) -> None:
         """Count what was told of tools, to compare with what telling all would have cost."""
@@ -307,6 +346,7 @@ class Registry:
             raise ServerUnusable(reason)
 
     async def _warmed(self) -> None:
+        await asyncio.sleep(_WARM_AFTER_SECONDS)
         try:
             await self.index()
         except RegistryError as error:
@@ -316,6 +356,24 @@ class Registry:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+class _Tokens(TypedDict):
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
+
+
+def _tokens(all_chars: int, told_chars: int) -> _Tokens:
+    whole, told = all_chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
+    return _Tokens(tokens_of_all_definitions=whole, tokens_told=told, tokens_saved=max(whole - told, 0))
+
+
+def _published_chars(tools: Iterable[Tool]) -> int:
+    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
+    return sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
+    )
 
 
 def lists_of(home: Home) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
 from mcp.server.mcpserver import Context
@@ -13,9 +15,11 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ..sandbox.run import Json
 from . import skills
 from .answers import READS, OptionalText, OptionalWhole, answered
+from .caller import Ask
+from .elicitation import Newest
 from .execution import FIGURE_MIME_TYPE
 from .report import Report, as_text
-from .skills import DeletedSkill, LoadedSkill, SavedSkill, SkillList
+from .skills import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 from .strict_tool import StrictTool, parsed_if_text
 
 if TYPE_CHECKING:
@@ -64,8 +68,15 @@ def skill_tools(app: App) -> list[StrictTool]:
         timeout_seconds: float = settings.timeout_seconds,
         memory_mb: int = settings.memory_mb,
     ) -> Annotated[CallToolResult, Report]:
-        request = skills.RunSkillRequest(name, cast("dict[str, Json]", arguments), version, timeout_seconds, memory_mb)
-        execution = await skills.run(app, request, progress=ctx.report_progress)
+        request = RunSkillRequest(name, cast("dict[str, Json]", arguments), version, timeout_seconds, memory_mb)
+        return cast("CallToolResult", await app.conversations.hold(ctx, partial(run, request)))
+
+    async def run(request: RunSkillRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, message)
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        execution = await skills.run(app, asked, progress=tell)
         report = execution.report
         answer = answered(report, as_text(report), failed=not report["success"])
         answer.content.extend(

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from ..sandbox.confine.levels import Finding, Level, Probe
 from .app import App
+from .registry import RegistryReport
 from .stats import Process, Runs, processes_now
 
 
@@ -90,6 +91,7 @@ class Statistics(TypedDict):
     workers: Process
     workspace: WorkspaceReport
     vault: VaultCounts
+    registry: RegistryReport
     uptime_seconds: float
 
 
@@ -146,6 +148,7 @@ async def statistics_of(app: App) -> Statistics:
         workers=workers,
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types)),
+        registry=await app.registry.statistics(),
         uptime_seconds=round(app.stats.uptime_seconds(), 3),
     )
 
