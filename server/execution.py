@@ -20,7 +20,7 @@ from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
 from .isolations import AUTO
-from .privacy.filter import Passage, Shown, hidden_run, hidden_value, hiding_caller, hiding_progress
+from .privacy.filter import Passage, Shown, hidden_files, hidden_run, hidden_value, hiding_caller, hiding_progress
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
 from .telling import Progress, Telling
@@ -80,7 +80,7 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         async with telling:
             outcome = await app.pools.run(job, passage.answer)
             if request.isolation == AUTO:
-                outcome = await escalated(app, job, passage.answer, outcome)
+                outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)
     except asyncio.CancelledError:
         passage.drop()
         app.stats.count_cancelled()
@@ -95,7 +95,8 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     )
     shown = await hidden_run(passage, outcome, job.code, calls.written)
     dry = await hidden_value(passage, calls.log.dry)
-    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, calls.attachments.files)
+    attached = await hidden_files(passage, calls.attachments.files)
+    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached)
     report = _report(run_id, shown, fitted)
     if calls.log.entries:
         report["tool_calls"] = [ToolCall(tool=each.tool, ok=each.ok, ms=each.ms) for each in calls.log.entries]

@@ -17,6 +17,7 @@ from .broker import Arguments, Calls, Handler
 from .caller import LOCAL, Caller
 from .errors import SkillUnfit
 from .escalation import escalated
+from .privacy.filter import Passage
 from .skill_recordings import Recorder, Replay
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ async def run_tests(
     wider = bool(plan.draft.extra.get("wider"))
     isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
     job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=nested)
-    outcome = await app.pools.run(job, calls.answer)
-    outcome = await escalated(app, job, calls.answer, outcome)
+    passage = Passage(app.privacy, caller.scope, calls.answer)
+    outcome = await app.pools.run(job, passage.answer)
+    outcome = await escalated(app, job, passage.answer, outcome)
+    await passage.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "

@@ -126,7 +126,8 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     recorder = Recorder() if request.record else None
     await run_tests(app, plan_of(draft), caller=request.caller, nested=request.nested, recorder=recorder)
     if recorder is not None:
-        draft = replace(draft, recordings=recorder.recordings())
+        recordings = await app.privacy.kept_value(request.caller.scope, recorder.recordings())
+        draft = replace(draft, recordings=recordings)
     saved = await app.skills.ask(lambda store: store.save(draft))
     return SavedSkill(
         name=saved.name,
@@ -230,7 +231,8 @@ async def examine(app: App, name: str, *, record: bool = False, caller: Caller =
         return await run_tests(app, plan, caller=caller, replay=Replay(skill.draft.recordings))
     recorder = Recorder()
     outcome = await run_tests(app, plan, caller=caller, recorder=recorder)
-    draft = replace(skill.draft, recordings=recorder.recordings())
+    recordings = await app.privacy.kept_value(caller.scope, recorder.recordings())
+    draft = replace(skill.draft, recordings=recordings)
     await app.skills.ask(lambda store: store.save(draft))
     return outcome
 

@@ -123,6 +123,22 @@ async def hidden_value(passage: Passage, value: Json) -> Json:
         return None
 
 
+async def hidden_files(passage: Passage, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return the files of a run as they may be kept: texts with tokens in them, all others as they are."""
+    if not passage.privacy.filters or not files:
+        return files
+    kept: dict[str, bytes] = {}
+    for name, content in files.items():
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            kept[name] = content
+            continue
+        with suppress(PrivacyFailed):
+            kept[name] = (await passage.privacy.hide_text(passage.scope, text)).encode("utf-8", "surrogatepass")
+    return kept
+
+
 def hiding_caller(privacy: Privacy, caller: Caller) -> Caller:
     """Return the caller with tokens in what its user is asked: the question goes through the model's own client."""
     ask = caller.ask

@@ -102,6 +102,10 @@ class Privacy:
             return value
         return (await self.hide(scope, (Tree(value),))).parts[0]
 
+    async def kept_value(self, scope: str, value: Json) -> Json:
+        """Return a value as it may be kept: with tokens in it where everything is filtered. Raises `PrivacyFailed`."""
+        return await self.hide_value(scope, value) if self.filters else value
+
     async def hide_text(self, scope: str, text: str) -> str:
         """Return a text with tokens in it. Raises `PrivacyFailed`."""
         from .sanitizer import Text  # noqa: PLC0415 - as above
