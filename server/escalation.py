@@ -12,20 +12,24 @@ from ..sandbox.run import HostCalls, Isolation, Job, Outcome, Refusal
 
 if TYPE_CHECKING:
     from .app import App
+    from .caller import Ask
 
 _LOG = logging.getLogger(__name__)
 _HELPERS = frozenset({"mcp", "skills", "tools"})
 """Modules that are made of sealab's own helpers: no container has more of them."""
 
 
-async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> Outcome:
+async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None) -> Outcome:
     """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
 
-    A refused run has not begun, so that in the container is its first. A session stays where it is.
+    A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
+    set APPROVE_CONTAINER, `ask` asks the user first.
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
     obstacle = _obstacle(app, job, outcome.refusal)
+    if obstacle is None and app.settings.approve_container:
+        obstacle = await _not_approved(outcome, ask)
     if obstacle is None:
         try:
             return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
@@ -33,6 +37,19 @@ async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome) -> O
             _LOG.warning("Refused code could not run in a container: %s", error)
             obstacle = f"In a container it could run, but: {error}"
     return _hinted(outcome, obstacle)
+
+
+async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
+    """Ask the user whether the code may run in a container; say what is in the way, or None after a yes."""
+    if ask is None:
+        return (
+            "A container could run it once a user approves, whom this client cannot ask: the operator can set "
+            'APPROVE_CONTAINER to false, or the request can ask for isolation="container".'
+        )
+    reason = "" if outcome.error is None else f" The sandbox refused it: {outcome.error.message}."
+    if await ask(f"May this code run in a container, with full Python but no network?{reason}"):
+        return None
+    return "The user did not approve running it in a container."
 
 
 def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:

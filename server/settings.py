@@ -82,6 +82,7 @@ class Settings:
     process_python: str | None = None
     container_runtime: str | None = None
     container_image: str | None = None
+    approve_container: bool = False
     privacy: Privacy = Privacy.TOOLS
     restore_to_model: bool | None = None
     privacy_mode: PrivacyMode = PrivacyMode.BALANCED
@@ -249,6 +250,7 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
         "process_python": _text,
         "container_runtime": _text,
         "container_image": _text,
+        "approve_container": _yes_or_no,
         "privacy": _one_of(Privacy),
         "restore_to_model": _yes_or_no,
         "privacy_mode": _one_of(PrivacyMode),
