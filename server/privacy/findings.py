@@ -32,7 +32,7 @@ class PiiType(StrEnum):
     USERNAME = "USERNAME"
     IP = "IP"
     MAC = "MAC"
-    SECRET = "SECRET"
+    SECRET = "SECRET"  # noqa: S105 - the name of a type
 
 
 @dataclass(frozen=True, slots=True, order=True)

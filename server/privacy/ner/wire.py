@@ -71,13 +71,13 @@ def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:
+        if byte < 0x80:  # noqa: PLR2004 - the high bit says that another byte follows
             return value, at
 
 
 def _varint(value: int) -> bytes:
     encoded = bytearray()
-    while value >= 0x80:
+    while value >= 0x80:  # noqa: PLR2004 - seven bits to a byte
         encoded.append(value & 0x7F | 0x80)
         value >>= 7
     encoded.append(value)

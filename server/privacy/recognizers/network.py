@@ -13,9 +13,18 @@ _IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?!\w|\.\w|-\w)")
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:]{6,39}(?:(?:\.\d{1,3}){3})?(?![\w:])")
 _MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}(?![\w:-])")
 _VERSION = re.compile(r"(?i)(?:\bv|ver|version|release|build|==|>=|~=|\^|@)[ =:\"]{0,3}\Z")
-# Everybody's: any, loopback, masks, broadcast, documentation of resolvers is not a person's either.
+# Nobody's own: any, loopback, masks, public resolvers.
 _NOBODYS = frozenset(
-    ("0.0.0.0", "127.0.0.1", "255.255.255.255", "255.255.255.0", "255.255.0.0", "8.8.8.8", "8.8.4.4", "1.1.1.1")
+    (
+        "0.0.0.0",  # noqa: S104 - compared only
+        "127.0.0.1",
+        "255.255.255.255",
+        "255.255.255.0",
+        "255.255.0.0",
+        "8.8.8.8",
+        "8.8.4.4",
+        "1.1.1.1",
+    )
 )
 _FEWEST_HEXTETS = 3
 
