@@ -21,6 +21,7 @@ from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
+from .privacy import log_filter
 from .privacy.answer_filter import AnswerFilter
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .scopes import scope_of
@@ -63,8 +64,11 @@ def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
 
 def _filters(app: App) -> list[AnswerFilter]:
     """Return what filters every answer, where the operator wants that."""
+    if not app.privacy.filters:
+        return []
+    log_filter.install()
     filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
-    return [AnswerFilter(app.privacy, scope_of, filtering)] if app.privacy.filters else []
+    return [AnswerFilter(app.privacy, scope_of, filtering)]
 
 
 async def serve_stdio(app: App) -> None:
