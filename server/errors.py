@@ -115,6 +115,7 @@ EXIT_OF_CODE: Mapping[str, Exit] = MappingProxyType(
         "home": Exit.USAGE,
         "usage": Exit.USAGE,
         "address": Exit.USAGE,
+        "vault_key": Exit.USAGE,
         "request": Exit.REFUSED,
         "skill_name": Exit.USAGE,
         "skill_not_found": Exit.USAGE,
