@@ -92,8 +92,9 @@ $(VENV)-fastmcp/.installed: requirements-fastmcp.txt | setup
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
 
-crash: setup ## 1,000 saves of skills with their process killed at random moments, on SQLite and PostgreSQL
-	$(BIN)/python -m tests.benchmarks.crash
+SAVES ?= 1000
+crash: setup ## SAVES (1,000) saves of skills with their process killed at random moments, on SQLite and PostgreSQL
+	$(BIN)/python -m tests.benchmarks.crash --saves $(SAVES)
 
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}
@@ -126,4 +127,4 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .bench .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
