@@ -132,16 +132,16 @@ def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> N
     _attach(scratch, path)
     os.fchdir(scratch)
     places = [(os.path.relpath(kept, path), tree) for kept, tree in beneath]
-    leading = {place.partition("/")[0]: -1 for place, _tree in places if "/" in place}
-    for first in leading:
-        leading[first] = _tmpfs(_ROOT_BYTES, "755", _NOSUID | _NODEV | _NOEXEC)
+    leading: list[int] = []
+    for first in sorted({place.partition("/")[0] for place, _tree in places if "/" in place}):
+        leading.append(_tmpfs(_ROOT_BYTES, "755", _NOSUID | _NODEV | _NOEXEC))
         os.mkdir(first)
-        _attach(leading[first], first)
+        _attach(leading[-1], first)
     for place, tree in places:
         _make_place(place, tree)
         _attach(tree, place)
         os.close(tree)
-    for mounted in leading.values():
+    for mounted in leading:
         _set_attributes(mounted, _RDONLY)
         os.close(mounted)
     os.close(scratch)
