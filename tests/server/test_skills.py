@@ -262,7 +262,7 @@ async def test_a_skill_has_variables_of_its_own(served: Caller) -> None:
 @pytest.mark.parametrize(
     "attempt",
     ["skills.own._function", "skills.own.__globals__", "skills.own.x = 1", "type(skills.own)('a')", "skills._find",
-     "setattr(skills.own, '_function', len)", "skills.own.__init__"],
+     "setattr(skills.own, '_function', len)", "skills.own.__reduce__()"],
 )  # fmt: skip
 async def test_a_skill_in_code_leads_nowhere(served: Caller, attempt: str) -> None:
     await save(served, "own", "COUNT = 1\ndef own():\n    return COUNT\n")
