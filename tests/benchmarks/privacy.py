@@ -21,6 +21,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from presidio_analyzer import RecognizerRegistry
 
 Span = tuple[int, int, str]
 Find = Callable[[str], Iterable[Span]]
@@ -129,15 +133,12 @@ def six_expressions() -> Find:
 def presidio_patterns() -> Find:
     """Return Presidio with its own recognizers, without a model, at its usual threshold."""
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
-    from presidio_analyzer.predefined_recognizers import EmailRecognizer
 
     from sealab.server.privacy.engine import WithoutNlp
 
     registry = RecognizerRegistry(supported_languages=["en"])
     registry.load_predefined_recognizers(languages=["en"])
-    # The stock recognizer of mail addresses asks the public suffix list, which it would fetch.
-    for each in [each for each in registry.recognizers if isinstance(each, EmailRecognizer)]:
-        each.validate_result = lambda _: True  # type: ignore[method-assign] # offline
+    _offline(registry)
     engine = AnalyzerEngine(registry=registry, nlp_engine=WithoutNlp(), supported_languages=["en"])
     return lambda text: _of_presidio(engine.analyze(text, "en", score_threshold=0.4))
 
@@ -152,7 +153,17 @@ def presidio_with_spacy() -> Find | str:
     models = [{"lang_code": "en", "model_name": SPACY_MODEL}]
     provider = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": models})
     engine = AnalyzerEngine(nlp_engine=provider.create_engine(), supported_languages=["en"])
+    _offline(engine.registry)
     return lambda text: _of_presidio(engine.analyze(text, "en"))
+
+
+def _offline(registry: RecognizerRegistry) -> None:
+    """Keep the stock recognizer of mail addresses from fetching the public suffix list, which it asks."""
+    from presidio_analyzer.predefined_recognizers import EmailRecognizer
+
+    for each in registry.recognizers:
+        if isinstance(each, EmailRecognizer):
+            each.validate_result = lambda _: True  # type: ignore[method-assign] # one instance, here alone
 
 
 def _of_presidio(results: Iterable[object]) -> list[Span]:

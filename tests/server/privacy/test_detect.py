@@ -83,6 +83,13 @@ def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) ->
         assert "".join(names).count("Delacroix") == 2, (padding, names)
 
 
+@needs_ner
+def test_a_name_is_found_after_many_lines_that_say_the_same_words(balanced: Detector) -> None:
+    log = "INFO  orders.service - Order picked by Warehouse Robot without any trouble at all\n" * 60
+    log += "INFO  orders.service - Order picked by Blanca Huerta without any trouble at all\n"
+    assert any("Huerta" in value for value, kind in found(balanced, log) if kind == "PERSON")
+
+
 def test_without_the_extra_balanced_works_as_fast_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sealab.server.privacy.ner.model._PACKAGE", "a_package_that_is_not_there")
     detector = Detector(DetectorOptions(mode=Mode.BALANCED))
