@@ -69,6 +69,7 @@ bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/stdio_latency.py
 	$(BIN)/python tests/benchmarks/start.py
 	$(BIN)/python tests/benchmarks/tokens.py
+	$(BIN)/python tests/benchmarks/skills_tokens.py
 
 bench-privacy: setup .bench/.installed ## Personal data found, false hits and cost beside Presidio and six expressions (CORPORA)
 	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/privacy.py $(CORPORA)/privacy

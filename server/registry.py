@@ -45,10 +45,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Something beside tools that searches find, such as a skill."""
+    """Something beside tools that searches find, such as a skill; `description` is its first paragraph."""
 
     document: Searchable
     signature: str
+    description: str
 
     def told(self, level: DetailLevel) -> dict[str, Json]:
         """Return what is told of it at a level of detail, in the keys that tools have."""
@@ -59,9 +60,9 @@ class Extra:
                 return told
             case "summary":
                 names = [name for name, _ in document.parameters]
-                return {**told, "description": document.description, "arguments": names}
+                return {**told, "description": self.description, "arguments": names}
             case _:
-                return {**told, "description": document.description, "signature": self.signature}
+                return {**told, "description": self.description, "signature": self.signature}
 
 
 class RegistryReport(TypedDict):

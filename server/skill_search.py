@@ -62,6 +62,7 @@ def _documents(store: SkillStore) -> list[Extra]:
                 parameters=tuple((name, "") for name in _parameters(each.signature)),
             ),
             each.signature,
+            each.description.partition("\n\n")[0],
         )
         for each in page.skills
     ]

@@ -11,7 +11,7 @@ def dedupe_records(
     keep: Literal["first", "last", "fullest"] = "first",
     fold: bool = True,
 ) -> dict:
-    """Remove duplicates from a list of records, exactly or by some of their fields.
+    """Remove duplicate records, by all or some fields.
 
     Args:
         records: The records.
