@@ -13,7 +13,6 @@ from ..workspace.store import Workspace
 from . import privacy_calls, registry_calls, skill_calls, workspace_calls
 from .broker import Handler
 from .database import HomeDatabase
-from .elicitation import Conversations
 from .home import Home
 from .isolations import Offer, offer
 from .privacy.privacy import Privacy
@@ -38,7 +37,6 @@ class App:
     database: HomeDatabase
     skills: SkillShelf
     registry: Registry
-    conversations: Conversations = field(default_factory=Conversations)
     stats: RunStats = field(default_factory=RunStats)
 
 
@@ -74,8 +72,6 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                     settings, workspace, archive, pools, offered, host_functions, privacy, database, skills, registry
                 )
                 made.append(app)
-                if serves:
-                    registry.warm()
                 yield app
         finally:
             await registry.close()

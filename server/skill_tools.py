@@ -15,10 +15,11 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ..sandbox.run import Json
 from . import skills
 from .answers import READS, OptionalText, OptionalWhole, answered
-from .caller import Ask
-from .elicitation import Newest
+from .caller import Ask, Caller
+from .elicitation import Conversations, Newest
 from .execution import FIGURE_MIME_TYPE
 from .report import Report, as_text
+from .scopes import scope_of
 from .skills import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 from .strict_tool import StrictTool, parsed_if_text
 
@@ -29,12 +30,13 @@ Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJs
 Tags = Annotated[list[str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "array"})]
 
 
-def skill_tools(app: App) -> list[StrictTool]:
+def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
     settings = app.settings
 
     async def save_skill(
         name: str,
+        ctx: Context[None, None],
         *,
         code: str = "",
         description: str = "",
@@ -43,7 +45,9 @@ def skill_tools(app: App) -> list[StrictTool]:
         from_run: OptionalText = None,
         record: bool = False,
     ) -> Annotated[CallToolResult, SavedSkill]:
-        request = skills.SaveRequest(name, code, description, tests, tags, from_run, record)
+        request = skills.SaveRequest(
+            name, code, description, tests, tags, from_run, record, caller=Caller(scope=scope_of(ctx.request_context))
+        )
         saved = await skills.save(app, request)
         warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
         return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
@@ -68,8 +72,15 @@ def skill_tools(app: App) -> list[StrictTool]:
         timeout_seconds: float = settings.timeout_seconds,
         memory_mb: int = settings.memory_mb,
     ) -> Annotated[CallToolResult, Report]:
-        request = RunSkillRequest(name, cast("dict[str, Json]", arguments), version, timeout_seconds, memory_mb)
-        return cast("CallToolResult", await app.conversations.hold(ctx, partial(run, request)))
+        request = RunSkillRequest(
+            name,
+            cast("dict[str, Json]", arguments),
+            version,
+            timeout_seconds,
+            memory_mb,
+            caller=Caller(scope=scope_of(ctx.request_context)),
+        )
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
 
     async def run(request: RunSkillRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:

@@ -16,7 +16,7 @@ from ..sandbox.run import Json
 from .answers import READS, OptionalText, answered
 from .app import App
 from .caller import Ask, Caller
-from .elicitation import Newest
+from .elicitation import Conversations, Newest
 from .execution import FIGURE_MIME_TYPE, CodeRequest, execute
 from .isolations import AUTO
 from .privacy_tools import privacy_tools
@@ -48,20 +48,21 @@ Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJs
 
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
-    run = _execute_code(app)
+    conversations = Conversations()
+    run = _execute_code(app, conversations)
     if app.settings.surface is Surface.CODE:
         return [run]
     return [
         run,
         *registry_tools(app.registry),
-        *skill_tools(app),
+        *skill_tools(app, conversations),
         *privacy_tools(app.privacy),
         *workspace_tools(app.workspace, app.privacy),
         _get_execution_stats(app),
     ]
 
 
-def _execute_code(app: App) -> StrictTool:
+def _execute_code(app: App, conversations: Conversations) -> StrictTool:
     settings = app.settings
 
     async def execute_code(
@@ -85,7 +86,7 @@ def _execute_code(app: App) -> StrictTool:
             dry_run=dry_run,
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
-        return cast("CallToolResult", await app.conversations.hold(ctx, partial(run, request)))
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
 
     async def run(request: CodeRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
