@@ -1,14 +1,17 @@
 """Security boundary: arguments of upstream tools, judged against the tool's own schema before they leave.
 
-The schema comes from outside too. So nothing that it refers to is ever fetched, and no pattern of it is run: a regular
-expression can take for ever, and the server checks it anyway.
+The schema comes from outside too. So nothing that it refers to is ever fetched, no pattern of it is run, and judging
+ends after `JUDGING_SECONDS`: a regular expression can take for ever, and so can references that branch at every step.
+What is not judged here the server checks anyway.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.errors import HostCallError
@@ -21,7 +24,13 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
 
+JUDGING_SECONDS = 2.0
+"""How long a schema may take; what it would have said of the arguments after that is left to the server."""
+
 _SHOWN_CHARS_MAX = 80
+_LIKELY_MAX = 500
+_UNIQUE_ITEMS_MAX = 500
+"""Items of a list that are compared with one another, each with all others."""
 _ROOT_KEYS_THAT_ADD = frozenset({"patternProperties", "propertyNames", "$dynamicRef"})
 
 
@@ -49,7 +58,8 @@ def _refuse_unknown(tool: Tool, arguments: Mapping[str, Json]) -> None:
         if name not in known:
             import difflib  # noqa: PLC0415 - only a wrong name needs it
 
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            likely = [each for each in known if len(each) <= _SHOWN_CHARS_MAX][:_LIKELY_MAX]
+            near = difflib.get_close_matches(name[:_SHOWN_CHARS_MAX], likely, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]}?" if near else _takes(tool)
             raise _refused(f"{tool.full_name} takes no argument {_short(name)}. {hint}")
 
@@ -57,6 +67,7 @@ def _refuse_unknown(tool: Tool, arguments: Mapping[str, Json]) -> None:
 def _first_error(tool: Tool, arguments: Mapping[str, Json]) -> ValidationError | None:
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
     validator = _validator_class(_dialect(tool.input_schema))
+    _JUDGING.until = time.monotonic() + JUDGING_SECONDS
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - as `_validator_class`
     from referencing import Registry  # noqa: PLC0415 - as above
 
@@ -72,7 +83,7 @@ def _dialect(schema: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-@cache
+@lru_cache(maxsize=32)
 def _validator_class(dialect: str) -> Any:
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - it takes long to import
 
@@ -85,10 +96,43 @@ def _validator_class(dialect: str) -> Any:
     def not_judged(*_arguments: object) -> Iterator[ValidationError]:
         return iter(())
 
+    unique = base.VALIDATORS.get("uniqueItems", not_judged)
+
+    def unique_if_few(validator: Validator, value: object, instance: object, schema: Mapping[str, object]) -> object:
+        many = isinstance(instance, list) and len(instance) > _UNIQUE_ITEMS_MAX
+        return () if many else unique(validator, value, instance, schema)
+
+    # `unevaluatedProperties` runs the patterns of all that a schema is made of.
+    unjudged = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
+    judges = {
+        **base.VALIDATORS,
+        "additionalProperties": unless_patterns,
+        "uniqueItems": unique_if_few,
+        **dict.fromkeys(unjudged, not_judged),
+    }
     return validators.extend(  # type: ignore[no-untyped-call]  # the library has no types for it
-        base,
-        {"additionalProperties": unless_patterns, "pattern": not_judged, "patternProperties": not_judged},
+        base, {keyword: _in_time(judge) for keyword, judge in judges.items()}
     )
+
+
+class _Judging(threading.local):
+    """When the judging in this thread is to end."""
+
+    until: float = 0.0
+
+
+_JUDGING = _Judging()
+
+
+def _in_time(judge: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
+    """Return what judges one keyword as `judge` does, and raises `TimeoutError` once time is up."""
+
+    def judged(*arguments: object) -> Iterator[ValidationError]:
+        if time.monotonic() > _JUDGING.until:
+            raise TimeoutError
+        yield from judge(*arguments) or ()
+
+    return judged
 
 
 def _told(tool: Tool, error: ValidationError) -> str:
