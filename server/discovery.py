@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..sandbox.run import Json
 from ..tools_registry.errors import ServerUnknown, ToolUnknown
+from ..tools_registry.names import identifier
 from .errors import RequestRefused
 from .registry import Registry, is_permitted
 
@@ -23,6 +24,7 @@ LIMIT_MAX = 100
 """The most tools that one search gives."""
 
 _NAMES_SHOWN = 8
+_PROBLEMS_SHOWN = 50
 
 
 async def search(
@@ -78,6 +80,10 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
     try:
         return await registry.find(name, category)
     except ToolUnknown as error:
+        configuration = await registry.configuration()
+        for each in {*configuration.servers, *configuration.problems} - configuration.enabled.keys():
+            if name.startswith((f"{each}.", f"{identifier(each)}.")):
+                configuration.server(each)  # which says why it cannot be used
         server, dot, _ = name.partition(".")
         names = (await registry.catalog()).servers() if dot else {}
         if not dot or error.nearest or any(server in {each.name, each.alias} for each in names.values()):
@@ -86,7 +92,11 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
 
 
 async def categories(registry: Registry) -> dict[str, Json]:
-    """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`."""
+    """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`.
+
+    `unreachable` says of servers whose tools are not known why that is so, and `problems` of files of definitions why
+    they were left out; each is there only where there is something to say.
+    """
     await registry.ask_unasked()
     configuration = await registry.configuration()
     catalog = await registry.catalog()
@@ -111,6 +121,8 @@ async def categories(registry: Registry) -> dict[str, Json]:
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
+    if catalog.problems:
+        answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
     return _sent(registry, answer)
 
 

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,9 @@ _ASK_AGAIN_SECONDS = 60.0
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _CHARS_PER_TOKEN = 4
+_LOOKING_SHARE = 0.1
+"""How much of the time may go into looking whether a definition below `tools/` was added: many folders take long."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -90,7 +94,10 @@ Extras = Callable[[], tuple[object, Sequence[Extra]]]
 class _Wired:
     """What belongs to one reading of `mcp.json`."""
 
-    seen: tuple[int, int]
+    configured: int
+    """When `mcp.json` changed last."""
+    defined: int
+    """When a file below `tools/` did."""
     configuration: Configuration
     catalog: Catalog
     upstreams: Upstreams
@@ -122,6 +129,7 @@ class Registry:
         self._environment = os.environ if environment is None else environment
         self._wired: _Wired | None = None
         self._wiring = asyncio.Lock()
+        self._definitions = _Folder(home.tools)
         self._index: tuple[object, SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -284,16 +292,25 @@ class Registry:
         return result
 
     async def _current(self) -> _Wired:
-        path = self._home.servers_file
-        seen = await asyncio.to_thread(_stamp, path, self._home.tools)
         async with self._wiring:
-            if self._wired is None or self._wired.seen != seen:
-                before, self._wired = self._wired, await asyncio.to_thread(self._wire, seen)
-                if before is not None:
-                    self._in_background(_wound_up(before))
+            configured, defined = await asyncio.to_thread(self._stamp)
+            wired = self._wired
+            if wired is None or wired.configured != configured:
+                self._wired = await asyncio.to_thread(self._wire, configured, defined)
+                if wired is not None:
+                    self._in_background(_wound_up(wired))
+            elif wired.defined != defined:
+                await asyncio.to_thread(wired.catalog.reload_files)
+                wired.defined = defined
+                _say_problems(wired.catalog)
+            assert self._wired is not None
             return self._wired
 
-    def _wire(self, seen: tuple[int, int]) -> _Wired:
+    def _stamp(self) -> tuple[int, int]:
+        """Return what changes when the configuration does, and what does when the definitions do."""
+        return _modified(self._home.servers_file), self._definitions.last_change()
+
+    def _wire(self, configured: int, defined: int) -> _Wired:
         from ..tools_registry.catalog import Catalog  # noqa: PLC0415 - nothing of it is needed to start
         from ..tools_registry.upstreams import Upstreams  # noqa: PLC0415 - as above
 
@@ -301,10 +318,9 @@ class Registry:
         for name, problem in configuration.problems.items():
             _LOG.warning("The server %s cannot be used: %s", name, problem)
         catalog = Catalog.load(self._home.tools, lists_of(self._home), configuration.servers)
-        for found in catalog.problems:
-            _LOG.warning("A definition was left out: %s", found)
+        _say_problems(catalog)
         upstreams = Upstreams(configuration, state=self._home.registry, on_list_changed=self._list_changed)
-        return _Wired(seen, configuration, catalog, upstreams)
+        return _Wired(configured, defined, configuration, catalog, upstreams)
 
     async def _list_changed(self, server: str) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
@@ -393,11 +409,29 @@ def _learned_types(home: Home) -> LearnedTypes:
     return LearnedTypes(learned_of(home))
 
 
-def _stamp(servers_file: Path, tools: Path) -> tuple[int, int]:
-    """Return what changes when the configuration or the definitions do."""
-    from ..tools_registry.definitions import last_change  # noqa: PLC0415 - nothing of it is needed to start
+class _Folder:
+    """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
 
-    return _modified(servers_file), last_change(tools)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found = 0
+        self._next_look = 0.0
+
+    def last_change(self) -> int:
+        """Return when a file below it was last added, removed or replaced, as far as was looked."""
+        from ..tools_registry.definitions import last_change  # noqa: PLC0415 - nothing of it is needed to start
+
+        began = time.monotonic()
+        if began >= self._next_look:
+            self._found = last_change(self._path)
+            ended = time.monotonic()
+            self._next_look = ended + (ended - began) / _LOOKING_SHARE
+        return self._found
+
+
+def _say_problems(catalog: Catalog) -> None:
+    for found in catalog.problems:
+        _LOG.warning("A definition was left out: %s", found)
 
 
 def _modified(path: Path) -> int:

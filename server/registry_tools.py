@@ -73,12 +73,13 @@ class Category(TypedDict):
 
 
 class CategoriesAnswer(TypedDict):
-    """All categories, and the servers behind them."""
+    """All categories, and the servers behind them; `problems` says of files of definitions why they were left out."""
 
     categories: dict[str, Category]
     total_tools: int
     servers: list[str]
     unreachable: NotRequired[dict[str, str]]
+    problems: NotRequired[dict[str, str]]
 
 
 def registry_tools(registry: Registry) -> list[StrictTool]:

@@ -7,9 +7,11 @@ import gc
 import hashlib
 import json
 import logging
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +24,7 @@ from .names import aliases, fold, identifier, inverted
 _LOG = logging.getLogger(__name__)
 _NEAREST = 5
 _NEAR_SCORE_MIN = 60.0
+_FAR_SHOWN = 3
 _CANDIDATES = 8
 
 
@@ -65,7 +68,10 @@ class _Contents:
 
 
 class Catalog:
-    """All tools, by name, category and server; `revision` grows with every change, for those who keep an index."""
+    """All tools, by name, category and server; `revision` grows with every change, for those who keep an index.
+
+    Any thread may change it, one at a time; readers see what was there before a change or after it.
+    """
 
     def __init__(self, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> None:
         self.revision = 0
@@ -79,6 +85,7 @@ class Catalog:
         self._versions: dict[str, str] = {}
         self._list_problems: dict[str, tuple[Problem, ...]] = {}
         self._contents = _Contents()
+        self._changing = threading.Lock()
 
     @classmethod
     def load(cls, tools_dir: Path, cache_dir: Path, servers: Mapping[str, ConfiguredServer]) -> Catalog:
@@ -92,13 +99,18 @@ class Catalog:
 
     def reload(self, servers: Mapping[str, ConfiguredServer] | None = None) -> None:
         """Read everything again, with other servers if they are given."""
-        self._servers = self._servers if servers is None else servers
-        with _no_collection():
-            definitions, problems = read_folder(self._tools_dir)
-            self._definitions, self._file_problems = tuple(definitions), tuple(problems)
+        with self._changing, _no_collection():
+            self._servers = self._servers if servers is None else servers
+            self._read_files()
             self._listed, self._versions, self._list_problems = {}, {}, {}
             for server in self._servers:
                 self._read_cached(server)
+            self._rebuild()
+
+    def reload_files(self) -> None:
+        """Read the files below `tools_dir` again; what servers listed stays."""
+        with self._changing, _no_collection():
+            self._read_files()
             self._rebuild()
 
     def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
@@ -109,10 +121,11 @@ class Catalog:
         """
         tools, problems = tools_of(listed, server, version)
         ours = tuple(tools)
-        if self._listed.get(server) == ours and self._versions.get(server) == version:
-            return
-        self._take(server, ours, problems, version)
-        self._rebuild()
+        with self._changing:
+            if self._listed.get(server) == ours and self._versions.get(server) == version:
+                return
+            self._take(server, ours, problems, version)
+            self._rebuild()
         try:
             kept = {"server": server, "version": version, "tools": [*map(published, ours)]}
             write_whole(self._cached(server), json.dumps(kept, ensure_ascii=False))
@@ -121,11 +134,12 @@ class Catalog:
 
     def forget_server(self, server: str) -> None:
         """Drop what a server listed, here and in the cache. Files below `tools/` stay."""
-        self._cached(server).unlink(missing_ok=True)
-        if self._listed.pop(server, None) is not None:
-            self._versions.pop(server, None)
-            self._list_problems.pop(server, None)
-            self._rebuild()
+        with self._changing:
+            self._cached(server).unlink(missing_ok=True)
+            if self._listed.pop(server, None) is not None:
+                self._versions.pop(server, None)
+                self._list_problems.pop(server, None)
+                self._rebuild()
 
     def tools(self, *, category: str | None = None, server: str | None = None) -> tuple[Tool, ...]:
         """Return the tools in the order of their full names; all, or those of one category or server."""
@@ -200,6 +214,10 @@ class Catalog:
     def is_listed(self, server: str) -> bool:
         """Whether the server itself has said, in this session or an earlier one, which tools it has."""
         return server in self._listed
+
+    def _read_files(self) -> None:
+        definitions, problems = read_folder(self._tools_dir)
+        self._definitions, self._file_problems = tuple(definitions), tuple(problems)
 
     def _rebuild(self) -> None:
         problems = [*self._file_problems]
@@ -291,10 +309,16 @@ class Catalog:
         tools = [tool for tool in self._contents.tools if category in {None, tool.category}]
         near = _nearest_tools(name, tools)
         where = "" if category is None else f" in the category {category}"
-        if near:
+        elsewhere = None if category is None else self._contents.by_full_name.get(name)
+        if elsewhere is None and category is not None:
+            elsewhere = next(chain.from_iterable(self._readings(name)), None)
+        if elsewhere is not None:
+            hint = f"{elsewhere.full_name} is in the category {elsewhere.category}."
+        elif near:
             hint = f"The nearest are {', '.join(near)}." if len(near) > 1 else f"Did you mean {near[0]}?"
         elif tools:
-            hint = 'Find it with search_tools("what it should do").'
+            names = ", ".join(_nearest_tools(name, tools, score_min=0.0)[:_FAR_SHOWN])
+            hint = f'Find it with search_tools("what it should do"); the nearest names are {names}.'
         else:
             hint = "No tools are known yet: add a server with `sealab servers add` or `sealab servers import`."
         return ToolUnknown(f"There is no tool {_short(name)}{where}. {hint}", near)
@@ -345,15 +369,15 @@ def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     return {key: tuple(each) for key, each in found.items()}
 
 
-def _nearest_tools(name: str, tools: Sequence[Tool]) -> list[str]:
+def _nearest_tools(name: str, tools: Sequence[Tool], score_min: float = _NEAR_SCORE_MIN) -> list[str]:
     """Return the full names nearest to a name, which may or may not have its server before it."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - only an unknown name needs it
 
     wanted = name.casefold()
     choices = [(tool.full_name if "." in name else tool.name).casefold() for tool in tools]
-    found = process.extract(wanted, choices, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=_NEAR_SCORE_MIN)
+    found = process.extract(wanted, choices, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=score_min)
     if not found and "." in name:
-        return _nearest_tools(name.rpartition(".")[2], tools)
+        return _nearest_tools(name.rpartition(".")[2], tools, score_min)
     return [tools[index].full_name for _, _, index in found]
 
 

@@ -32,13 +32,13 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
     A name that is an identifier keeps it; of others that would share one, the later in alphabetical order get a number.
     """
     given: dict[str, str] = {}
+    numbers: dict[str, int] = {}
     ordered = sorted(set(names), key=lambda name: (identifier(name) != name, name))
     for name in ordered:
         clean = wanted = identifier(name)
-        number = 2
         while clean in given:
-            clean = f"{wanted}_{number}"
-            number += 1
+            numbers[wanted] = numbers.get(wanted, 1) + 1
+            clean = f"{wanted}_{numbers[wanted]}"
         given[clean] = name
     return given
 

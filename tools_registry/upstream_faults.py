@@ -184,7 +184,7 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -
     if code == REQUEST_TIMEOUT:
         return CallTimedOut(f"{what} of the server {name!r} timed out there: {message}. {_DONE_OR_NOT}")
     do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
-    return CallRefused(f"The server {name!r} refused {what[0].lower()}{what[1:]}: {message.rstrip('.')}. {do}")
+    return CallRefused(f"The server {name!r} refused {_inside(what)}: {message.rstrip('.')}. {do}")
 
 
 def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:
@@ -198,22 +198,29 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
     if seen:
         return ConnectionLost(
-            f"The server {name!r} failed on {what} with HTTP status {fault.status}{_quoted(fault.detail)}. "
+            f"The server {name!r} failed on {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
             f"{_DONE_OR_NOT}"
         )
     if fault.fault is Fault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
         return CallRefused(
-            f"The server {name!r} refused {what} with HTTP status {fault.status}{_quoted(fault.detail)}. "
+            f"The server {name!r} refused {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
             f"See `sealab servers test {name}`."
         )
     return _of_fault_at_connect(config, fault)
 
 
 def _lost(config: ServerConfig, what: str, detail: str) -> ConnectionLost:
-    return ConnectionLost(f"The connection to the server {config.name!r} ended during {what}{detail}. {_DONE_OR_NOT}")
+    return ConnectionLost(
+        f"The connection to the server {config.name!r} ended during {_inside(what)}{detail}. {_DONE_OR_NOT}"
+    )
 
 
 _DONE_OR_NOT = "The outcome is unknown: look whether it did its work before calling it again."
+
+
+def _inside(what: str) -> str:
+    """Return what begins a sentence as it stands within one."""
+    return f"{what[0].lower()}{what[1:]}"
 
 
 def _quoted(text: str) -> str:

@@ -112,6 +112,7 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
         ("tools.gone.anything()", "ToolError", "/no/such/command"),
+        ("tools.off.add(left=1)", "ToolError", "'off' is disabled"),
         ("tools.up.as_text()", "ToolError", "\"deny\" has 'as_text'"),
         ("tools.up.append(path='/nowhere/x', line='y')", "ToolError", '"approve": "never"'),
         ("tools.up.silent_about_itself(path='/nowhere/x')", "ToolError", "does not say that it only reads"),
@@ -365,3 +366,28 @@ async def test_tools_below_the_home_are_found_and_a_call_says_that_their_server_
         assert [(tool["name"], tool["category"]) for tool in answer["tools"]] == [("forecast", "weather")]
         failed = await error(caller, "await tools.weather.forecast()")
     assert "sealab servers add" in failed["message"]
+
+
+async def test_a_definition_that_is_added_is_found_and_ends_no_connection(tmp_path: Path) -> None:
+    mark, folder = tmp_path / "started", tmp_path / "tools" / "weather"
+    folder.mkdir(parents=True)
+    configure(tmp_path, up=upstream(env={"STARTED": str(mark), "PATH": os.environ["PATH"]}))
+    async with connected("stdio-modern", tmp_path) as caller:
+        assert await result(caller, "await tools.up.add(left=1)") == 2
+        (folder / "forecast.json").write_text(json.dumps({"name": "forecast", "description": "Tell the weather."}))
+        answer = (await caller.call("search_tools", query="weather", limit=1)).structured_content
+        assert [tool["name"] for tool in answer["tools"]] == ["forecast"]
+        assert await result(caller, "await tools.up.add(left=2)") == 3
+    assert len(mark.read_text().splitlines()) == 1
+
+
+async def test_a_broken_definition_is_reported_by_name_with_the_categories(tmp_path: Path) -> None:
+    (tmp_path / "tools" / "weather").mkdir(parents=True)
+    (tmp_path / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast"}')
+    (tmp_path / "tools" / "weather" / "broken.yaml").write_text("name: [")
+    async with connected("stdio-modern", tmp_path) as caller:
+        told = (await caller.call("list_tool_categories")).structured_content
+        assert told["categories"]["weather"]["tool_count"] == 1
+        assert "YAML" in told["problems"]["weather/broken.yaml"]
+        (tmp_path / "tools" / "weather" / "broken.yaml").unlink()
+        assert "problems" not in (await caller.call("list_tool_categories")).structured_content

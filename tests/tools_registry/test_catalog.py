@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,12 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_a_shared_one_with_the_
     assert catalog.get("list_invoices", "ledger").server == "ledger"
     with pytest.raises(CategoryUnknown, match=r"There is no category 'leger'\. Did you mean ledger\?"):
         catalog.get("list_invoices", "leger")
+    write(tmp_path / "tools" / "odd" / "other.json", {"name": "other"})
+    with pytest.raises(ToolUnknown, match=r"in the category odd\. \w+\.send-reminder is in the category"):
+        load(tmp_path).get("send-reminder", "odd")
+    with pytest.raises(ToolUnknown, match=r"search_tools.*the nearest names are \w+\.[\w-]+, ") as unlike:
+        catalog.get("zzqj")
+    assert not unlike.value.nearest
     with pytest.raises(ToolUnknown, match="sealab servers add"):
         load(tmp_path / "empty").get("anything")
 
@@ -225,6 +233,28 @@ def test_aliases_are_distinct_identifiers_whatever_the_names_and_their_order(nam
     for name in names:
         if identifier(name) == name:
             assert table[name] == name
+
+
+def test_thousands_of_names_that_have_no_letters_python_takes_get_aliases_soon(tmp_path: Path) -> None:
+    names = [chr(0x4E00 + n) + chr(0x4E00 + n % 7) for n in range(5_000)]
+    assert sorted(aliases(names).values()) == sorted(names)
+
+
+def test_servers_that_list_their_tools_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    servers = {f"server{n}": Server() for n in range(24)}
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(4):
+            catalog = load(tmp_path, **servers)
+            with ThreadPoolExecutor(len(servers)) as threads:
+                for done in [threads.submit(catalog.replace_server, server, USUAL) for server in servers]:
+                    done.result()
+            assert {tool.server for tool in catalog.tools()} == set(servers)
+            for server in servers:
+                catalog.forget_server(server)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_ten_thousand_tools_load_whole(tmp_path: Path) -> None:
