@@ -13,6 +13,7 @@ from typing import Final
 from ..run import Json
 from .literals import NOT_LITERAL, constant, plain
 from .shapes import Shapes, final_name
+from .spoken import hint_of
 
 Schema = dict[str, Json]
 
@@ -42,6 +43,7 @@ _SCALARS: Final[Mapping[str, Schema]] = {
     "Real": {"type": "number"},
     "Integral": {"type": "integer"},
 }
+_KINDS: Final[Mapping[type, str]] = {str: "string", int: "integer", bool: "boolean"}
 _ARRAYS: Final = frozenset(
     {"list", "List", "Sequence", "MutableSequence", "Iterable", "Iterator", "Collection", "Container", "deque"}
     | {"Deque", "set", "Set", "frozenset", "FrozenSet", "AbstractSet", "MutableSet", "Reversible"}
@@ -93,14 +95,9 @@ class Reader:
         return None
 
     def text(self, written: str) -> Schema:
-        """Return the schema of a hint that stands as text, as in a docstring; `{}` where it is no hint."""
-        words = written.strip().rstrip(".")
-        for prefix in ("an ", "a "):
-            words = words.removeprefix(prefix)
-        spelled = {"string": "str", "integer": "int", "boolean": "bool", "number": "float", "array": "list"}
-        spelled |= {"object": "dict", "dictionary": "dict"}
+        """Return the schema of a type as a docstring says it, in words or as a hint; `{}` where it is none."""
         try:
-            return self.schema(ast.parse(spelled.get(words.lower(), words), mode="eval").body)
+            return self.schema(ast.parse(hint_of(written), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return {}
 
@@ -139,7 +136,7 @@ class Reader:
             return self.schema(own, depth + 1)
         values = self._shapes.enum_values(own)
         if values is not None:
-            return {"enum": values} if values else {}
+            return _choices(values) if values else {}
         fields = self._shapes.fields(own)
         if fields is None:
             return {}
@@ -202,11 +199,11 @@ class Reader:
         if all(part.keys() == {"type"} for part in parts):
             names = [name for part in parts for name in _names(part["type"])]
             return {"type": list(dict.fromkeys(names))}
-        if all(part.keys() == {"enum"} or part == {"type": "null"} for part in parts):
+        if all("enum" in part or part == {"type": "null"} for part in parts):
             values: list[Json] = []
             for part in parts:
                 values += part.get("enum", [None])  # type: ignore[arg-type]  # an enum is a list
-            return {"enum": values}
+            return _choices(values)
         return {"anyOf": parts}
 
 
@@ -233,7 +230,14 @@ def _literal(items: Sequence[ast.expr]) -> Schema:
         if value is NOT_LITERAL:
             return {}
         values.append(plain(value))
-    return {"enum": values}
+    return _choices(values)
+
+
+def _choices(values: list[Json]) -> Schema:
+    """Return the schema of a choice, with the type where all are of one."""
+    kinds = {_KINDS.get(type(value)) for value in values}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return {"enum": values} if kind is None else {"type": kind, "enum": values}
 
 
 def _with(schema: Schema, key: str, inner: Schema) -> Schema:

@@ -14,6 +14,15 @@ from .scripts import ENTRY, NoFunction
 from .shapes import Shapes
 
 SIGNATURE_CHARS_MAX: Final = 2000
+_KINDS: Final[Mapping[type, frozenset[str]]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    str: frozenset({"string"}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+    type(None): frozenset({"null"}),
+}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "skills"})
 
@@ -74,7 +83,19 @@ def _function(tree: ast.Module, name: str) -> _Function | None:
     for statement in tree.body:
         if isinstance(statement, _Function) and statement.name == name:
             found = statement
+        elif (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Lambda)
+            and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+        ):
+            found = _defined(name, statement.value)
     return found
+
+
+def _defined(name: str, value: ast.Lambda) -> ast.FunctionDef:
+    """Return `name = lambda …` as the `def` that it could have been."""
+    made = ast.FunctionDef(name, value.args, [ast.Return(value.body)], [])
+    return ast.fix_missing_locations(ast.copy_location(made, value))
 
 
 def _as_function(source: str, tree: ast.Module, reading: Reading, known: Collection[str]) -> str:
@@ -134,9 +155,11 @@ def _parameters(
     required: list[str] = []
     for each, default, _kind in takes:
         schema = reader.schema(each.annotation)
+        value = shapes.default(default)
         if each.annotation is None and each.arg in said.types:
             schema = reader.text(said.types[each.arg])
-        value = shapes.default(default)
+            if value is not NOT_LITERAL and value is not None and not _may_be(plain(value), schema):
+                schema = {}  # the docstring does not tell all that it takes
         text = reader.described(each.annotation) or said.texts.get(each.arg) or told.get(each.arg)
         if default is not None and schema and value is None and not _admits_null(schema):
             schema = {"anyOf": [schema, {"type": "null"}]} if schema.keys() != {"type"} else _or_null(schema)
@@ -183,6 +206,17 @@ def _admits_null(schema: Schema) -> bool:
     if "enum" in schema:
         return None in schema["enum"]  # type: ignore[operator]  # a list
     return any(_admits_null(part) for part in schema.get("anyOf", ()))  # type: ignore[union-attr,arg-type]  # schemas
+
+
+def _may_be(value: Json, schema: Schema) -> bool:
+    """Tell whether a value is of a type that a schema names at its root, and among its choices."""
+    if "enum" in schema and value not in cast("list[Json]", schema["enum"]):
+        return False
+    if "anyOf" in schema:
+        return any(_may_be(value, part) for part in cast("list[Schema]", schema["anyOf"]))
+    kind = schema.get("type")
+    kinds = {kind} if isinstance(kind, str) else set(cast("list[str]", kind or ()))
+    return not kinds or not kinds.isdisjoint(_KINDS[type(value)])
 
 
 def _or_null(schema: Schema) -> Schema:

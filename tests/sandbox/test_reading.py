@@ -148,9 +148,9 @@ def test_docstrings_of_each_style_describe_and_type_parameters(style: str) -> No
 @pytest.mark.parametrize(
     ("definitions", "hint", "schema"),
     [
-        ("class C(Enum):\n    A = 'a'\n    B = 'b'", "C", {"enum": ["a", "b"]}),
-        ("class C(StrEnum):\n    A = auto()\n    B = auto()", "C", {"enum": ["a", "b"]}),
-        ("class C(Enum):\n    A = auto()\n    B = auto()", "C", {"enum": [1, 2]}),
+        ("class C(Enum):\n    A = 'a'\n    B = 'b'", "C", {"type": "string", "enum": ["a", "b"]}),
+        ("class C(StrEnum):\n    A = auto()\n    B = auto()", "C", {"type": "string", "enum": ["a", "b"]}),
+        ("class C(Enum):\n    A = auto()\n    B = auto()", "C", {"type": "integer", "enum": [1, 2]}),
         (
             "@dataclass\nclass P:\n    x: int\n    y: list[str] = field(default_factory=list)",
             "P",
@@ -225,6 +225,45 @@ def test_a_script_becomes_a_function_that_does_the_same(
     scope: dict[str, Any] = {}
     exec(facts["code"], scope)
     assert scope["main"](**arguments) == value
+
+
+@pytest.mark.parametrize(
+    ("words", "schema"),
+    [
+        ("list of float", {"type": "array", "items": {"type": "number"}}),
+        ("a list of strings, optional", {"type": "array", "items": {"type": "string"}}),
+        ("{'mean', 'median'}, default 'mean'", {"type": "string", "enum": ["mean", "median"]}),
+        ("{0, 1}", {"type": "integer", "enum": [0, 1]}),
+        ("int or None", {"type": ["integer", "null"]}),
+        ("int, str or None", {"type": ["integer", "string", "null"]}),
+        ("sequence of (int or str)", {"type": "array", "items": {"type": ["integer", "string"]}}),
+        ("dict of str to int", {"type": "object", "additionalProperties": {"type": "integer"}}),
+        ("dict mapping str to list of int",
+         {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}}),
+        ("bool, default=True", {"type": "boolean"}), ("float (default 3.0)", {"type": "number"}),
+        ("`Dict[str, int]`", {"type": "object", "additionalProperties": {"type": "integer"}}),
+        ("array-like", {}), ("callable", {}), ("int or callable", {}), ("list of", {}), ("{open('x')}", {}),
+        ("(" * 200 + "int", {}), ("int or " * 300, {}),
+    ],
+)  # fmt: skip
+def test_types_that_a_docstring_says_in_words_become_schemas(words: str, schema: dict[str, Any]) -> None:
+    source = f'def f(x):\n    """Do.\n\n    Parameters\n    ----------\n    x : {words}\n        The x.\n    """\n'
+    facts: dict[str, Any] = read(source, Reading("f"))
+    assert facts["parameters"]["properties"]["x"] == {**schema, "description": "The x."}
+
+
+@pytest.mark.parametrize(("default", "type_"), [("'auto'", None), ("2", "number"), ("None", ["number", "null"])])
+def test_a_docstring_that_leaves_out_what_the_default_is_does_not_decide_the_type(default: str, type_: object) -> None:
+    facts: dict[str, Any] = read(
+        f'def f(x={default}):\n    """Do.\n\n    :param x: It.\n    :type x: float\n    """\n', Reading("f")
+    )
+    assert facts["parameters"]["properties"]["x"].get("type") == type_
+
+
+def test_a_lambda_of_the_name_is_its_function() -> None:
+    facts: dict[str, Any] = told("base = 10\nf = lambda x, y=2: base + x * y\n", Reading("f"))
+    assert (facts["signature"], facts["entry"], facts["is_script"]) == ("f(x, y=2)", "f", False)
+    assert facts["parameters"]["required"] == ["x"]
 
 
 @pytest.mark.parametrize(
