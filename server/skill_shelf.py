@@ -22,7 +22,7 @@ from .database import HomeDatabase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..skills_db.runs import RunRecord, RunStore
+    from ..skills_db.runs import RunStore
     from ..skills_db.skills import SkillStore
 
 T = TypeVar("T")
@@ -111,21 +111,23 @@ class SkillShelf:
     def _write(self, pending: list[tuple[str, str | None, int | None, float, float, str, str]]) -> None:
         from ..skills_db.runs import RunRecord  # noqa: PLC0415 - as above
 
-        store = self.run_store()
-        for run_id, skill, version, ended, duration_ms, status, isolation in pending:
-            record: RunRecord = RunRecord(
-                run_id=run_id,
-                started_at=datetime.fromtimestamp(ended, UTC) - timedelta(milliseconds=duration_ms),
-                duration_ms=duration_ms,
-                status=status,
-                isolation=isolation,
-                kind="code" if skill is None else "skill",
-                skill=skill,
-                version=version,
+        self.run_store().record(
+            *(
+                RunRecord(
+                    run_id=run_id,
+                    started_at=datetime.fromtimestamp(ended, UTC) - timedelta(milliseconds=duration_ms),
+                    duration_ms=duration_ms,
+                    status=status,
+                    isolation=isolation,
+                    kind="code" if skill is None else "skill",
+                    skill=skill,
+                    version=version,
+                )
+                for run_id, skill, version, ended, duration_ms, status, isolation in pending
             )
-            store.record(record)
+        )
 
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
-        if self._pending:
+        if self._pending or self._writing.locked():  # what is being written counts too: flushing waits for it
             self.flush()
         return question(self.store())
