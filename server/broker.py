@@ -32,7 +32,9 @@ _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", di
 class Calls:
     """The host calls of one execution: which there are, what they may use, and what they did.
 
-    `answer` is handed to the pool as the one way up from the child.
+    `answer` is handed to the pool as the one way up from the child. What a running execution has run on its behalf,
+    such as the tests of a skill that it saves, has `Calls` of its own that are `within` the execution's: it spends the
+    same budget and notes its calls in the same log.
     """
 
     handlers: Mapping[str, Handler]
@@ -46,16 +48,11 @@ class Calls:
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
+    within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
-        self.made += 1
-        if self.made > self.budget:
-            raise HostCallError(
-                f"This run made more than {self.budget} calls to the host, which is its budget. "
-                "Do more of the work inside the code, or split it into several runs.",
-                type="RuntimeError",
-            )
+        self._spend()
         handler = self.handlers.get(name)
         if handler is None:
             raise HostCallError(
@@ -72,6 +69,17 @@ class Calls:
             raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
         except (ServerError, SkillsDbError) as error:
             raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
+
+    def _spend(self) -> None:
+        self.made += 1
+        if self.made > self.budget:
+            raise HostCallError(
+                f"This run made more than {self.budget} calls to the host, which is its budget. "
+                "Do more of the work inside the code, or split it into several runs.",
+                type="RuntimeError",
+            )
+        if self.within is not None:
+            self.within._spend()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,15 @@ from ..sandbox.run import Json
 BYTES_MAX = 256 * 1024 * 1024
 """What one run may send to upstream tools and get from them in all, in bytes of JSON."""
 
+_NAME_CHARS_MAX = 200
+
 
 @dataclass(slots=True)
 class Entry:
-    """One call; `seconds` is None until it has ended."""
+    """One call; `seconds` is None until it has ended. The name of a tool that was not found is what the code said."""
 
     tool: str
+    found: bool = False
     ok: bool = False
     began: float = field(default_factory=time.perf_counter)
     seconds: float | None = None
@@ -40,7 +43,8 @@ class CallLog:
     @contextmanager
     def call(self, tool: str) -> Iterator[Entry]:
         """Note a call while the context lasts; it went well if nothing is raised."""
-        entry = Entry(tool)
+        # Whole or not at all: what is cut cannot be recognized, and hidden, any more.
+        entry = Entry(tool if len(tool) <= _NAME_CHARS_MAX else f"(a name of {len(tool)} characters)")
         self.entries.append(entry)
         try:
             yield entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -16,6 +16,7 @@ from ..sandbox.run import Job, Json, Limits, Status
 from ..workspace.errors import WorkspaceError
 from .attachments import Attachments
 from .broker import Calls
+from .call_log import Entry
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
@@ -95,14 +96,25 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     )
     shown = await hidden_run(passage, outcome, job.code, calls.written)
     dry = await hidden_value(passage, calls.log.dry)
+    called = await _called(passage, calls.log.entries)
     attached = await hidden_files(passage, calls.attachments.files)
     fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached)
     report = _report(run_id, shown, fitted)
-    if calls.log.entries:
-        report["tool_calls"] = [ToolCall(tool=each.tool, ok=each.ok, ms=each.ms) for each in calls.log.entries]
+    if called:
+        report["tool_calls"] = called
     if dry:
         report["dry_run"] = cast("list[DryCall]", dry)
     return Execution(report, shown.outcome.figures)
+
+
+async def _called(passage: Passage, entries: Sequence[Entry]) -> list[ToolCall]:
+    """Tell of the calls of tools; a name that no tool has is the code's own text, and hidden as such."""
+    unknown = await hidden_value(passage, [each.tool for each in entries if not each.found])
+    names = iter(cast("list[str]", unknown or []))
+    return [
+        ToolCall(tool=each.tool if each.found else next(names, "(withheld)"), ok=each.ok, ms=each.ms)
+        for each in entries
+    ]
 
 
 def _allowed(request: CodeRequest, app: App) -> Job:

@@ -65,9 +65,9 @@ def why_not_approved(tool: Tool) -> str:
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
     """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{name}={_shown(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{_named(name)}={_shown(value)}" for name, value in arguments.items())
     if len(shown) > _SHOWN_CHARS_MAX:
-        shown = f"{shown[:_SHOWN_CHARS_MAX]}…"
+        shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
     return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
 
 
@@ -79,6 +79,13 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
 
 
+def _named(name: str) -> str:
+    """Return the name of an argument so that it cannot be taken for words of the question."""
+    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _shown(name)
+
+
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _VALUE_CHARS_MAX else f"{text[:_VALUE_CHARS_MAX]}…"
+    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    cut = len(text) - _VALUE_CHARS_MAX
+    return text if cut <= 0 else f"{text[:_VALUE_CHARS_MAX]}… ({cut} more characters)"

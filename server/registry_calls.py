@@ -72,7 +72,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             _pay(calls, len(json.dumps(given)))
             with elsewhere():
                 tool = await discovery.found(registry, name)
-            entry.tool = tool.full_name
+            entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
             decision = policy.decide(tool, server)
             if decision is Decision.REFUSE:
@@ -81,14 +81,17 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 raise _by_position(tool, name)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
+            decision = policy.decide(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not tool.read_only:
                 calls.log.note_dry(tool.full_name, fitting)
                 return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
             if decision is Decision.ASK:
                 if calls.caller.ask is None:
                     raise _failed(policy.why_unasked(tool, server))
+                told_of = await privacy.kept_value(calls.caller.scope, fitting)  # before anything of it is cut
+                question = policy.question(tool, server, cast("Mapping[str, Json]", told_of))
                 with paused(), elsewhere():
-                    approved = await calls.caller.ask(policy.question(tool, server, fitting))
+                    approved = await calls.caller.ask(question)
                 if not approved:
                     raise _failed(policy.why_not_approved(tool))
             with elsewhere():

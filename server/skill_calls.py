@@ -80,6 +80,6 @@ async def _save_skill(reach: Reach, calls: Calls, arguments: Arguments) -> Json:
         from_run=cast("str | None", arguments.get("from_run")),
         record=bool(arguments.get("record", False)),
         caller=calls.caller,
-        nested=True,
+        within=calls,
     )
     return cast("Json", await skills.save(reach(), request))

@@ -72,19 +72,25 @@ async def run_tests(
     plan: TestPlan,
     *,
     caller: Caller = LOCAL,
-    nested: bool = False,
+    within: Calls | None = None,
     recorder: Recorder | None = None,
     replay: Replay | None = None,
 ) -> Outcome:
-    """Run the tests of a skill; without any, only its definitions. Raises `SkillUnfit`, with the line that failed."""
+    """Run the tests of a skill; without any, only its definitions. Raises `SkillUnfit`, with the line that failed.
+
+    `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
+    writes of tools where it does.
+    """
     program, variables = _program(plan)
     handlers = _handlers(app, plan, recorder, replay)
-    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller)
+    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within)
+    if within is not None:
+        calls.dry_run, calls.log = within.dry_run, within.log
     settings = app.settings
     limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
     wider = bool(plan.draft.extra.get("wider"))
     isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
-    job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=nested)
+    job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=within is not None)
     passage = Passage(app.privacy, caller.scope, calls.answer)
     outcome = await app.pools.run(job, passage.answer)
     outcome = await escalated(app, job, passage.answer, outcome)

@@ -15,6 +15,7 @@ from ..sandbox.run import Json, Outcome, Reading
 from ..tools_registry.errors import RegistryError
 from ..workspace.archive import RunArchive
 from ..workspace.errors import WorkspaceError
+from .broker import Calls
 from .caller import LOCAL, Caller
 from .errors import SkillUnfit
 from .execution import CodeRequest, Execution, execute
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 class SaveRequest:
     """One `save_skill`. With `from_run`, `code` may name the variables to take as parameters, separated by commas.
 
-    `nested` says that running code asks, so that the tests must not wait for it to end.
+    `within` are the calls of the running code that asks, if one does: the tests must not wait for it to end, and may do
+    no more than it may.
     """
 
     name: str
@@ -48,7 +50,7 @@ class SaveRequest:
     from_run: str | None = None
     record: bool = False
     caller: Caller = LOCAL
-    nested: bool = False
+    within: Calls | None = None
 
 
 class SavedSkill(TypedDict):
@@ -120,11 +122,11 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     judge_name(request.name)
     code, variables = await _code_of(app, request)
     reading = Reading(request.name, request.tests, variables)
-    facts = await facts_of(app, code, reading, nested=request.nested)
+    facts = await facts_of(app, code, reading, nested=request.within is not None)
     draft = _draft(request, facts)
     warnings = await _warnings(app, draft, facts)
     recorder = Recorder() if request.record else None
-    await run_tests(app, plan_of(draft), caller=request.caller, nested=request.nested, recorder=recorder)
+    await run_tests(app, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
     if recorder is not None:
         recordings = await app.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)

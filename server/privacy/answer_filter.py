@@ -31,7 +31,7 @@ _FILE_TOOLS = frozenset(
 )
 _TEXTS = frozenset({"text", "description", "title", "message"})
 """Keys of MCP's answers under which text for people and models stands; the others are names, addresses and types."""
-_VALUES = frozenset({"structuredContent", "values"})
+_VALUES = frozenset({"structuredContent", "values", "frontmatter"})
 """Keys under which whole values stand."""
 
 

@@ -17,13 +17,15 @@ class WithoutValues(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record; it is always logged."""
-        said = record.msg if record.name.partition(".")[0] == "mcp" else record.getMessage()
+        said = str(record.msg if record.name.partition(".")[0] == "mcp" else record.getMessage())
+        if record.name == "asyncio":
+            said = said.partition("\n")[0]  # what follows shows futures with their results and exceptions
         if record.exc_info:
             kind, _error, trace = record.exc_info
             frames = traceback.extract_tb(trace)[-_FRAMES_MAX:]
             places = " < ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in reversed(frames))
             said = f"{said} ({kind.__name__ if kind else 'an error'} at {places})"
-        record.msg, record.args, record.exc_info, record.exc_text = str(said), (), None, None
+        record.msg, record.args, record.exc_info, record.exc_text = said, (), None, None
         return True
 
 

@@ -140,6 +140,23 @@ async def test_nothing_personal_reaches_the_model_however_code_shows_it(model: M
     assert TOKEN.search("".join(model.seen))
 
 
+async def test_a_tool_that_there_is_not_is_told_of_without_the_values_in_its_name(model: Model) -> None:
+    report = await model.run(
+        ROWS
+        + """
+for row in rows[:20]:
+    for name in (row["customer_name"], "customers." + row["email"], row["ssn"], row["api_key"], "x " * 300 + row["email"]):
+        try:
+            await call_tool(name)
+        except ToolError:
+            pass
+"""
+    )
+    assert len(report["tool_calls"]) == 101
+    assert report["tool_calls"][0]["tool"] == "customers.list_customers"
+    assert not model.leaked()
+
+
 async def test_files_hold_values_and_show_tokens(model: Model) -> None:
     lines = "'\\n'.join(f\"{row['id']},{row['customer_name']},{row['email']},{row['card']}\" for row in rows)"
     await model.run(ROWS + f"write_file('people.csv', 'id,customer_name,email,card\\n' + {lines})")

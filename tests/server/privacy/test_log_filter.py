@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import sys
 from pathlib import Path
 
+import pytest
 from mcp import Client
 
 from sealab.server.privacy.log_filter import WithoutValues
@@ -29,6 +32,27 @@ def test_messages_of_the_sdk_and_of_exceptions_are_left_out() -> None:
     own = logging.LogRecord("sealab", logging.INFO, __file__, 1, "run %s", ("01abc",), None)
     WithoutValues().filter(own)
     assert own.getMessage() == "run 01abc"
+
+
+def test_the_event_loop_tells_of_no_forgotten_result(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise ValueError(MAIL)
+
+    async def forgets() -> None:
+        task = asyncio.ensure_future(fails())
+        await asyncio.sleep(0)
+        del task
+
+    with caplog.at_level("DEBUG"):
+        asyncio.run(forgets())
+        gc.collect()
+    told = [record for record in caplog.records if record.name == "asyncio" and record.levelname == "ERROR"]
+    assert told
+    for record in told:
+        WithoutValues().filter(record)
+        said = logging.Formatter("%(message)s").format(record)
+        assert MAIL not in said
+        assert "never retrieved" in said
 
 
 async def test_what_a_server_writes_to_stderr_holds_no_value(tmp_path: Path) -> None:

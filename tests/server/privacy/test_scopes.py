@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
 from sealab.server.privacy import privacy as privacy_module
+from sealab.server.privacy.answer_filter import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Privacy as Mode
 from sealab.server.settings import PrivacyMode, Settings
@@ -134,6 +136,19 @@ async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy
     assert first != second
     assert (await restarted.restored_for_model("home", f"{first} {second}")).content == f"{MAIL} john.doe@corp.example"
     database.close()
+
+
+async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alone(privacy: Privacy) -> None:
+    front = {"name": "mailer", "description": f"for {MAIL}", "metadata": {"author": MAIL, "notes": [f"ask {MAIL}"]}}
+
+    async def listed(_ctx: Any) -> Any:
+        return {"skills": [{"uri": "skill://mailer/SKILL.md", "frontmatter": front, "resources": []}]}
+
+    request: Any = SimpleNamespace(method="skills/list", request_id=1, params={})
+    answered: Any = await AnswerFilter(privacy, lambda _ctx: "home", frozenset())(request, listed)
+    assert MAIL not in json.dumps(answered)
+    assert answered["skills"][0]["frontmatter"]["name"] == "mailer"
+    assert answered["skills"][0]["uri"] == "skill://mailer/SKILL.md"
 
 
 async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: pytest.LogCaptureFixture) -> None:
