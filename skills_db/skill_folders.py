@@ -6,9 +6,11 @@ are bounded before anything is unpacked. Nothing is run.
 
 from __future__ import annotations
 
+import lzma
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -140,7 +142,10 @@ def _in_archive(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     try:
         with zipfile.ZipFile(source) as archive:
             return _unpacked(source, archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (
+        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError, OSError),
+        *(ValueError, MemoryError),
+    ) as error:
         raise SkillRefused(f"The archive {source} cannot be read: {error}.") from None
 
 
@@ -194,7 +199,8 @@ def _path_inside(entry: zipfile.ZipInfo) -> PurePosixPath:
     path = PurePosixPath(name)
     mode = entry.external_attr >> 16
     if (
-        name.startswith("/")
+        not path.parts
+        or name.startswith("/")
         or "\\" in name
         or ":" in path.parts[0]
         or ".." in path.parts

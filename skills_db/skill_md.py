@@ -217,11 +217,12 @@ def _split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
     found = re.match(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|$)", text, re.DOTALL)
     if found is None:
         raise SkillRefused(f"The {MANIFEST} of {folder!r} does not begin with frontmatter between two lines of ---.")
-    if "&" in found[1] and re.search(r"[:\s]\*\w", found[1]):
-        raise SkillRefused(f"The frontmatter of {folder!r} uses YAML aliases. Write its values out.")
     try:
+        # A few lines of aliases can stand for more values than a machine can hold.
+        if "&" in found[1] and any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(found[1], yaml.SafeLoader)):
+            raise SkillRefused(f"The frontmatter of {folder!r} uses YAML aliases. Write its values out.")
         front = yaml.safe_load(found[1])
-    except (yaml.YAMLError, RecursionError, ValueError):
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError):
         raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML. Correct it.") from None
     if not isinstance(front, dict):
         raise SkillRefused(f"The frontmatter of {folder!r} is no mapping. Give it name and description.")
@@ -247,7 +248,10 @@ def _mapping(value: object) -> Mapping[str, object]:
 def _said(value: object) -> str:
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str) if value is not None else ""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str) if value is not None else ""
+    except (ValueError, TypeError, RecursionError):  # a number of very many digits, a key that is a list
+        raise SkillRefused("The frontmatter holds a value that no text can be made of. Write it as a text.") from None
 
 
 def _loaded(text: str | None, kind: type) -> Json:
@@ -255,7 +259,7 @@ def _loaded(text: str | None, kind: type) -> Json:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("Json", value) if isinstance(value, kind) else None
 

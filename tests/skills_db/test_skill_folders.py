@@ -101,3 +101,20 @@ def test_what_is_no_archive_or_holds_no_skill_is_told(tmp_path: Path) -> None:
     for source in (tmp_path / "x.zip", tmp_path / "missing", tmp_path):
         with pytest.raises(SkillRefused):
             found(source)
+
+
+def test_an_archive_that_is_broken_inside_or_names_no_file_is_refused(tmp_path: Path) -> None:
+    nameless = tmp_path / "nameless.zip"
+    with zipfile.ZipFile(nameless, "w") as archive:
+        archive.writestr(".", MANIFEST)
+    with pytest.raises(SkillRefused, match="not imported"):
+        found(nameless)
+    broken = tmp_path / "broken.zip"
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(broken, "w", method) as archive:
+            archive.writestr("a/SKILL.md", MANIFEST * 100)
+        data = bytearray(broken.read_bytes())
+        data[40:80] = b"\xff" * 40
+        broken.write_bytes(data)
+        with pytest.raises(SkillRefused, match="cannot be read"):
+            found(broken)

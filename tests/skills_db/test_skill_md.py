@@ -16,7 +16,7 @@ from skills_ref.validator import validate
 
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.errors import SkillRefused
-from sealab.skills_db.skill_md import PortableSkill, portable, read, written
+from sealab.skills_db.skill_md import MANIFEST, PortableSkill, portable, read, written
 from sealab.skills_db.skill_names import folder_name, skill_name
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
@@ -169,3 +169,32 @@ def test_an_exported_script_runs_in_plain_python(tmp_path: Path) -> None:
     said = subprocess.run(run, capture_output=True, text=True, check=True)
     assert "shout(text: str" in said.stdout
     assert read("shout", written(portable(draft), draft)).code == code
+
+
+LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{own}: &{own} [{','.join([f'*{inner}'] * 10)}]\n"
+    for inner, own in zip("abcdefghijkl", "bcdefghijklm", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        f"metadata:\n  deep: 1\n{LAUGHS}",
+        "description: &a [x]\nmetadata: {b: [*a]}\n",
+        f"description: {'[' * 5000}\n",
+        f"description: {'1:' * 20_000}1\n",
+        "metadata: {date: 2001-99-99}\n",
+        "metadata: {a: !!python/object/apply:os.getcwd []}\n",
+    ],
+    ids=range(6),
+)
+def test_a_hostile_frontmatter_is_refused_before_it_costs_anything(front: str) -> None:
+    files = {MANIFEST: f"---\nname: a\n{front}---\n".encode(), "scripts/a.py": b"def a(): pass\n"}
+    with pytest.raises(SkillRefused):
+        read("a", files)
+
+
+def test_hostile_metadata_of_ours_is_taken_for_a_text() -> None:
+    front = f'---\nname: a\nmetadata:\n  sealab-tags: "{"[" * 100_000}"\n---\n'
+    read("a", {MANIFEST: front.encode(), "scripts/a.py": b"def a(): pass\n"})
