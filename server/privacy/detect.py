@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from .field_names import judge
+from .field_names import KEYS_OF_THINGS, LIKELY, Verdict, in_words, judge
 from .findings import DetectionFailed, Finding, PiiType
+from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
 
@@ -32,7 +33,7 @@ _WITHOUT_NER = (
 )
 _BLOCK_CHARS = 262_144
 _SEAM_CHARS = 16_384
-_LONGEST_LABEL = 60
+_LONGEST_LABEL, _LABEL_KEYS = 48, 2
 _POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
 _SURE_ADDRESS = 0.8
 
@@ -124,17 +125,19 @@ class Detector:
         of their own with an empty path.
         Raises `DetectionFailed`.
         """
+        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
+        things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
         told: list[Finding] = []
         at = 0
-        for leaf in leaves:
+        for leaf, path in zip(leaves, paths, strict=True):
             # Laid out as lines of a form: the words before a value are its context, as in any text.
-            label = f"{leaf.path[-1][:_LONGEST_LABEL]}: " if leaf.path else ""
+            label = _label(path)
             pieces += (label, leaf.text, "\n")
             at += len(label)
             starts.append(at)
-            told += _told(leaf, at)
+            told += _told(path, leaf.text, at, is_thing=path[:-1] in things)
             at += len(leaf.text) + 1
         findings = self._closed("".join(pieces), told)
         return list(_by_leaf(leaves, starts, findings))
@@ -205,13 +208,25 @@ def _settled(findings: Sequence[Finding]) -> list[Finding]:
     return [each for each in findings if each.type not in _POSTAL or each.score > _SURE_ADDRESS]
 
 
-def _told(leaf: Leaf, at: int) -> list[Finding]:
-    """Return what the keys of a leaf tell about the whole of it."""
-    value = leaf.text.strip()
-    verdict = judge(leaf.path, value)
-    if verdict is None:
+def _label(path: tuple[str, ...]) -> str:
+    """Return what is written before a leaf: its key, and the one above, which tells whose name `name` is.
+
+    In lower case, since `Order Status:` at the start of a line could be somebody speaking.
+    """
+    keys = [in_words(key) or key.lower() for key in path if key and not key.isdecimal()][-_LABEL_KEYS:]
+    if not keys:
+        return ""
+    whole = " ".join(keys)
+    return f"{whole if len(whole) <= _LONGEST_LABEL else keys[-1][:_LONGEST_LABEL]}: "
+
+
+def _told(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[Finding]:
+    """Return what the keys of a leaf tell about the whole of it; a name beside a price is no person's."""
+    value = text.strip()
+    verdict = judge(path, value)
+    if verdict is None or (is_thing and verdict == Verdict(PiiType.PERSON, LIKELY)):
         return []
-    start = at + len(leaf.text) - len(leaf.text.lstrip())
+    start = at + len(text) - len(text.lstrip())
     return [Finding(start, start + len(value), verdict.type, verdict.score)]
 
 

@@ -51,7 +51,7 @@ def judge(path: Sequence[str], value: str) -> Verdict | None:
     if not key or key.count(" ") >= _MAX_KEY_WORDS:
         return None
     rule = _rule_for(key)
-    if rule is not None and rule.fits(value):
+    if rule is not None and rule.fits(value) and not (rule.type is PiiType.SECRET and _names_secret(rule, key, value)):
         if (
             rule.type is PiiType.ADDRESS
             and _BEGINS_WITH_NAME.search(key)
@@ -61,6 +61,14 @@ def judge(path: Sequence[str], value: str) -> Verdict | None:
             return Verdict(PiiType.PERSON, LIKELY)
         return Verdict(rule.type, SURE)
     return _person(key, parent, value)
+
+
+def _names_secret(rule: _Rule, key: str, value: str) -> bool:
+    """Tell whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
+    if key.endswith((" name", "private key id", "signing key id", "encryption key id")):
+        return True
+    words = in_words(value)
+    return value.isalpha() and value[0].islower() and " " in words and rule.key.search(words) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -116,6 +124,7 @@ def _address(value: str) -> bool:
     return (
         _letters(value) >= 3
         and len(value) <= 200
+        and value[0] not in "{[<$%#"
         and "://" not in value
         and "@" not in value
         and not _CALL.search(value)
@@ -172,7 +181,10 @@ _PLACEHOLDERS = frozenset(
 _SYSTEM_USERS = frozenset(
     "root admin administrator user users app postgres mysql ubuntu debian ec2-user system bot none null guest test "
     "default service nobody daemon www-data git jenkins ci deploy runner sa redis nginx apache node oracle anonymous "
-    "me self you".split()
+    "me self you __token__ oauth2".split()
+)
+_ROLES_OF_MACHINES = frozenset(
+    "account agent profile tenant host identity operator worker handler actor owner manager client lead".split()
 )
 
 # --- keys that name one type --------------------------------------------------------------------------------------
@@ -214,7 +226,7 @@ _NEVER = re.compile(
 _RULES: tuple[_Rule, ...] = (
     _rule(
         PiiType.SECRET,
-        "pass phrase, pass code, mnemonic, seed phrase, recovery phrase, recovery code*, recovery key, backup code*",
+        "pass phrase, pass code, mnemonic, seed phrase, recovery phrase, recovery code*, recovery key*, unseal key*, root token, backup code*",
         _passphrase,
     ),
     _rule(
@@ -388,6 +400,12 @@ def _rule_for(key: str) -> _Rule | None:
     return None
 
 
+KEYS_OF_THINGS = frozenset(
+    "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
+    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
+)
+"""Keys beside a `name` that tell that it is no person's, in lower case."""
+
 # --- keys that name people ----------------------------------------------------------------------------------------
 
 _NAME_KEYS = _phrases(
@@ -421,7 +439,7 @@ _PERSON_KEYS = _phrases(
     "=reviewers, =approver, =requester, =organizer, =organiser, =contact, =lead, =teacher, =student, =doctor, =physician, =guest, =guests, =tenant,"
     "=landlord, =applicant, =candidate, =supervisor, =spouse, =participants, =participant, =members, =committer, =signatory, =insured, =claimant,"
     "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =full, =display,"
-    "=posted by, =written by, =holder, =team lead, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
+    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
 )
 _NOT_PEOPLE = frozenset(
     "file host domain table column class event db database image package project repo repository branch app application service "
@@ -451,9 +469,13 @@ def _person(key: str, parent: str, value: str) -> Verdict | None:
     if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
     if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
-        return Verdict(PiiType.PERSON, SURE) if _named(value) else None
+        is_machine = words <= _ROLES_OF_MACHINES | {"name", "names"} and value.islower()
+        return Verdict(PiiType.PERSON, SURE) if _named(value) and not is_machine else None
     if _PERSON_KEYS.search(key):
-        return Verdict(PiiType.PERSON, 0.8) if _named(value) and not _COMPANY.search(value) else None
+        is_machine = words <= _ROLES_OF_MACHINES and value.islower() and " " not in value
+        return Verdict(PiiType.PERSON, 0.8) if _named(value) and not is_machine and not _COMPANY.search(value) else None
+    if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
+        return Verdict(PiiType.PERSON, LIKELY)
     if key == "user" and looks_like_full_name(value):
         return Verdict(PiiType.PERSON, LIKELY)
     if key in {"name", "names"}:

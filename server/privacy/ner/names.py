@@ -31,7 +31,7 @@ _COMMON = _STOP | frozenset(
     "sat sun jan feb mar apr jun jul aug sep oct nov dec utc gmt cest cet est pst api url uri sql cpu gpu ram os linux windows python java javascript typescript "
     "select from where insert update create table index file line module class function test tests build failed passed success install installed version "
     "request response server client service started stopped running finished completed connection timeout retry exception traceback param params rename bump refactor fix remove add drop handle speed "
-    "dev qa ops hr admin manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
+    "dev qa ops hr admin tel mob manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
 )
 _LONGEST_WORD = 40
 _CODE_BEFORE = frozenset("_/\\={}[]@#$%&~^`")
@@ -259,5 +259,10 @@ def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
         if places and places[0].score >= _SURE_PLACE:
             end = max(places[-1].word.end, codes[-1].word.end if codes else 0)
             yield Finding(places[0].word.start, end, PiiType.LOCATION, 0.6)
-    elif named and len(block) > 1 and all(not each.word.text[0].islower() for each in block):
+    elif (
+        named
+        and len(block) > 1
+        and ". " not in text[start:end]
+        and all(not each.word.text[0].islower() for each in block)
+    ):
         yield Finding(start, end, PiiType.ADDRESS, 0.55)

@@ -18,6 +18,7 @@ _HOME = re.compile(
 _PROFILE = re.compile(
     r"(?<![\w.-])(?:www\.)?(?:github\.com|gitlab\.com|twitter\.com|x\.com|linkedin\.com/in|t\.me|instagram\.com|facebook\.com|medium\.com|keybase\.io|tiktok\.com)/@?([A-Za-z][\w.-]{2,38})(?=[\s\"'<),]|[?#]|/?(?:\s|\Z)|\Z)"
 )
+_HASHED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{2,31}):(?=\$[0-9a-z]{1,5}\$)")
 _SUDO = re.compile(r"(?<!\w)sudo(?:\[\d{1,7}\])?:[ ]{1,6}([a-z][\w.-]{2,31})[ ]:")
 _ACCESS_LOG = re.compile(r"(?m)^[\da-fA-F.:]{7,39} [\w.-]{1,30} ([A-Za-z][\w.@-]{2,40}) \[\d\d/\w{3}/\d{4}:")
 _SSH_TARGET = re.compile(
@@ -37,6 +38,7 @@ def accounts(text: str) -> Iterator[Finding]:
         (_HOME, 0.6),
         (_PROFILE, 0.7),
         (_SUDO, 0.8),
+        (_HASHED, 0.8),
         (_ACCESS_LOG, 0.75),
         (_SSH_TARGET, 0.7),
     ):

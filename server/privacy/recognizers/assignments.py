@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
-from ..field_names import judge
+from ..field_names import LIKELY, judge
 from ..findings import Finding, PiiType
 from .fields import field
 
@@ -23,6 +23,8 @@ _NOTATIONS = (
     re.compile(rf"(?<![\w.-])({_KEY})[ ]?=[ ]?([^\s,;&)(\"'|<>]{{2,512}}+)(?![(\[])"),
     # --user jane, --password="…"
     re.compile(rf"(?<![\w-])--?([A-Za-z][\w-]{{1,40}})[ =]({_SINGLE}|{_DOUBLE}|[^\s\"'-]\S{{1,255}})"),
+    # curl -H 'X-Api-Key: …', ["Cookie: sid=…"]
+    re.compile(r"['\"]([A-Za-z][\w-]{1,40}):[ ]([^'\"\n]{2,512})(?=['\"])"),
     # Key (email)=(jane@example.org) already exists
     re.compile(r"\(([\w.]{2,60})\)=\(([^()\n]{1,200})\)"),
 )
@@ -45,6 +47,9 @@ def assignments(text: str) -> Iterator[Finding]:
         for match in notation.finditer(text):
             for found in field(text, _path(match[1]), *match.span(2)):
                 # In code, a bare word is a variable: `author = author`.
+                # And `"name": "…"` is JSON's, where what is around it tells more.
+                if found.type == PiiType.PERSON and found.score == LIKELY and text[match.end(1)] == '"' == match[2][0]:
+                    continue
                 if found.type != PiiType.PERSON or not text[found.start : found.end].islower() or match[2][0] in "'\"":
                     yield found
     for match in _LINE.finditer(text):

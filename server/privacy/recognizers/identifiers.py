@@ -15,7 +15,7 @@ _MONTH = (
 _CODE = r"(?=[A-Z0-9-]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}"
 
 
-_ANCHOR = re.compile(r"[^\W\d_]+(?!\?)|[^\W\d_]+(?=[^\W\d_]\?)")
+_ANCHOR = re.compile(r"(?:\(\?-i:)?([^\W\d_]+(?!\?)|[^\W\d_]+(?=[^\W\d_]\?))")
 
 
 def _top_level(alternatives: str) -> list[str]:
@@ -40,43 +40,58 @@ class _Kind:
 
 def _kind(kind: PiiType, words: str, value: str) -> _Kind:
     # What a text must hold, in lower case, for any of the words to be in it: that is looked at first, since it costs little.
-    anchors = tuple({_ANCHOR.match(word)[0].lower() for word in _top_level(words)})  # type: ignore[index]  # all begin so
+    anchors = tuple({_ANCHOR.match(word)[1].lower() for word in _top_level(words)})  # type: ignore[index]  # all begin so
     return _Kind(kind, anchors, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
 
 
 _KINDS = (
-    _kind(PiiType.PASSPORT, r"passport|reisepass|pasaporte|passeport|passaporto", r"[A-Z]{0,3}\d{6,9}[A-Z]?"),
+    _kind(
+        PiiType.PASSPORT,
+        r"passport|reisepass\w{0,8}|pasaporte|passeport|passaport[eo]|paspoort\w{0,8}|paszport\w{0,2}",
+        r"[A-Z]{0,3}\d{6,9}[A-Z]?|\d{2}[A-Z]{2}\d{5}|(?=[A-Z0-9]{0,7}\d{2})[A-Z][A-Z0-9]{7,8}",
+    ),
     _kind(
         PiiType.DRIVING_LICENCE,
-        r"driver['’]?s?['’]? licen[sc]e|driving licen[sc]e|licen[sc]e|DL\b|führerschein|permis de conduire",
+        r"driver['’]?s?['’]? licen[sc]e|driving licen[sc]e|licen[sc]e|DL\b|führerschein\w{0,8}|permis de conduire|patente\b|rijbewijs\w{0,8}|prawo jazdy|"
+        r"(?-i:CNH)\b|körkort\w{0,8}",
         _CODE,
     ),
     _kind(
         PiiType.MEDICAL,
         r"MRN\b|medical record|patient (?:id|number|no)|member (?:id|no|number)|insurance (?:id|number|no|policy|code)|"
-        r"policy (?:no|number|#)|health (?:id|card|insurance)|medicare|NHS\b",
-        r"#?(?=[A-Z0-9 -]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}(?: \d{3} \d{4})?",
+        r"policy (?:no|number|#)|health (?:id|card|insurance)|medicare|medicaid|NHS\b|(?-i:NPI)\b|DEA (?:no|number)|"
+        r"krankenversicher\w{0,12}|versichertennummer",
+        r"\d{3} \d{3} \d{4}|\d{4} \d{5} \d|#?(?=[A-Z0-9 -]{0,16}\d{3})[A-Z0-9][A-Z0-9-]{4,17}(?: \d{3} \d{4})?",
     ),
     _kind(
         PiiType.TAX_ID,
-        r"TIN\b|EIN\b|ITIN\b|PAN\b|tax(?:payer)? (?:id|no|number|identification|file)|VAT\b|GSTIN\b|steuer\w{0,20}|codice fiscale|NIF\b|CPF\b|CNPJ\b|UTR\b",
-        r"(?=[A-Z0-9./-]{0,18}\d{3})[A-Z0-9][A-Z0-9./-]{6,19}",
+        r"TIN\b|EIN\b|ITIN\b|PAN\b|tax(?:payer)? (?:id|no|number|identification|file)|VAT\b|GSTIN\b|steuer\w{0,20}|codice fiscale|NIF\b|CPF\b|CNPJ\b|UTR\b|"
+        r"(?-i:TFN)\b|(?-i:ABN)\b|(?-i:NIP)\b|(?-i:CUI[TL])\b|(?-i:RUT)\b|SIREN\b|SIRET\b|partita iva|num[eé]ro fiscal",
+        r"\d{2,3}(?: \d{3}){2,3}|(?=[A-Z0-9./-]{0,18}\d{3})[A-Z0-9][A-Z0-9./-]{6,19}",
+    ),
+    _kind(PiiType.TAX_ID, r"(?-i:RFC)\b", r"[A-ZÑ&]{3,4}\d{6}[A-Z0-9]{3}"),
+    _kind(
+        PiiType.SSN,
+        r"(?-i:NSS)\b|sozialversicherung\w{0,10}|rentenversicherung\w{0,10}|s[ée]curit[ée] sociale|seguridad social|n[úu]mero de la seguridad",
+        r"\d{2} ?\d{6} ?[A-Z] ?\d{3}|\d{2}[/ ]?\d{8}[/ ]?\d{2}|[12](?: ?\d{2}){3} ?\d{3} ?\d{3}(?: ?\d{2})?",
     ),
     _kind(
         PiiType.SSN,
         r"SSN\b|social security|SIN\b|socials?\b",
         r"(?:\d{3}|[Xx*]{3})[- ]?(?:\d{2}|[Xx*]{2})[- ]?\d{4}|\d{3}[- ]\d{3}[- ]\d{3}",
     ),
+    _kind(PiiType.BANK, r"sort code|BSB\b", r"\d{2}[- ]\d{2}[- ]\d{2}|\d{3}[- ]\d{3}|\d{6}"),
     _kind(
         PiiType.BANK,
-        r"routing|ABA\b|accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b",
-        r"\d[\d -]{4,22}\d[A-Z]?|[A-Z]{2,6}\d{6,16}|[A-Z]{4}0[A-Z0-9]{6}",
+        r"routing|ABA\b|accounts?|acct?\b|sort code|A/C\b|BSB\b|konto\w{0,10}|cuenta|IFSC\b|CLABE\b|bankleitzahl|BLZ\b|rekeningn\w{0,8}",
+        r"(?=\d(?:[ -]{0,3}\d){6})\d[\d -]{4,22}\d[A-Z]?|[A-Z]{2,6}\d{6,16}|[A-Z]{4}0[A-Z0-9]{6}",
     ),
     _kind(
         PiiType.NATIONAL_ID,
         r"aadha?ar|national id(?:entity|entification)?|voter id|NINO?\b|national insurance|identity (?:card|number)|ID (?:card|number)|"
-        r"badge|employee|citizen(?:ship)? (?:id|number)|personalausweis\w{0,8}|DNI\b|BSN\b|PESEL\b|personnummer|student id|CURP\b",
-        r"(?=[A-Z0-9 -]{0,18}\d{3})[A-Z0-9](?:[A-Z0-9-]| (?=[A-Z0-9]*\d)){3,19}[A-Z0-9]",
+        r"badge|employee|citizen(?:ship)? (?:id|number)|personalausweis\w{0,8}|DNI\b|BSN\b|PESEL\b|personnummer|student id|CURP\b|"
+        r"NI (?:number|no)|(?-i:RG)\b|(?-i:NIE)\b|cart[ae] d['’]identit[éàa]|dow[óo]d osobisty|HETU\b|(?-i:CPR)\b|NRIC\b|emirates id|c[ée]dula",
+        r"[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]|\d{1,2}\.\d{3}\.\d{3}-[\dX]|(?=[A-Z0-9 -]{0,18}\d{3})[A-Z0-9](?:[A-Z0-9-]| (?=[A-Z0-9]*\d)){3,19}[A-Z0-9]",
     ),
     _kind(
         PiiType.DATE_OF_BIRTH,
@@ -85,15 +100,14 @@ _KINDS = (
     ),
     _kind(
         PiiType.ZIP,
-        r"zip(?: code)?|post(?:al)? ?code|PLZ\b",
+        r"zip(?: code)?|post(?:al)? ?code|PLZ\b|postleitzahl|code postal|c[óo]digo postal|(?-i:CEP)\b",
         r"\d{4,5}(?:-\d{3,4})?|[A-Z]{1,2}\d[A-Z0-9]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d",
     ),
 )
 _BRIDGE = re.compile(
-    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
+    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
     r"[\s:#=.()'\"’*-]{1,6}"
 )
-_FEWEST_BANK_DIGITS = 7
 
 
 def identifiers(text: str) -> Iterator[Finding]:
@@ -108,6 +122,4 @@ def identifiers(text: str) -> Iterator[Finding]:
             if not value:
                 continue
             found = value[1].rstrip(" -.")
-            if kind.type is PiiType.BANK and found[:1].isdigit() and sum(map(str.isdigit, found)) < _FEWEST_BANK_DIGITS:
-                continue
             yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)

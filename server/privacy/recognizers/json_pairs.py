@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..findings import Finding
+from ..field_names import KEYS_OF_THINGS, LIKELY
+from ..findings import Finding, PiiType
 from .fields import field
 
 _QUOTE = re.compile(r'(?<!\\)(\\{0,31})"')
@@ -66,7 +67,9 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
                 yield from field(text, _path(enclosing, pending), number.start(), number.end())
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
-            yield from field(text, _path(enclosing, pending), inside, closes)
+            for found in field(text, _path(enclosing, pending), inside, closes):
+                if found.type != PiiType.PERSON or found.score > LIKELY or not _names_thing(text, inside, closes):
+                    yield found
             yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)
         index += 1 if next_is_key and not _starts_key(text, quotes, index + 2) else 2
@@ -105,6 +108,18 @@ def _follow(text: str, start: int, end: int, enclosing: list[tuple[str, str]], p
         elif character == ",":
             pending = ""
     return pending
+
+
+_THING = re.compile(rf'"(?:{"|".join(sorted(KEYS_OF_THINGS))})\\{{0,7}}"\s{{0,20}}:', re.IGNORECASE)
+_AROUND = 200
+
+
+def _names_thing(text: str, start: int, end: int) -> bool:
+    """Tell whether the object around a name has fields that only things have: a price, a stock."""
+    before = text[max(0, start - _AROUND) : start]
+    before = before[max(before.rfind("{"), before.rfind("}")) + 1 :]
+    after = text[end : end + _AROUND].partition("}")[0].partition("{")[0]
+    return _THING.search(before) is not None or _THING.search(after) is not None
 
 
 # `{"label": "Phone", "value": "…"}` and the like: one field names the other.

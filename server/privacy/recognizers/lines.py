@@ -14,9 +14,11 @@ _LINE = re.compile(
     [ \t]{0,200} (?P<value>[^\n]{0,600}) """
 )
 _INLINE = re.compile(
-    r"(?:(?<=[{,;|(\t])|(?<=\. )|(?<=^))[ \t]{0,8}([^\W\d_][\w .#'’-]{0,40}?)[ ]?:[ \t]{1,8}([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160})(?=[,;|})\n]|\Z)",
+    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ \t]{0,8}([^\W\d_][\w .#'’-]{0,40}?)[ ]?:[ \t]{1,8}([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160})(?=[,;|})\n]|\Z)",
     re.MULTILINE,
 )
+# Cardholder ........ Jane Doe
+_LEADER = re.compile(r"(?m)^[ \t]{0,40}([^\W\d_][\w /&'’#-]{1,40}?)[ ]?\.{3,80}:?[ ]{1,4}([^\s.][^\n]{1,200})$")
 _COMMENT = re.compile(r"[ \t]#[ \t].{0,600}\Z")
 _OPENERS = frozenset(("", "|", ">", "|-", ">-", "|+"))
 _DEEPEST = 16
@@ -24,6 +26,9 @@ _DEEPEST = 16
 
 def lines(text: str) -> Iterator[Finding]:
     """Yield the values that the keys before them make personal."""
+    if "..." in text:
+        for match in _LEADER.finditer(text):
+            yield from field(text, (match[1],), *match.span(2))
     if ":" not in text and "：" not in text:
         return
     yield from _nested(text)

@@ -13,6 +13,7 @@ _IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?!\w|\.\w|-\w)")
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:]{6,39}(?:(?:\.\d{1,3}){3})?(?![\w:])")
 _MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}(?![\w:-])")
 _VERSION = re.compile(r"(?i)(?:\bv|ver|version|release|build|==|>=|~=|\^|@)[ =:\"]{0,3}\Z")
+_LOGIN_AT = re.compile(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n]{0,60}|://[^\s/]{1,60})@\Z")
 # Nobody's own: any, loopback, masks, public resolvers.
 _NOBODYS = frozenset(
     (
@@ -32,7 +33,7 @@ _FEWEST_HEXTETS = 3
 def devices(text: str) -> Iterator[Finding]:
     """Yield addresses of devices."""
     for match in _IPV4.finditer(text):
-        if match[0] not in _NOBODYS and not _VERSION.search(text, max(0, match.start() - 12), match.start()):
+        if match[0] not in _NOBODYS and not _is_version(text, match.start()):
             yield Finding(*match.span(), PiiType.IP, 0.9)
     for match in _IPV6.finditer(text):
         if _is_ipv6(match[0]):
@@ -40,6 +41,11 @@ def devices(text: str) -> Iterator[Finding]:
     for match in _MAC.finditer(text):
         if match[0].lower() not in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             yield Finding(*match.span(), PiiType.MAC, 0.9)
+
+
+def _is_version(text: str, at: int) -> bool:
+    """Tell whether what stands before makes it a version: `v1.2.3.4`, `pkg@1.2.3.4`, but not `ssh me@1.2.3.4`."""
+    return _VERSION.search(text, max(0, at - 12), at) is not None and not _LOGIN_AT.search(text, max(0, at - 90), at)
 
 
 def _is_ipv6(text: str) -> bool:

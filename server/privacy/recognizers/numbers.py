@@ -54,7 +54,7 @@ def ibans(text: str) -> Iterator[Finding]:
 def social_security_numbers(text: str) -> Iterator[Finding]:
     """Yield numbers in the form the US Social Security Administration assigns, and individual taxpayer numbers."""
     for match in _SSN.finditer(text):
-        yield Finding(*match.span(), PiiType.SSN, 0.85)
+        yield Finding(*match.span(), PiiType.TAX_ID if match[0].startswith("9") else PiiType.SSN, 0.85)
 
 
 def wallets(text: str) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ _TITLED = re.compile(
 _INTRODUCED = re.compile(
     rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
 )
+_BOOKED = re.compile(r"(?<![\w/.-])[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
 _BILLED = re.compile(
     rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
 )
@@ -90,6 +91,8 @@ def people(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text):
             if match[1].split()[0] not in _NO_SPEAKER:
                 yield Finding(*match.span(1), PiiType.PERSON, score)
+    for match in _BOOKED.finditer(text):
+        yield Finding(*match.span(), PiiType.PERSON, 0.85)
     for match in _DISTINGUISHED.finditer(text):
         if looks_like_full_name(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)

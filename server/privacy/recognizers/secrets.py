@@ -63,8 +63,14 @@ _HEADER = re.compile(
     r"(?i)(?<![\w-])(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,3}([A-Za-z0-9._~+/=-]{16,4000})(?![A-Za-z0-9._~+/=-])"
 )
 _CURL_USER = re.compile(r"(?:(?<=\s)-u|--user)[ =]{0,2}['\"]?[\w.@-]{1,64}:([^\s'\"]{4,128})")
-_DOT_ENV_ATTACHED = re.compile(
-    r"(?<=\s)-p([^\s'\"-][^\s'\"]{4,64})(?=[^\n]{0,80}\b(?:-h|-D|mysql|mariadb)\b)|\bPGPASSWORD=([^\s'\"]{4,128})"
+# mysql -u app -pSECRET; docker login -u me -p SECRET; sshpass -p SECRET; scott/SECRET@; config set --secret name SECRET
+_COMMAND = re.compile(
+    r"\b(?:mysql\w{0,8}|mariadb\w{0,8})\b[^\n]{0,120}?\s-p([^\s'\"-][^\s'\"]{4,64})"
+    r"|\blogin\b[^\n]{0,120}?\s(?:-p|--password)[ =]['\"]?([^\s'\"-][^\s'\"]{3,128})"
+    r"|\bsshpass\s{1,3}-p\s?['\"]?([^\s'\"]{4,128})"
+    r"|\b(?:sqlplus\s|jdbc:oracle:\w{1,8}:)['\"]?[\w.-]{1,40}/([^\s@/'\"]{3,64})@"
+    r"|\bset [^\n]{0,60}?--secret[ ]{1,2}[\w:.-]{1,60}[ ]{1,2}['\"]?([^\s'\"]{4,256})"
+    r"|\bPGPASSWORD=([^\s'\"]{4,128})"
 )
 _CONNECTION = re.compile(
     r"(?i)(?<=[;?&]) ?(?:password|pwd|accountkey|sharedaccesskey|sharedaccesssignature|sig)[ ]?=[ ]?([^\s;&\"'<>]{6,256})(?=[;&\"'\s]|\Z)"
@@ -92,7 +98,7 @@ def secrets(text: str) -> Iterator[Finding]:
     for match in _HEADER.finditer(text):
         if entropy(match[1]) > _LEAST_ENTROPY and _mixed(match[1]):
             yield Finding(*match.span(1), PiiType.SECRET, 0.9)
-    for pattern in (_CURL_USER, _DOT_ENV_ATTACHED, _CONNECTION):
+    for pattern in (_CURL_USER, _COMMAND, _CONNECTION):
         for match in pattern.finditer(text):
             if not match[match.lastindex or 1].startswith(("$", "{", "<", "%", "(")):
                 yield Finding(*match.span(match.lastindex or 1), PiiType.SECRET, 0.9)
