@@ -95,7 +95,9 @@ async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Hom
         return Exit.OK
     for name, told in cast("Mapping[str, Mapping[str, Json]]", answer["categories"]).items():
         print(f"{name:<24}{told['tool_count']:>6}  {told['description']}")
-    print(f"{answer['total_tools']} tools of {len(cast('list[Json]', answer['servers']))} servers")
+    print(
+        f"{_counted(answer['total_tools'], 'tool')} of {_counted(len(cast('list[Json]', answer['servers'])), 'server')}"
+    )
     _say_unreachable(answer)
     return Exit.OK
 
@@ -127,7 +129,8 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
         )
     else:
         print(
-            f"{written.tools} tools of {written.servers} servers in {folder}: {len(written.written)} files written, "
+            f"{_counted(written.tools, 'tool')} of {_counted(written.servers, 'server')} in {folder}: "
+            f"{_counted(len(written.written), 'file')} written, "
             f"{len(written.unchanged)} unchanged, {len(written.removed)} removed."
         )
     for path in written.kept:
@@ -241,6 +244,10 @@ def _print_indented(*lines: Json) -> None:
 
 def _listed(names: Json) -> str:
     return f"({', '.join(map(str, names))})" if isinstance(names, list) and names else ""
+
+
+def _counted(count: Json, thing: str) -> str:
+    return f"{count} {thing}{'s' * (count != 1)}"
 
 
 def _say_unreachable(answer: Mapping[str, object]) -> None:

@@ -38,6 +38,11 @@ class Transport(StrEnum):
     HTTP = "http"
 
 
+def transport_of(url: str) -> Transport:
+    """Return how a server at that address is reached where its entry does not say: the old SSE has its own path."""
+    return Transport.SSE if urlsplit(url).path.rstrip("/").endswith("/sse") else Transport.HTTP
+
+
 class Approve(StrEnum):
     """Which calls need a user's yes: none, those of tools that may write, or all."""
 
@@ -296,7 +301,7 @@ class _Entry:
         if has_command:
             return Transport.STDIO
         if has_url:
-            return Transport.SSE if urlsplit(self._text("url")).path.endswith("/sse") else Transport.HTTP
+            return transport_of(self._text("url"))
         raise ConfigurationRefused(f"The server {self.name!r} has neither a command nor a url. Give it one.")
 
     def _expanded(self, key: str, value: object) -> str:

@@ -80,7 +80,7 @@ def test_what_is_printed_without_json_is_for_people(tools: Tools, home: Path) ->
         "billing.send_reminder\n    tools.billing.send_reminder()\n    Send a payment reminder\n"
     )
     assert "await tools.billing.list_invoices(customer_id=" in tools(home, "show", "billing.list_invoices").stdout
-    assert "2 tools of 1 servers" in tools(home, "categories").stdout
+    assert "2 tools of 1 server\n" in tools(home, "categories").stdout
 
 
 def test_an_unknown_tool_is_answered_with_the_nearest(tools: Tools, home: Path) -> None:

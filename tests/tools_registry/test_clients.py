@@ -47,7 +47,7 @@ def write(path: Path, content: object) -> None:
         ),
         ("claude-code", "user/.claude.json", {"projects": {"/p": {"mcpServers": {"s": {"type": "stdio", **TIME}}}}}, TIME),
         ("cursor", "user/.cursor/mcp.json", {"mcpServers": {"s": {**TIME, "env": {"A": "${env:A}"}}}}, {**TIME, "env": {"A": "${A}"}}),
-        ("cursor", "project/.cursor/mcp.json", {"mcpServers": {"s": {"url": "https://x.example/sse"}}}, {"type": "http", "url": "https://x.example/sse"}),
+        ("cursor", "project/.cursor/mcp.json", {"mcpServers": {"s": {"url": "https://x.example/sse"}}}, {"type": "sse", "url": "https://x.example/sse"}),
         (
             "vscode", "project/.vscode/mcp.json",
             '{// a comment\n"inputs": [], "servers": {"s": {"type": "sse", "url": "https://x.example/sse", "headers": {"K": "${input:my-key}"},},},}',

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from ..configuration import transport_of
 from ..errors import ConfigurationRefused
 
 Entry = dict[str, object]
@@ -101,7 +102,7 @@ def read_entry(client: str, server: str, raw: object, user: Path, project: Path)
         folder = _first(raw, "cwd", "workingDirectory", "working_directory")
         entry |= {"cwd": texts.text(folder)} if folder else {}
     elif isinstance(url, str) and url:
-        entry["type"] = kind if kind in {"sse", "http"} else "http"
+        entry["type"] = kind if kind in {"sse", "http"} else transport_of(url).value
         entry["url"] = texts.text(url)
         headers = _headers(raw, texts)
         entry |= {"headers": headers} if headers else {}
