@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..sandbox.run import Json
-from ..tools_registry.errors import ServerUnknown, ToolUnknown
+from ..tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ..tools_registry.names import identifier
 from .errors import RequestRefused
 from .registry import Registry, is_permitted
@@ -51,7 +51,8 @@ async def search(
     extras = {extra.document.key: extra for extra in registry.extras()}
     tools: list[Json] = []
     for hit in hits:
-        told = extras[hit.key].told(level) if hit.key in extras else _told(describer, catalog.get(hit.key), level)
+        extra = extras.get(hit.key)
+        told = _told(describer, catalog.get(hit.key), level) if extra is None else await extra.defined(level)
         tools.append({**told, "score": round(hit.score, 4)})
     answer: dict[str, Json] = {
         "query": query,
@@ -69,10 +70,31 @@ async def search(
 async def definition(
     registry: Registry, tool_name: str, *, category: str | None = None, detail_level: str = "full"
 ) -> dict[str, Json]:
-    """Return what is known of one tool; raises `RequestRefused`, and `RegistryError` that names the nearest."""
+    """Return what is known of a tool or skill. Raises `RequestRefused`, and `RegistryError` that names the nearest."""
     level = _level(detail_level)
-    tool = await found(registry, tool_name, category)
+    extra = await registry.beside(tool_name, category)
+    if extra is not None:
+        return _sent(registry, await extra.defined(level))
+    tool = await _found_or_near(registry, tool_name, category)
     return _sent(registry, _told(await registry.describer(), tool, level))
+
+
+async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
+    """Return the tool that a name means. Raises `RegistryError`, which names the nearest, be it a skill."""
+    beside = [each.document for each in registry.extras() if category in {None, each.document.category}]
+    try:
+        return await found(registry, name, category)
+    except (ToolUnknown, CategoryUnknown) as error:
+        if not beside or (isinstance(error, ToolUnknown) and error.nearest):
+            raise
+        import difflib  # noqa: PLC0415 - only an unknown name needs it
+
+        near = difflib.get_close_matches(name.rpartition(".")[2], [each.name for each in beside], n=1)
+        keys = [each.key for each in beside if each.name in near]
+        if not keys and isinstance(error, ToolUnknown):
+            raise
+        hint = f"Did you mean {keys[0]}?" if keys else "search_tools finds what there is."
+        raise ToolUnknown(f"There is no tool {name!r}. {hint}", nearest=keys) from None
 
 
 async def found(registry: Registry, name: str, category: str | None = None) -> Tool:

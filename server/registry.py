@@ -49,11 +49,20 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Something beside tools that searches find, such as a skill; `description` is its first paragraph."""
+    """Something beside tools that searches find, such as a skill; `description` is its first paragraph.
+
+    `details` gives what else a full definition says of it.
+    """
 
     document: Searchable
     signature: str
     description: str
+    details: Callable[[], Awaitable[Mapping[str, Json]]]
+
+    async def defined(self, level: DetailLevel) -> dict[str, Json]:
+        """Return what is told of it at a level of detail, all of it at `full`."""
+        more = await self.details() if level.value == "full" else {}
+        return {**self.told(level), **more}
 
     def told(self, level: DetailLevel) -> dict[str, Json]:
         """Return what is told of it at a level of detail, in the keys that tools have."""
@@ -195,6 +204,17 @@ class Registry:
     def extras(self) -> list[Extra]:
         """Return what searches find beside tools."""
         return [each for extras in self.extra_documents for each in extras()[1]]
+
+    async def beside(self, name: str, category: str | None = None) -> Extra | None:
+        """Return what a name means beside tools: its full name does, and its own where no tool has that."""
+        catalog = await self.catalog()
+        for each in self.extras():
+            document = each.document
+            if category in {None, document.category} and (
+                name == document.key or (name == document.name and (category is not None or name not in catalog))
+            ):
+                return each
+        return None
 
     async def describer(self) -> Describer:
         """Return what tells of tools, with what was learned of their answers."""

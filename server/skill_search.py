@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
+
+from ..sandbox.run import Json
 from ..skills_db.errors import SkillsDbError
 from .skill_shelf import SkillShelf
 
 if TYPE_CHECKING:
+    from ..skills_db.content import SkillDraft
     from ..skills_db.skills import SkillStore
     from .registry import Extra
 
@@ -43,29 +48,49 @@ class SkillDocuments:
         revision = store.revision()
         if revision == self._revision:
             return revision, None
-        return revision, _documents(store)
+        return revision, self._documents_of(store)
+
+    def _documents_of(self, store: SkillStore) -> list[Extra]:
+        from ..tools_registry.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
+        from .registry import Extra  # noqa: PLC0415 - as above
+
+        page = store.list(limit=None)
+        return [
+            Extra(
+                Searchable(
+                    key=f"{CATEGORY}.{each.name}",
+                    name=each.name,
+                    server=CATEGORY,
+                    category=CATEGORY,
+                    description=f"{each.description} {' '.join(each.tags)}".strip(),
+                    parameters=tuple((name, "") for name in _parameters(each.signature)),
+                ),
+                each.signature,
+                each.description.partition("\n\n")[0],
+                partial(self._details, each.name),
+            )
+            for each in page.skills
+        ]
+
+    async def _details(self, name: str) -> Mapping[str, Json]:
+        skill = await self._shelf.ask(lambda store: store.load(name))
+        return await anyio.to_thread.run_sync(_definition, skill.draft)
 
 
-def _documents(store: SkillStore) -> list[Extra]:
-    from ..tools_registry.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
-    from .registry import Extra  # noqa: PLC0415 - as above
+def _definition(draft: SkillDraft) -> Mapping[str, Json]:
+    """Return what a tool's definition has beside its name and signature."""
+    from ..tools_registry.examples import example_call  # noqa: PLC0415 - nothing of the registry is needed to start
+    from ..tools_registry.models import Tool  # noqa: PLC0415 - as above
 
-    page = store.list(limit=None)
-    return [
-        Extra(
-            Searchable(
-                key=f"{CATEGORY}.{each.name}",
-                name=each.name,
-                server=CATEGORY,
-                category=CATEGORY,
-                description=f"{each.description} {' '.join(each.tags)}".strip(),
-                parameters=tuple((name, "") for name in _parameters(each.signature)),
-            ),
-            each.signature,
-            each.description.partition("\n\n")[0],
-        )
-        for each in page.skills
-    ]
+    tool = Tool(draft.name, CATEGORY, CATEGORY, input_schema=draft.parameters)
+    example = example_call(tool, f"{CATEGORY}.{draft.name}")
+    return {
+        "description": draft.description,
+        "input_schema": dict(draft.parameters),
+        "output_schema": None,
+        "annotations": {},
+        "example": example if draft.extra.get("is_async") else example.removeprefix("await "),
+    }
 
 
 def _parameters(signature: str) -> Mapping[str, None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NotRequired
 
 import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ..sandbox.confine.levels import Finding, Level, Probe
+from ..skills_db.errors import SkillsDbError
 from .app import App
 from .registry import RegistryReport
 from .stats import Process, Runs, processes_now
@@ -80,6 +82,20 @@ class VaultCounts(TypedDict):
     types: dict[str, int]
 
 
+class SkillsReport(TypedDict):
+    """How many skills there are, how many versions of them, and how often they ran, since they were first saved.
+
+    `recorded_runs` counts by status the records that are kept of runs of code and skills, other servers' included.
+    `problem` says why nothing could be counted, where that is so.
+    """
+
+    skills: int
+    versions: int
+    runs: int
+    recorded_runs: dict[str, int]
+    problem: NotRequired[str]
+
+
 class Statistics(TypedDict):
     """The limits, the protection, and what has happened since the server started."""
 
@@ -91,6 +107,7 @@ class Statistics(TypedDict):
     workers: Process
     workspace: WorkspaceReport
     vault: VaultCounts
+    skills: SkillsReport
     registry: RegistryReport
     uptime_seconds: float
 
@@ -148,9 +165,20 @@ async def statistics_of(app: App) -> Statistics:
         workers=workers,
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types)),
+        skills=await _skills(app),
         registry=await app.registry.statistics(),
         uptime_seconds=round(app.stats.uptime_seconds(), 3),
     )
+
+
+async def _skills(app: App) -> SkillsReport:
+    """Count what the store holds. A database that cannot be used is told of, and hides nothing else."""
+    try:
+        counts = await app.skills.ask(lambda store: store.counts())
+        recorded = await anyio.to_thread.run_sync(lambda: app.skills.run_store().count_by_status())
+    except SkillsDbError as error:
+        return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=str(error))
+    return SkillsReport(skills=counts.skills, versions=counts.versions, runs=counts.runs, recorded_runs=recorded)
 
 
 def level_of(layers: Iterable[str]) -> Level:

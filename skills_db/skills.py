@@ -65,6 +65,15 @@ class VersionInfo:
     deleted_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class SkillCounts:
+    """How many skills there are, deleted ones left out, how many versions of them, and how often they ran."""
+
+    skills: int
+    versions: int
+    runs: int
+
+
 class SkillStore:
     """Skills in a database. Any number of stores, threads and programs may share one."""
 
@@ -144,6 +153,18 @@ class SkillStore:
         """Return the number of the last change to any skill: a list made at the same revision is still right."""
         with self._database.read() as session:
             return session.exec(select(RevisionRow.number)).one()
+
+    def counts(self) -> SkillCounts:
+        """Count the skills that are not deleted, their versions, and how often they ran."""
+        with self._database.read() as session:
+            alive = col(SkillRow.live_version).is_not(None)
+            skills, runs = session.exec(
+                select(sa.func.count(), sa.func.coalesce(sa.func.sum(SkillRow.runs), 0)).where(alive)
+            ).one()
+            versions = session.exec(
+                select(sa.func.count()).select_from(VersionRow).where(col(VersionRow.deleted_at).is_(None))
+            ).one()
+        return SkillCounts(int(skills), int(versions), int(runs))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all skills that are not deleted, in their order."""

@@ -286,6 +286,41 @@ async def test_skills_are_found_beside_tools(served: Caller) -> None:
     assert all(tool["name"] != "compound_interest" for tool in gone["tools"])
 
 
+async def test_a_skill_that_was_found_can_be_described_as_a_tool_is(served: Caller) -> None:
+    await save(served, "net_present", 'async def net_present(rate: float, flows: list[float]) -> float:\n'
+               '    """Value flows of money today.\n\n    Args:\n        flows: One a year.\n    """\n    return 0.0\n')  # fmt: skip
+    told = (await served.call("get_tool_definition", tool_name="net_present")).structured_content
+    assert told is not None
+    assert (told["server"], told["category"], told["description"]) == (
+        "skills",
+        "skills",
+        "Value flows of money today.",
+    )
+    assert told["input_schema"]["properties"]["flows"]["description"] == "One a year."
+    assert told["example"].startswith("await skills.net_present(rate=")
+    for arguments in ({"tool_name": "skills.net_present"}, {"tool_name": "net_present", "category": "skills"}):
+        assert (await served.call("get_tool_definition", **arguments)).structured_content == told
+    found = (await served.call("search_tools", query="flows of money", detail_level="full")).structured_content
+    assert found is not None
+    assert found["tools"][0]["input_schema"] == told["input_schema"]
+    report = await served.run("get_tool_definition('skills.net_present')['signature']")
+    assert report["result"] == told["signature"]
+    for arguments in ({"tool_name": "net_presant"}, {"tool_name": "net_presant", "category": "skills"}):
+        assert "Did you mean skills.net_present?" in await refusal(served, "get_tool_definition", **arguments)
+    assert "skills" not in await refusal(served, "get_tool_definition", tool_name="net_present", category="nothing")
+
+
+async def test_skills_and_their_runs_are_counted(served: Caller) -> None:
+    before = (await served.call("get_execution_stats")).structured_content
+    await save(served, "counted", "def counted():\n    return 1\n")
+    await served.call("run_skill", name="counted")
+    after = (await served.call("get_execution_stats")).structured_content
+    assert before is not None
+    assert after is not None
+    assert [after["skills"][key] - before["skills"][key] for key in ("skills", "versions", "runs")] == [1, 1, 1]
+    assert after["skills"]["recorded_runs"]["ok"] > before["skills"]["recorded_runs"].get("ok", 0)
+
+
 async def test_skills_are_resources_of_clients_without_the_extension(served: Caller) -> None:
     await save(served, "own", "COUNT = 1\ndef own():\n    return COUNT\n")
     uris = {str(resource.uri) for resource in (await served.client.list_resources()).resources}

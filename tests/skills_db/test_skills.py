@@ -15,7 +15,7 @@ from sealab.skills_db.content import SkillDraft, SkillKind
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.errors import SkillNotFound, SkillRefused
 from sealab.skills_db.runs import RunRecord, RunStore
-from sealab.skills_db.skills import SkillStore
+from sealab.skills_db.skills import SkillCounts, SkillStore
 
 from .programs import SAVES, save_some
 
@@ -226,6 +226,11 @@ def test_a_run_is_counted_for_its_skill_however_few_records_are_kept(database):
     assert (listed.runs, listed.last_run) == (5, moment + timedelta(seconds=5))
     assert (store.load("a").runs, store.load("a").last_run) == (5, moment + timedelta(seconds=5))
     assert runs.trim() == 0
+    store.save(draft("a", "2"))
+    store.save(draft("b"))
+    assert store.counts() == SkillCounts(skills=2, versions=3, runs=5)
+    store.delete("a")
+    assert store.counts() == SkillCounts(skills=1, versions=1, runs=0)
 
 
 def test_old_run_records_are_dropped_without_being_asked(database):
