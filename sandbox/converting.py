@@ -78,9 +78,12 @@ def _hints(function: Callable[..., object]) -> Mapping[str, object]:
     try:
         if GUEST.full_python:
             return typing.get_type_hints(function, include_extras=True)
-        scope = getattr(inspect.unwrap(function), "__globals__", None)
         from . import facades  # noqa: PLC0415 - full Python does without
+        from .ownership import is_guest_callable  # noqa: PLC0415 - as above
 
+        # A function of the code's own may wrap one of the host's, whose globals no source of the code's may run in.
+        written = inspect.unwrap(function)
+        scope = getattr(written, "__globals__", None) if is_guest_callable(written) else None
         return cast("Mapping[str, object]", getattr(facades.find("typing"), "get_type_hints")(function, globalns=scope))  # noqa: B009 - a facade has no static names
     except Exception:  # noqa: BLE001 - a hint may be anything; without hints everything stays as it came
         return {}

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
 from typing import Final, Literal, cast
@@ -173,6 +174,8 @@ def _as_namespace(given: object) -> dict[str, object]:
     if not all(type(name) is str for name in namespace):
         raise TypeError("the keys of a namespace must be strings")
     if not is_guest_namespace(namespace):
+        if isinstance(namespace.get("__spec__"), ModuleSpec) or _are_real(namespace.get("__builtins__")):
+            raise SecurityError("these are the variables of a module of Python's own, in which no code runs here")
         layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
         asked = namespace.get("__builtins__", _MISSING)
         if asked is not _MISSING:  # the idiom that takes the builtins away: keep only what the machinery needs
@@ -180,6 +183,10 @@ def _as_namespace(given: object) -> dict[str, object]:
             layer |= asked if type(asked) is dict else {}
         namespace["__builtins__"] = {**layer, BUILTINS_MARK: SEAL}
     return namespace
+
+
+def _are_real(given: object) -> bool:
+    return given is builtins or given is vars(builtins)
 
 
 def _fresh_builtins() -> dict[str, object]:

@@ -1,7 +1,8 @@
 """Walks everything that guest code can reach from the facades, in a process of its own; see test_facades_walk.
 
 Calling whatever can be called changes the process it is done in, so this is a program: it writes, as JSON, what it
-found to lead out, for each module given as an argument.
+found to lead out, for each module given as an argument. `HELPERS` stands for what code finds beside modules: the
+functions that ask the host, tools, skills, and what they answer.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -23,10 +24,12 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 
-from sealab.sandbox import facades, names
+from sealab.sandbox import data_helpers, facades, hosted, names
 from sealab.sandbox.event_loop import GuestLoop
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.namespace import new_namespace
+from sealab.sandbox.restricted_python import RestrictedPython
+from sealab.sandbox.skill_modules import definer
 
 _OUT = (
     "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"
@@ -72,6 +75,29 @@ _NOT_CALLED = {
         "timeit repeat Timer testmod put get join acquire set_event_loop reset enable gather wait wait_for as_completed"
     ).split(),
 }
+
+
+HELPERS = "the helpers"
+_SKILL = "def a(x: int = 1):\n    'Say it.'\n    return x\n\nasync def b():\n    pass\n"
+_ANSWERS: dict[str, object] = {
+    "list_names": ["git"],
+    "list_servers": [{"name": "git"}],
+    "skill_names": ["a"],
+    "use_skill": {"name": "a", "version": 1, "entry": "a", "code": _SKILL},
+    "load_skill": {"name": "a", "version": 1, "code": _SKILL},
+    "read_file": {"content": "YQ==", "truncated": False},
+    "list_files": {"files": []},
+    "capability_summary": "a text",
+    "list_tools": [{"name": "x"}],
+}
+
+
+def _answer(name: str, _arguments: object) -> object:
+    return _ANSWERS.get(name, {"rowId": 1, "rows": [{"a": None}], "tools": []})
+
+
+async def _answer_later(name: str, arguments: object) -> object:
+    return _answer(name, arguments)
 
 
 class Victim:
@@ -210,6 +236,17 @@ class Walk:
         return "evaluates annotations" if str(os.getpid()) in said else None
 
 
+def _helpers() -> object:
+    """Return all helpers, connected to a host that answers anything, with some objects that they give."""
+    GUEST.call_host, GUEST.call_host_async = _answer, _answer_later  # type: ignore[assignment]  # answers are JSON
+    GUEST.define = definer(RestrictedPython())
+    found = {**hosted.helpers(), **data_helpers.helpers(), **hosted.modules()}
+    tools, skills = found["tools"], found["skills"]
+    coroutine = tools.git.log(x=1)  # type: ignore[attr-defined]  # every name is there
+    made = [skills.a, skills["a@1"], skills.a.v1, tools.git, tools.git.log, coroutine, coroutine.__await__()]  # type: ignore[attr-defined,index]  # as above
+    return types.SimpleNamespace(made=made, **{name.replace(".", "_"): value for name, value in found.items()})
+
+
 def main() -> None:
     GUEST.write = lambda _text: None
     GUEST.namespace = new_namespace()
@@ -221,7 +258,7 @@ def main() -> None:
         warnings.simplefilter("ignore")
         for module in sys.argv[1:]:
             walk = Walk()
-            walk.visit(facades.find(module), module, 0)
+            walk.visit(_helpers() if module == HELPERS else facades.find(module), module, 0)
             found[module] = walk.found
     print(json.dumps(found), flush=True)
     os._exit(0)

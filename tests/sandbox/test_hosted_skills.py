@@ -1,0 +1,69 @@
+"""Skills inside a worker: code that is stored runs under the rules of the code that uses it, whatever it wraps."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+
+import pytest
+
+from sealab.sandbox.guards import SecurityError
+from sealab.sandbox.language import guarded_eval, guarded_exec
+from sealab.sandbox.pool import Pool, PoolSettings
+from sealab.sandbox.run import Job, Json
+
+WRAPS = """
+import functools
+read_file.__annotations__ = {{"x": {hint!r}}}
+@functools.wraps(read_file)
+def a(*given, **named):
+    return [repr(value) for value in named.values()]
+"""
+
+
+@pytest.mark.parametrize(
+    "hint", ["print(GUEST)", "print(base64.re.enum.sys.version)", "print(hosted_tools)", "print(__builtins__['open'])"]
+)
+async def test_no_hint_is_evaluated_among_the_variables_of_the_host(hint: str) -> None:
+    async def host(name: str, _arguments: Mapping[str, Json]) -> Json:
+        assert name == "use_skill"
+        return {"name": "a", "version": 1, "entry": "a", "code": WRAPS.format(hint=hint)}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'x': 1})"), host)
+    assert outcome.result == ["1"]
+    assert outcome.output == ""
+
+
+@pytest.mark.parametrize("namespace", [vars(json), vars(types), {"__builtins__": vars(json)["__builtins__"]}])
+def test_no_code_runs_among_the_variables_of_a_real_module(namespace: dict[str, object]) -> None:
+    before = dict(namespace)
+    for run in (guarded_eval, guarded_exec):
+        with pytest.raises(SecurityError, match="module of Python's own"):
+            run("1", namespace)
+    assert namespace == before
+
+
+async def test_hints_that_stand_as_text_mean_what_they_mean_in_the_skill() -> None:
+    code = """
+from __future__ import annotations
+import datetime, functools
+Day = datetime.date
+def noted(function):
+    @functools.wraps(function)
+    def inner(*given, **named):
+        return function(*given, **named)
+    return inner
+@noted
+def a(day: Day) -> str:
+    return type(day).__name__
+"""
+
+    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        return {"name": "a", "version": 1, "entry": "a", "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'day': '2024-02-03'})"), host)
+    assert outcome.error is None
+    assert outcome.result == "date"
