@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import regex
@@ -140,10 +141,14 @@ class LinearAnalyzer(AnalyzerEngine):
 
     def all_results(self, text: str) -> list[RecognizerResult]:
         """Return what the recognizers of the registry find, duplicates and overlaps included."""
-        wanted = self.get_supported_entities(_LANGUAGE)
-        artifacts = self.nlp_engine.process_text(text, _LANGUAGE)
-        recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
+        recognizers, wanted, artifacts = self._chosen
         return [result for each in recognizers for result in each.analyze(text, wanted, artifacts)]
+
+    @cached_property
+    def _chosen(self) -> tuple[list[EntityRecognizer], list[str], NlpArtifacts]:
+        """The recognizers, what they find, and what is known of any text's language: made once, not for each text."""
+        recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
+        return recognizers, self.get_supported_entities(_LANGUAGE), self.nlp_engine.process_text("", _LANGUAGE)
 
 
 def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:

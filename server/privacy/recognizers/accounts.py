@@ -32,16 +32,17 @@ _SYSTEM = frozenset(
 
 def accounts(text: str) -> Iterator[Finding]:
     """Yield the names of people's accounts."""
-    for pattern, score in (
-        (_LOGIN, 0.8),
-        (_DIRECTORY, 0.8),
-        (_HOME, 0.6),
-        (_PROFILE, 0.7),
-        (_SUDO, 0.8),
-        (_HASHED, 0.8),
-        (_ACCESS_LOG, 0.75),
-        (_SSH_TARGET, 0.7),
+    for pattern, score, needed in (
+        (_LOGIN, 0.8, ("",)),
+        (_DIRECTORY, 0.8, ("=",)),
+        (_HOME, 0.6, ("/home/", "Users")),
+        (_PROFILE, 0.7, (".com/", "t.me/")),
+        (_SUDO, 0.8, ("sudo",)),
+        (_HASHED, 0.8, (":$",)),
+        (_ACCESS_LOG, 0.75, (" [",)),
+        (_SSH_TARGET, 0.7, ("@",)),
     ):
-        for match in pattern.finditer(text):
+        # Most texts hold none of these: the search costs more than the look.
+        for match in pattern.finditer(text) if any(each in text for each in needed) else ():
             if match[1].lower() not in _SYSTEM:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)

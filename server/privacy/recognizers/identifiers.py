@@ -39,7 +39,7 @@ class _Kind:
 
 
 def _kind(kind: PiiType, words: str, value: str) -> _Kind:
-    # What a text must hold, in lower case, for any of the words to be in it: that is looked at first, since it costs little.
+    # What the words begin with, in lower case.
     anchors = tuple({_ANCHOR.match(word)[1].lower() for word in _top_level(words)})  # type: ignore[index]  # all begin so
     return _Kind(kind, anchors, re.compile(rf"(?i)(?<!\w)(?:{words})"), re.compile(rf"({value})(?![A-Za-z0-9])"))
 
@@ -110,13 +110,27 @@ _BRIDGE = re.compile(
 )
 
 
+def _lower(text: str) -> str:
+    """Return a text in lower case and of the same length: a few capitals have small letters of two characters."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
+
+
+def _words_of(kind: _Kind, text: str, lower: str) -> Iterator[re.Match[str]]:
+    """Yield where the words for a kind stand. Finding their beginnings as plain texts costs the least."""
+    for anchor in kind.anchors:
+        at = lower.find(anchor)
+        while at >= 0:
+            if words := kind.words.match(text, at):
+                yield words
+            at = lower.find(anchor, at + 1)
+
+
 def identifiers(text: str) -> Iterator[Finding]:
     """Yield the numbers after words that tell what they are."""
-    lower = text.lower()
+    lower = _lower(text)
     for kind in _KINDS:
-        if not any(anchor in lower for anchor in kind.anchors):
-            continue
-        for words in kind.words.finditer(text):
+        for words in _words_of(kind, text, lower):
             bridge = _BRIDGE.match(text, words.end())
             value = bridge and kind.value.match(text, bridge.end())
             if not value:

@@ -14,9 +14,12 @@ _PARTICLE = r"(?:de|van|von|der|den|da|la|del|di|bin|al|dos|y|el|du|ibn|ter|zu)"
 _NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{0,3}}"
 _FULL_NAME = rf"{_NAME_WORD}(?:[ ](?:{_PARTICLE}[ ]){{0,2}}{_NAME_WORD}){{1,3}}"
 _BESIDE_MAIL = re.compile(
-    r"(?m)(?:^|[:;,(>]|(?<=\bby)|(?<=\bto)|(?<=\bfrom)|(?<=\bcc))[ \t]{0,8}[\"']?((?:[^\W\d_][\w.'’-]{0,30}[ ,]{1,2}){0,4}[^\W\d_][\w.'’-]{0,30})[\"']?[ ]{0,2}(?:<|\(|\[|&lt;)(?=[\w.+%'-]{1,64}@)"
+    r"(?m)(?:^|[:;,(>]|(?<=\bby)|(?<=\bto)|(?<=\bfrom)|(?<=\bcc))[ \t]{0,8}[\"']?((?:[^\W\d_][\w.'’-]{0,30}[ ,]{1,2}){0,4}[^\W\d_][\w.'’-]{0,30})[\"']?[ ]{0,2}(?:<|\(|\[|&lt;)"
 )
-_INLINE_MAIL = re.compile(rf"(?<!\w)({_FULL_NAME})[ ]{{0,2}}(?:<|\(|\[|&lt;)(?=[\w.+%'-]{{1,64}}@)")
+_INLINE_MAIL = re.compile(rf"(?<!\w)({_FULL_NAME})[ ]{{0,2}}(?:<|\(|\[|&lt;)")
+_OPENS = re.compile(r"(?:<|\(|\[|&lt;)(?=[\w.+%'-]{1,64}@)")
+_LONGEST_BESIDE = 200
+_NO_NAMES = frozenset(("mailto", "email", "mail", "e-mail", "from", "to", "cc", "at", "or", "contact", "by"))
 _SPEAKER = re.compile(
     rf"(?m)^[ \t]{{0,8}}(?:[\[(<]?[\d:./, TZ-]{{4,30}}(?:[ap]m|AM|PM)?[\])>]?[ \t-]{{1,4}})?[<*_]{{0,2}}({_FULL_NAME})[>*_]{{0,2}}(?:[ ](?:\([\w ]{{1,20}}\)|\[?\d\d?:\d\d(?:[ ]?[AP]M)?\]?))?[ ]?:[*_]{{0,2}}(?=[ \t]|\Z)"
 )
@@ -61,22 +64,9 @@ _RPSL = re.compile(r"(?m)^(?:person|registrant|admin|tech)(?:-| )?(?:name)?:[ \t
 def people(text: str) -> Iterator[Finding]:
     """Yield names that the form of the text around them tells."""
     if "@" in text:
-        for pattern in (_BESIDE_MAIL, _INLINE_MAIL):
-            for match in pattern.finditer(text):
-                if match[1].lower() not in (
-                    "mailto",
-                    "email",
-                    "mail",
-                    "e-mail",
-                    "from",
-                    "to",
-                    "cc",
-                    "at",
-                    "or",
-                    "contact",
-                    "by",
-                ):
-                    yield Finding(*match.span(1), PiiType.PERSON, 0.8)
+        for match in _beside_mails(text):
+            if match[1].lower() not in _NO_NAMES:
+                yield Finding(*match.span(1), PiiType.PERSON, 0.8)
     for match in _SPEAKER.finditer(text):
         if not set(match[1].split()) & _NO_SPEAKER and looks_like_full_name(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.7)
@@ -98,6 +88,15 @@ def people(text: str) -> Iterator[Finding]:
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)
     if "BEGIN:V" in text:
         yield from _contact_cards(text)
+
+
+def _beside_mails(text: str) -> Iterator[re.Match[str]]:
+    """Yield matches whose first group stands before a mail address in brackets."""
+    for opens in _OPENS.finditer(text):
+        for pattern in (_BESIDE_MAIL, _INLINE_MAIL):
+            for match in pattern.finditer(text, max(0, opens.start() - _LONGEST_BESIDE), opens.end()):
+                if match.end() == opens.end():
+                    yield match
 
 
 def _contact_cards(text: str) -> Iterator[Finding]:
