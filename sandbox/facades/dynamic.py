@@ -40,6 +40,12 @@ class Dynamic(Facade):
     def __contains__(self, key: object) -> bool:
         return type(self) is Dynamic and key in list(self._listing())
 
+    def __len__(self) -> int:
+        return len(list(self._listing())) if type(self) is Dynamic else 0
+
+    def __bool__(self) -> bool:
+        return True  # without asking the host
+
     def __iter__(self) -> object:
         return iter(self.__dir__())
 

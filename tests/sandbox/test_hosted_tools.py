@@ -157,6 +157,7 @@ async def test_calls_run_at_the_same_time(pool) -> None:
     [
         ("dir(tools)", ["git", "time"]),
         ("dir(tools.git)", ["git_log", "status"]),
+        ("len(mcp_servers), len(tools.git), bool(tools.nowhere)", [2, 2, True]),
         ("list(mcp_servers), mcp_servers.keys(), 'git' in mcp_servers, 'x' in tools", [["git", "time"]] * 2 + [True, False]),
         ("hasattr(tools, '_x'), hasattr(tools.git, '__file__')", [False, False]),
         ("runtime.list_servers_sync(), runtime.list_servers(), runtime.discovered_servers()", [["git", "time"]] * 3),
