@@ -11,6 +11,7 @@ from typing import Protocol, Self
 from .errors import LimitRefused, SessionRefused
 from .pool import PoolStats
 from .run import HostCalls, Isolation, Job, Outcome
+from .sessions import shown
 
 
 class Runner(Protocol):
@@ -83,8 +84,8 @@ class Pools:
             home = self.home_of(job.session)
             if home not in (None, job.isolation):
                 raise SessionRefused(
-                    f"The session {job.session!r} runs at the isolation {home}, and cannot go on at {job.isolation}. "
-                    "Leave isolation out, or use another session."
+                    f"The session {shown(job.session)!r} runs at the isolation {home}, and cannot go on at "
+                    f"{job.isolation}. Leave isolation out, or use another session."
                 )
         return await (await self._runner(job.isolation)).run(job, host_calls)
 

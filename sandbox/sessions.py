@@ -1,7 +1,8 @@
 """Named sessions: a worker that is kept between calls, so that variables, functions and imports survive.
 
-Sessions never see each other. Two calls at once take turns. What ends a session (a time-out, a crash, a cancelled call,
-idleness) is told in the report it ends with, if there is one, and in the next report of that name.
+Sessions never see each other. In a name, what stands before a slash says whose the session is, and is never told. Two
+calls at once take turns. What ends a session (a time-out, a crash, a cancelled call, idleness) is told in the report
+it ends with, if there is one, and in the next report of that name.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ _ENDING: dict[Status, str] = {
     Status.CRASHED: "its process crashed",
     Status.MEMORY: "its process ran out of memory",
 }
+
+
+def shown(name: str) -> str:
+    """Return the name of a session as its owner knows it."""
+    return name.rpartition("/")[2]
 
 
 @dataclass(slots=True)
@@ -114,8 +120,8 @@ class Sessions:
                 await session.turn.acquire()
         except TimeoutError:
             raise SessionRefused(
-                f"The session {session.name!r} was busy with another call for all of this call's {seconds:g} seconds. "
-                "Wait for that call, or use another session."
+                f"The session {shown(session.name)!r} was busy with another call for all of this call's "
+                f"{seconds:g} seconds. Wait for that call, or use another session."
             ) from None
 
     async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
@@ -138,12 +144,17 @@ class Sessions:
             raise
         earlier = self._endings.pop(session.name, None)
         if earlier is not None:
-            told = f"The session {session.name!r} had ended before this call: {earlier}. This call began a new one."
+            told = (
+                f"The session {shown(session.name)!r} had ended before this call: {earlier}. This call began a new one."
+            )
             outcome = replace(outcome, notes={**outcome.notes, "session": told})
         if session.worker is None or session.worker.gone:
             why = _ENDING.get(outcome.status, "its process ended")
             self._lay_down(session, why)
-            told = f"The session {session.name!r} has ended: {why}. Its variables are gone; the next call begins anew."
+            told = (
+                f"The session {shown(session.name)!r} has ended: {why}. Its variables are gone; "
+                "the next call begins anew."
+            )
             outcome = replace(outcome, session_ended=told)
         return outcome
 

@@ -24,6 +24,7 @@ from .isolations import AUTO
 from .privacy.filter import Passage, Shown, hidden_files, hidden_run, hidden_value, hiding_caller, hiding_progress
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
+from .scopes import session_of
 from .telling import Progress, Telling
 from .truncation import Fitted, fit
 
@@ -132,15 +133,16 @@ def _allowed(request: CodeRequest, app: App) -> Job:
         raise RequestRefused(
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    session = None if request.session is None else session_of(request.caller.scope, request.session)
     isolation = app.offer.named(request.isolation, settings)
     if isolation is None:
-        kept_at = None if request.session is None else app.pools.home_of(request.session)
+        kept_at = None if session is None else app.pools.home_of(session)
         isolation = kept_at or app.pools.default
     return Job(
         code=request.code,
         context_vars=request.context_vars,
         limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
-        session=request.session,
+        session=session,
         isolation=isolation,
     )
 

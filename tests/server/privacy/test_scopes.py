@@ -138,6 +138,21 @@ async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy
     database.close()
 
 
+async def test_what_callers_with_credentials_keep_in_a_session_no_others_find_there(url: str) -> None:
+    async def run(credentials: str | None, code: str) -> object:
+        headers = {} if credentials is None else {"Authorization": credentials}
+        async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, read_timeout_seconds=50) as client:
+                report = (await client.call_tool("execute_code", {"code": code, "session": "a"})).structured_content
+                return report and report["result"]
+
+    callers = ("Bearer a", "Bearer b", None)
+    for number, caller in enumerate(callers):
+        await run(caller, f"kept = {number}")
+    assert [await run(caller, "kept") for caller in callers] == [0, 1, 2]
+
+
 async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alone(privacy: Privacy) -> None:
     front = {"name": "mailer", "description": f"for {MAIL}", "metadata": {"author": MAIL, "notes": [f"ask {MAIL}"]}}
 
