@@ -1,0 +1,29 @@
+# sealab on stdio, for clients that start their servers in containers:
+#
+#   docker build -t sealab .
+#   docker run -i --rm -v sealab:/home/sealab sealab
+#
+# Docker's default profile leaves the level `landlock`: `docker run --rm sealab doctor` says so.
+ARG BASE=python:3.13-slim
+
+FROM ${BASE} AS built
+WORKDIR /build
+RUN python3 -m venv /opt/sealab
+COPY requirements.txt ./
+RUN /opt/sealab/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY .import .import
+COPY server server
+COPY sandbox sandbox
+COPY tools_registry tools_registry
+COPY skills_db skills_db
+COPY workspace workspace
+RUN /opt/sealab/bin/python -m pip install --no-cache-dir --no-deps --no-build-isolation .
+
+FROM ${BASE}
+COPY --from=built /opt/sealab /opt/sealab
+RUN useradd --create-home sealab
+USER sealab
+ENV PATH=/opt/sealab/bin:$PATH SEALAB_HOME=/home/sealab/home
+VOLUME /home/sealab
+ENTRYPOINT ["sealab"]
