@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import hashlib
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+from .collecting import no_collection
 from .definitions import Definition, Problem, published, read_folder, tools_of
 from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
 from .files import write_whole
@@ -99,7 +98,7 @@ class Catalog:
 
     def reload(self, servers: Mapping[str, ConfiguredServer] | None = None) -> None:
         """Read everything again, with other servers if they are given."""
-        with self._changing, _no_collection():
+        with self._changing, no_collection():
             self._servers = self._servers if servers is None else servers
             self._read_files()
             self._listed, self._versions, self._list_problems = {}, {}, {}
@@ -109,7 +108,7 @@ class Catalog:
 
     def reload_files(self) -> None:
         """Read the files below `tools_dir` again; what servers listed stays."""
-        with self._changing, _no_collection():
+        with self._changing, no_collection():
             self._read_files()
             self._rebuild()
 
@@ -346,18 +345,6 @@ class Catalog:
             _LOG.warning("What %s listed before is not known any more: %s cannot be read: %r.", server, path, error)
             return
         self._take(server, tuple(tools), problems, str(content["version"]))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Let the garbage collector rest: while thousands of schemas are made it would walk them all, again and again."""
-    resting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if resting:
-            gc.enable()
 
 
 def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:

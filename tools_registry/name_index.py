@@ -26,6 +26,7 @@ class NameIndex:
     def __init__(self, names: Sequence[tuple[str, str]]) -> None:
         """Take (name, server) pairs; a document is known by its place among them."""
         self._spaced = [_spaced(name) for name, _ in names]
+        servers = {server: _spaced(server).replace(" ", "") for server in {server for _, server in names}}
         literal: defaultdict[str, list[int]] = defaultdict(list)
         exact: defaultdict[str, list[int]] = defaultdict(list)
         for number, (name, server) in enumerate(names):
@@ -34,7 +35,7 @@ class NameIndex:
             exact[joined].append(number)
             if server:
                 literal[f"{server}.{name}"].append(number)
-                exact[_spaced(server).replace(" ", "") + joined].append(number)
+                exact[servers[server] + joined].append(number)
         exact.pop("", None)
         self._literal = dict(literal)
         self._exact = dict(exact)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from .clauses import clauses
+from .collecting import no_collection
 from .indexing import Searchable, columns_of
 from .inverted_index import InvertedIndex
 from .name_index import NameIndex
@@ -65,11 +66,12 @@ class SearchIndex:
         self._by_category: defaultdict[str, list[int]] = defaultdict(list)
         for number, each in enumerate(self._documents):
             self._by_category[each.category].append(number)
-        columns = columns_of(self._documents, self._vectors.number if self._vectors else {})
+        with no_collection():
+            columns = columns_of(self._documents, self._vectors.number if self._vectors else {})
+            self._names = NameIndex([(each.name, each.server) for each in self._documents])
         count = len(self._documents)
         self._inverted = InvertedIndex(columns.terms, documents=count, terms=len(columns.numbers))
         self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
-        self._names = NameIndex([(each.name, each.server) for each in self._documents])
         self._meanings = document_vectors(self._vectors, columns.words, documents=count) if self._vectors else None
 
     def __len__(self) -> int:
