@@ -84,15 +84,10 @@ async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Map
         if error is not None:
             said += [error.type, error.message, error.hint or "", error.traceback or ""]
         notes = dict(outcome.notes)
-        if is_harmless(outcome.result) and not any(said) and not notes:
-            shown, types = [outcome.result, notes, *said], {}
-        else:
-            hidden = await privacy.hide(scope, parts_of([outcome.result, notes, *said]))
-            shown, types = list(hidden.parts), dict(hidden.types)
-        kept_code = str((await privacy.hide(scope, parts_of([code]), destination=None)).parts[0])
+        hidden = await privacy.hide(scope, parts_of([outcome.result, notes, *said]), kept=parts_of([code]))
     except PrivacyFailed as failed:
         return Shown(_withheld(outcome, failed), "", {}, {})
-    result, noted, output, session_ended, *rest = shown
+    result, noted, output, session_ended, *rest, kept_code = hidden.parts
     names, texts = rest[: len(written)], cast("list[str]", rest[len(written) :])
     if error is not None:
         error = replace(
@@ -110,7 +105,8 @@ async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Map
         error=error,
         session_ended=outcome.session_ended and str(session_ended),
     )
-    return Shown(cleared, kept_code, dict(zip(map(str, names), written.values(), strict=True)), types)
+    real_sizes = dict(zip(map(str, names), written.values(), strict=True))
+    return Shown(cleared, str(kept_code), real_sizes, dict(hidden.types))
 
 
 async def hidden_value(passage: Passage, value: Json) -> Json:

@@ -87,12 +87,15 @@ class Privacy:
 
         threading.Thread(target=load, name="sealab-privacy", daemon=True).start()
 
-    async def hide(self, scope: str, parts: Sequence[Part], *, destination: str | None = MODEL) -> Hidden:
+    async def hide(
+        self, scope: str, parts: Sequence[Part], *, kept: Sequence[Part] = (), destination: str | None = MODEL
+    ) -> Hidden:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
+        After them come those that are only `kept`, which are not counted.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run(partial(self._hide, scope, parts, destination))
+        return await self._run(partial(self._hide, scope, parts, kept, destination))
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -220,8 +223,8 @@ class Privacy:
                 )
             return self._sanitizer
 
-    def _hide(self, scope: str, parts: Sequence[Part], destination: str | None) -> Hidden:
-        hidden = self.sanitizer().hide(scope, parts)
+    def _hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None) -> Hidden:
+        hidden = self.sanitizer().hide(scope, parts, kept)
         if destination is not None and hidden.types:
             self.vault().note(scope, "hide", destination, hidden.types)
         return hidden

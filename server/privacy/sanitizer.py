@@ -29,7 +29,7 @@ from .structured import Kind, Leaf, WrittenLeaf
 from .tokens import Mention, Span, disjoint, gaps, mentions_in, restored, spliced, tokens_in
 
 if TYPE_CHECKING:
-    from ...skills_db.vault import Entry, Value, Vault
+    from ...skills_db.vault import Entry, Form, Value, Vault
     from .detect import Detector
     from .detect import Leaf as DetectorLeaf
 
@@ -132,11 +132,14 @@ class Sanitizer:
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
 
-    def hide(self, scope: str, parts: Sequence[Part]) -> Hidden:
-        """Return the parts with tokens in them. Raises `PrivacyFailed`."""
+    def hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = ()) -> Hidden:
+        """Return the parts with tokens in them, then those that are only kept, which do not count.
+
+        Raises `PrivacyFailed`.
+        """
         with _failing_closed():
-            sheets = [_sheet(part) for part in parts]
-            counts = self._edit(scope, sheets)
+            sheets = [_sheet(part) for part in (*parts, *kept)]
+            counts = self._edit(scope, sheets, counted=len(parts))
             shown = tuple(sheet.finished() for sheet in sheets)
             self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
             return Hidden(shown, counts)
@@ -174,7 +177,7 @@ class Sanitizer:
     def learn(self, scope: str, parts: Sequence[Part]) -> None:
         """Have what is personal in the parts found again wherever it stands, though nothing is shown now."""
         with _failing_closed():
-            self._edit(scope, [_sheet(part) for part in parts], self._learner)
+            self._edit(scope, [_sheet(part) for part in parts], detector=self._learner)
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -225,8 +228,13 @@ class Sanitizer:
             ]
             return tally.answer(_with_numbers(value, iter(zip(texts, numbers, strict=True))))
 
-    def _edit(self, scope: str, sheets: Sequence[_Sheet], detector: Detector | None = None) -> Counter[str]:
-        """Find what is to be hidden in the sheets, give each its token, and count the different values by type."""
+    def _edit(
+        self, scope: str, sheets: Sequence[_Sheet], *, counted: int | None = None, detector: Detector | None = None
+    ) -> Counter[str]:
+        """Find what is to be hidden in the sheets and give each its token.
+
+        Counts the different values by type, of all sheets or of the first `counted`.
+        """
         known = self._scope(scope)
         fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
@@ -239,10 +247,10 @@ class Sanitizer:
                     sheet.mark_spans(position, next(detected) if is_fresh else [], known.values)
             # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
             while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
-                entries = self._vault.tokens_for(scope, unnamed)
-                grown = known.add(entries)
-                named = {value: entry.shown for value, entry in zip(unnamed, entries, strict=True)}
-                hidden |= {value: entry.value.type for value, entry in zip(unnamed, entries, strict=True)}
+                entries, grown = known.tokens_for(self._vault, unnamed)
+                named = {value: entry.shown for value, entry in entries.items()}
+                seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
+                hidden |= {value: entry.value.type for value, entry in entries.items() if value in seen}
                 for sheet in sheets:
                     sheet.name(named)
                     sheet.sweep_gaps(known.values, everywhere=grown)
@@ -281,6 +289,7 @@ class _Scope:
         self._scope = scope
         self.turn = threading.RLock()
         self.values = KnownValues()
+        self._entries: dict[tuple[Form, str], Entry] = {}
         self._last = 0
         self._purges: int | None = None
         self._shown: OrderedDict[bytes, None] = OrderedDict()
@@ -290,17 +299,29 @@ class _Scope:
         news = vault.known(self._scope, self._last)
         if self._purges is not None and news.purges != self._purges:
             self.values, self._last = KnownValues(), 0
+            self._entries.clear()
             self._shown.clear()
             news = vault.known(self._scope)
         self._purges = news.purges
-        self.add(news.entries)
+        self._add(news.entries)
         self._last = max((entry.number for entry in news.entries), default=self._last)
 
-    def add(self, entries: Iterable[Entry]) -> bool:
+    def tokens_for(self, vault: Vault, values: Sequence[Value]) -> tuple[dict[Value, Entry], bool]:
+        """Return the entry of each value, and whether any value is new; the vault is asked only for what is."""
+        entries = {value: entry for value in values if (entry := self._entries.get((value.form, value.text)))}
+        missing = [value for value in values if value not in entries]
+        if not missing:
+            return entries, False
+        made = vault.tokens_for(self._scope, missing)
+        return entries | dict(zip(missing, made, strict=True)), self._add(made)
+
+    def _add(self, entries: Iterable[Entry]) -> bool:
         """Have values found from now on; tell whether any is new."""
         before = len(self.values)
         for entry in entries:
             self.values.add(entry.value.plain, entry.value.type)
+            if entry.expires is None:  # else the vault must know that it was met again
+                self._entries[entry.value.form, entry.value.text] = entry
         return len(self.values) > before
 
     def was_shown(self, mark: bytes | None) -> bool:
