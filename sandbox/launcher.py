@@ -304,9 +304,9 @@ def _with_deep_stack(start: Callable[[], _T]) -> _T:
 
     The kernel lays out the address space around the soft limit at execve(2), so the zygote cannot raise it itself.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    deep = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
     try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        deep = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
         resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
     except OSError as error:
         raise LevelMissing(NOT_SETTABLE.format(error)) from None

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,8 @@ class Lane:
         raw = mode is Mode.RAW or case.layer == "rpc"
         if raw and case.oracle["type"] != "fail_closed" and "isolation" not in self._server.parameters:
             return "isolation=process is not offered"
-        if case.oracle["type"] == "validate_only_no_marker" and "dry_run" not in self._server.parameters:
-            return "dry_run is not offered, and nothing else takes code without running it"
+        if case.oracle["type"] == "validate_only_no_marker":
+            return "no tool takes code without running it: a dry run notes down calls of tools, and runs all else"
         return None
 
     def _seen(self, case: Case, mode: Mode) -> tuple[Seen, Context]:
@@ -222,8 +222,6 @@ class Lane:
         if mode is Mode.RAW:
             more["isolation"] = "process"
             code = adapters.channel(code) if "CTL_FD" in code or "ctl_" in code else code
-        if case.oracle["type"] == "validate_only_no_marker":
-            more["dry_run"] = True
         arguments = {"code": code, "timeout_seconds": timeout, "memory_mb": memory, **more}
         began = time.monotonic()
         try:
@@ -308,11 +306,11 @@ def _allowed_calls() -> frozenset[int]:
 
 
 def _settled_descriptors(pid: int, wanted: int | None = None) -> int:
-    """Count a process's descriptors once they stop changing, or are as many as wanted."""
+    """Count a process's descriptors, but those of its database, once they stop changing or are as many as wanted."""
     deadline = time.monotonic() + _SETTLE_SECONDS
     count, since = -1, time.monotonic()
     while time.monotonic() < deadline:
-        now = len(os.listdir(f"/proc/{pid}/fd")) if os.path.exists(f"/proc/{pid}") else 0
+        now = sum("/sealab.db" not in file for file in _open_files(pid))
         if now == wanted:
             return now
         if now != count:
@@ -321,6 +319,14 @@ def _settled_descriptors(pid: int, wanted: int | None = None) -> int:
             return now
         time.sleep(0.01)
     return count
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """Name what the descriptors of a process stand for."""
+    with contextlib.suppress(FileNotFoundError):
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
 
 
 def _grows(file: Path) -> bool:
