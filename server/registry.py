@@ -8,27 +8,25 @@ it said is kept, so that this happens once.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
-
-from ..sandbox.run import Json
 from ..tools_registry.configuration import Configuration, ServerConfig, read
 from ..tools_registry.errors import RegistryError, ServerUnknown, ServerUnusable, ToolUnknown
+from .definitions_folder import DefinitionsFolder
+from .extras import Extra, Extras
 from .home import Home
 from .policy import why_refused
+from .registry_report import RegistryReport, published_chars, tokens
 
 if TYPE_CHECKING:
     from ..tools_registry.catalog import Catalog
-    from ..tools_registry.details import Describer, DetailLevel
+    from ..tools_registry.details import Describer
     from ..tools_registry.learned import LearnedTypes
     from ..tools_registry.models import Tool
     from ..tools_registry.search import Searchable, SearchIndex
@@ -40,63 +38,7 @@ ASK_SECONDS = 20.0
 _ASK_AGAIN_SECONDS = 60.0
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
-_CHARS_PER_TOKEN = 4
-_LOOKING_SHARE = 0.1
-"""How much of the time may go into looking whether a definition below `tools/` was added: many folders take long."""
-
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """Something beside tools that searches find, such as a skill; `description` is its first paragraph.
-
-    `details` gives what else a full definition says of it.
-    """
-
-    document: Searchable
-    signature: str
-    description: str
-    details: Callable[[], Awaitable[Mapping[str, Json]]]
-
-    async def defined(self, level: DetailLevel) -> dict[str, Json]:
-        """Return what is told of it at a level of detail, all of it at `full`."""
-        more = await self.details() if level.value == "full" else {}
-        return {**self.told(level), **more}
-
-    def told(self, level: DetailLevel) -> dict[str, Json]:
-        """Return what is told of it at a level of detail, in the keys that tools have."""
-        document = self.document
-        told: dict[str, Json] = {"name": document.name, "server": document.server, "category": document.category}
-        match level.value:
-            case "name":
-                return told
-            case "summary":
-                names = [name for name, _ in document.parameters]
-                return {**told, "description": self.description, "arguments": names}
-            case _:
-                return {**told, "description": self.description, "signature": self.signature}
-
-
-class RegistryReport(TypedDict):
-    """How much is known of upstream tools, and what it spared a model.
-
-    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
-    all names, descriptions and schemas, `tokens_told` what searches and definitions have told since the start, and
-    `tokens_saved` the difference.
-    """
-
-    servers: int
-    connected: int
-    tools: int
-    categories: int
-    tokens_of_all_definitions: int
-    tokens_told: int
-    tokens_saved: int
-
-
-Extras = Callable[[], tuple[object, Sequence[Extra]]]
-"""Gives what is to be found beside tools, and before it something that is another with every change."""
 
 
 @dataclass(slots=True)
@@ -138,7 +80,7 @@ class Registry:
         self._environment = os.environ if environment is None else environment
         self._wired: _Wired | None = None
         self._wiring = asyncio.Lock()
-        self._definitions = _Folder(home.tools)
+        self._definitions = DefinitionsFolder(home.tools)
         self._index: tuple[object, SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -226,16 +168,16 @@ class Registry:
         """Count what is known, without starting a server or reading anything that was not read before."""
         wired = self._wired
         if wired is None:
-            return RegistryReport(servers=0, connected=0, tools=0, categories=0, **_tokens(0, self._sent_chars))
+            return RegistryReport(servers=0, connected=0, tools=0, categories=0, **tokens(0, self._sent_chars))
         tools = [tool for tool in wired.catalog.tools() if is_permitted(tool, wired.configuration)]
         states = [wired.upstreams.status(server).state.value for server in wired.configuration.enabled]
-        shown = await asyncio.to_thread(_published_chars, tools)
+        shown = await asyncio.to_thread(published_chars, tools)
         return RegistryReport(
             servers=len(wired.configuration.servers),
             connected=states.count("connected"),
             tools=len(tools),
             categories=len({tool.category for tool in tools}),
-            **_tokens(shown, self._sent_chars),
+            **tokens(shown, self._sent_chars),
         )
 
     def count_sent(self, chars: int) -> None:
@@ -395,24 +337,6 @@ class Registry:
         task.add_done_callback(self._background.discard)
 
 
-class _Tokens(TypedDict):
-    tokens_of_all_definitions: int
-    tokens_told: int
-    tokens_saved: int
-
-
-def _tokens(all_chars: int, told_chars: int) -> _Tokens:
-    whole, told = all_chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
-    return _Tokens(tokens_of_all_definitions=whole, tokens_told=told, tokens_saved=max(whole - told, 0))
-
-
-def _published_chars(tools: Iterable[Tool]) -> int:
-    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
-    return sum(
-        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
-    )
-
-
 def lists_of(home: Home) -> Path:
     """Return the folder where is kept what servers listed."""
     return home.registry / "lists"
@@ -427,26 +351,6 @@ def _learned_types(home: Home) -> LearnedTypes:
     from ..tools_registry.learned import LearnedTypes  # noqa: PLC0415 - only answers without a schema need it
 
     return LearnedTypes(learned_of(home))
-
-
-class _Folder:
-    """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found = 0
-        self._next_look = 0.0
-
-    def last_change(self) -> int:
-        """Return when a file below it was last added, removed or replaced, as far as was looked."""
-        from ..tools_registry.definitions import last_change  # noqa: PLC0415 - nothing of it is needed to start
-
-        began = time.monotonic()
-        if began >= self._next_look:
-            self._found = last_change(self._path)
-            ended = time.monotonic()
-            self._next_look = ended + (ended - began) / _LOOKING_SHARE
-        return self._found
 
 
 def _say_problems(catalog: Catalog) -> None:

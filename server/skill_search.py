@@ -16,7 +16,7 @@ from .skill_shelf import SkillShelf
 if TYPE_CHECKING:
     from ..skills_db.content import SkillDraft
     from ..skills_db.skills import SkillStore
-    from .registry import Extra
+    from .extras import Extra
 
 CATEGORY = "skills"
 _LOG = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class SkillDocuments:
 
     def _documents_of(self, store: SkillStore) -> list[Extra]:
         from ..tools_registry.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
-        from .registry import Extra  # noqa: PLC0415 - as above
+        from .extras import Extra  # noqa: PLC0415 - as above
 
         page = store.list(limit=None)
         return [

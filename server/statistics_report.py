@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from ..sandbox.confine.levels import Finding, Level, Probe
 from ..skills_db.errors import SkillsDbError
 from .app import App
-from .registry import RegistryReport
+from .registry_report import RegistryReport
 from .stats import Process, Runs, processes_now
 
 
