@@ -145,8 +145,11 @@ class Vault:
         keys = self._keys(scope)
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
-        with self._database.read() as session:
-            found = self._found(session, keys, wanted)
+        found: dict[str, Entry] = {}
+        if self._ttl_seconds is not None:
+            # Where entries never end, whoever asks knows those that there are (`known`): these are new.
+            with self._database.read() as session:
+                found = self._found(session, keys, wanted)
         now = time.time()
         if len(found) < len(wanted) or any(self._fades(entry, now) for entry in found.values()):
             with self._database.transaction() as session:
