@@ -41,7 +41,7 @@ def converted(
 ) -> tuple[list[object], dict[str, object]]:
     """Return the positional and the named arguments for a call of `function`.
 
-    Raises TypeError where an argument must stand before others that were not given.
+    Where an argument must stand before others that were given, and was not, its default stands there.
     """
     hints = _hints(function)
     left = {name: _as_hinted(value, hints.get(name), 0) for name, value in arguments.items()}
@@ -53,20 +53,19 @@ def converted(
     rest = left.pop(many, None) if many is not None else None
     extra = _rest(rest, hints.get(many or ""))
     positional: list[object] = []
-    missing: str | None = None
+    left_out: list[object] = []
     for each in parameters:
         by_place = each.kind is inspect.Parameter.POSITIONAL_ONLY
         if not (by_place or (extra and each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)):
             continue
-        if each.name not in left:
-            missing = missing or each.name
-        elif missing is not None:
-            raise TypeError(f"the argument {each.name!r} can be given only with {missing!r}")
+        if each.name in left:
+            positional += [*left_out, left.pop(each.name)]
+            left_out = []
+        elif each.default is inspect.Parameter.empty:
+            return positional, left  # the function says itself what it lacks
         else:
-            positional.append(left.pop(each.name))
-    if extra and missing is not None:
-        raise TypeError(f"the argument {many!r} can be given only with {missing!r}")
-    return [*positional, *extra], left
+            left_out.append(each.default)
+    return [*positional, *(left_out if extra else ()), *extra], left
 
 
 def _rest(value: object, hint: object) -> list[object]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ..sandbox.run import Json
 from .errors import ArgumentsRefused
+
+if TYPE_CHECKING:
+    from jsonschema import FormatChecker
 
 _SHOWN_CHARS_MAX = 80
 
@@ -16,7 +23,8 @@ def judge_arguments(name: str, parameters: Mapping[str, Json], arguments: Mappin
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - takes a tenth of a second to import
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - as above
 
-    error = best_match(Draft202012Validator(parameters).iter_errors(arguments))
+    validator = Draft202012Validator(parameters, format_checker=_formats())
+    error = best_match(validator.iter_errors(arguments))
     if error is None:
         return
     properties = parameters.get("properties")
@@ -35,6 +43,28 @@ def judge_arguments(name: str, parameters: Mapping[str, Json], arguments: Mappin
         f"The argument {path or 'list'} of {name} cannot be {_shown(error.instance)}: {_reason(error.message)}. "
         f"Its schema is {shown if len(shown) <= 4 * _SHOWN_CHARS_MAX else shown[: 4 * _SHOWN_CHARS_MAX] + '…'}."
     )
+
+
+@cache
+def _formats() -> FormatChecker:
+    """Return the formats that hints stand for, read as the arguments will be."""
+    from jsonschema import FormatChecker  # noqa: PLC0415 - as above
+
+    checker = FormatChecker(formats=())
+    for name, read in (
+        ("date", dt.date.fromisoformat),
+        ("date-time", dt.datetime.fromisoformat),
+        ("time", dt.time.fromisoformat),
+        ("uuid", UUID),
+    ):
+        checker.checks(name, ValueError)(partial(_reads, read))
+    return checker
+
+
+def _reads(read: Callable[[str], object], value: object) -> bool:
+    if isinstance(value, str):
+        read(value)
+    return True
 
 
 def _shown(value: object) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..skills_db.content import SkillDraft
 
 _SIMPLE = frozenset({"integer", "number", "string", "boolean"})
+_IN_WORDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 
 def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[], str]) -> dict[str, Json]:
@@ -113,10 +114,12 @@ def _value(name: str, schema: Mapping[str, Json], text: str) -> Json:
                 return choice
         raise UsageError(f"--{name} cannot be {text!r}. Choose from {', '.join(map(_bare, choices))}.")
     kinds = _kinds(schema)
+    if not kinds and isinstance(schema.get("default"), str):
+        return text  # no hint says so, but its default is a text
     if kinds == ["string"]:
         return None if text == "null" and "null" in cast("str | list[str]", schema["type"]) else text
     if kinds and "string" not in kinds:
-        return _json(name, text)
+        return _json(name, text, kinds)
     return _json_or_text(text)
 
 
@@ -127,11 +130,13 @@ def _json_or_text(text: str) -> Json:
         return text
 
 
-def _json(name: str, text: str) -> Json:
+def _json(name: str, text: str, kinds: Sequence[str] = ()) -> Json:
     try:
         return cast("Json", json.loads(text))
     except (ValueError, RecursionError):
-        raise UsageError(f"--{name} cannot be {text[:80]!r}: it takes JSON. Quote it for the shell.") from None
+        simple = " or ".join(_IN_WORDS[kind] for kind in kinds if kind in _IN_WORDS)
+        takes = f"takes {simple}." if simple and set(kinds) <= _SIMPLE else "takes JSON. Quote it for the shell."
+        raise UsageError(f"--{name} cannot be {text[:80]!r}: it {takes}") from None
 
 
 def _bare(value: Json) -> str:

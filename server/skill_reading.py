@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SOURCE_CHARS_MAX = 500_000
 _READING_SECONDS = 20.0
+_ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
+"""What hints advise to those who may: saving takes no isolation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def _why(name: str, outcome: Outcome) -> str:
     if error is None:
         return f"The code of {name} could not be read: {outcome.status}. Nothing was saved."
     where = "" if error.line is None else f" in line {error.line}"
-    hint = "" if error.hint is None else f" {error.hint}"
+    hint = "" if error.hint is None else f" {_ASKING.sub('.', error.hint)}"
     return f"The code of {name} cannot be saved{where}: {error.type}: {error.message}.{hint} Nothing was saved."
 
 

@@ -160,7 +160,7 @@ def _why(plan: TestPlan, outcome: Outcome) -> str:
     hint = "" if error.hint is None or error.type == "AssertionError" else f" {error.hint}"
     shown = f" Its output ended: {outcome.output.strip()[-_OUTPUT_SHOWN_MAX:]!r}." if outcome.output.strip() else ""
     what = "The tests" if plan.tests_something else "The code"
-    return f"{what} of {name} failed{where}: {said}.{hint}{shown} {advice}"
+    return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown} {advice}"
 
 
 def line_of_skill(name: str, traceback: str | None) -> int | None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from .app import App
 
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
-Tags = Annotated[list[str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "array"})]
+Tags = Annotated[
+    list[str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "array", "items": {"type": "string"}})
+]
 
 
 def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:

@@ -93,16 +93,11 @@ def test_what_the_schema_admits_can_be_called_and_what_lacks_an_argument_cannot(
     hints = {name: hint for name, hint, _, _ in parameters} | {"more": "str"}
     fitting = {name: data.draw(HINTS[hints[name]] if hints[name] else OTHERS) for name in names}
     assert Draft202012Validator(schema).is_valid(fitting), (source, fitting)
-    try:
-        positional, named = converted(function, fitting)
-    except TypeError:
-        skipped = [name for name, _, kind, default in parameters if kind == "positional" and name not in fitting]
-        assert skipped
-    else:
-        got = function(*positional, **named)
-        flat = {**got, **got.pop("rest", {})}
-        for name, value in fitting.items():
-            assert json.dumps(flat[name]) == json.dumps(value) or flat[name] == value
+    positional, named = converted(function, fitting)
+    got = function(*positional, **named)
+    flat = {**got, **got.pop("rest", {})}
+    for name, value in fitting.items():
+        assert json.dumps(flat[name]) == json.dumps(value) or flat[name] == value
     for name, _, _, default in parameters:
         if not default and name in fitting:
             less = {key: value for key, value in fitting.items() if key != name}
@@ -258,6 +253,20 @@ def test_a_docstring_that_leaves_out_what_the_default_is_does_not_decide_the_typ
         f'def f(x={default}):\n    """Do.\n\n    :param x: It.\n    :type x: float\n    """\n', Reading("f")
     )
     assert facts["parameters"]["properties"]["x"].get("type") == type_
+
+
+def test_defaults_stand_before_what_must_come_after_them() -> None:
+    def f(first: int = 1, second: int = 2, /, third: int = 3, *rest: int, fourth: int = 4) -> tuple[object, ...]:
+        return first, second, third, rest, fourth
+
+    for fitting, got in (
+        ({"rest": [7, 8]}, (1, 2, 3, (7, 8), 4)),
+        ({"second": 9}, (1, 9, 3, (), 4)),
+        ({"third": 9, "fourth": 5, "rest": []}, (1, 2, 9, (), 5)),
+        ({"third": 9, "rest": [1]}, (1, 2, 9, (1,), 4)),
+    ):
+        positional, named = converted(f, fitting)
+        assert f(*positional, **named) == got  # type: ignore[arg-type]  # what JSON gives
 
 
 def test_a_lambda_of_the_name_is_its_function() -> None:

@@ -123,6 +123,11 @@ async def test_a_name_that_would_hide_something_is_refused(served: Caller, name:
         ("def f(x):\n    return x.__globals__\n", "", "line 2: SecurityError"),
         ("def f(x): return undefined\nraise ValueError('top')\n", "", "line 2 of the skill): ValueError: top"),
         ("def g(x): return x\n", "", "no function f"),
+        (
+            "import socket\ndef f(x): return x\n",
+            "",
+            "may find, or have the caller pass it as context_vars or file. A container",
+        ),
         ("def f(x): return x\n", "assert f(", "tests of f are no Python"),
         ("", "", "no code"),
     ],
@@ -142,10 +147,15 @@ async def test_what_cannot_be_saved_names_the_line_and_stores_nothing(
         ({"text": 5}, "argument text of shout cannot be 5"),
         ({"text": "a", "tone": "low"}, "takes no argument tone"),
         ({"text": "a", "how": {"times": "x"}}, "argument how.times"),
+        ({"text": "a", "day": "tomorrow"}, "'tomorrow' is not a 'date'"),
+        ({"text": "a", "at": "12 o'clock"}, "is not a 'date-time'"),
+        ({"text": "a", "key": "1-2"}, "'1-2' is not a 'uuid'"),
     ],
 )
 async def test_arguments_are_judged_before_anything_runs(served: Caller, arguments: dict[str, Any], told: str) -> None:
-    await save(served, "shout", "def shout(text: str, how: dict[str, int] = {}) -> str:\n    return text.upper()\n")
+    await save(served, "shout", "from datetime import date, datetime\nfrom uuid import UUID\n"
+               "def shout(text: str, how: dict[str, int] = {}, day: date | None = None, at: datetime | None = None, "
+               "key: UUID | None = None) -> str:\n    return text.upper()\n")  # fmt: skip
     assert told in await refusal(served, "run_skill", name="shout", arguments=arguments)
 
 

@@ -18,12 +18,12 @@ from sealab.server.skill_files import EXAMPLES
 
 CODE = '''
 from typing import Literal
-def greet(name: str, times: int = 1, tone: Literal["low", "high"] = "low", tags: list[str] | None = None, loud: bool = False) -> str:
+def greet(name: str, times: int = 1, tone: Literal["low", "high"] = "low", tags: list[str] | None = None, loud: bool = False, end="") -> str:
     """Greet somebody.
 
     :param name: Who it is.
     """
-    return " ".join([("HELLO " if loud else "hello ") + name] * times) + tone + json.dumps(tags)
+    return " ".join([("HELLO " if loud else "hello ") + name] * times) + tone + json.dumps(tags) + end
 '''
 
 
@@ -91,6 +91,7 @@ def test_help_is_made_from_the_signature(home: Path) -> None:
         (["--name", "Bo", "--tags", '["x"]'], "", 'hello Bolow["x"]'),
         (["--name", "Bo", "--tags", "-"], '["y"]', 'hello Bolow["y"]'),
         (["--name", "-"], "Bo", "hello Bolownull"),
+        (["--name", "Bo", "--end", "1"], "", "hello Bolownull1"),
         (["--arguments", "-"], '{"name": "Bo", "times": 1}', "hello Bolownull"),
     ],
 )
@@ -103,7 +104,7 @@ def test_parameters_are_options(home: Path, arguments: list[str], stdin: str, pr
     ("arguments", "code", "said"),
     [
         (["greet"], 2, "needs the argument name"),
-        (["greet", "--name", "x", "--times", "two"], 2, "--times cannot be 'two'"),
+        (["greet", "--name", "x", "--times", "two"], 2, "--times cannot be 'two': it takes a whole number."),
         (["greet", "--name", "x", "--tone", "mid"], 2, "Choose from low, high"),
         (["greet", "--nam", "x"], 2, "nam"),
         (["greet", "--name", "x", "--times", "1.5"], 2, "argument times"),
