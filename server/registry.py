@@ -87,6 +87,7 @@ class Registry:
         self._learned: LearnedTypes | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._sent_chars = 0
+        self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; whoever brings it appends to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
@@ -179,6 +180,15 @@ class Registry:
             categories=len({tool.category for tool in tools}),
             **tokens(shown, self._sent_chars),
         )
+
+    def flags(self, tool: Tool) -> tuple[str, ...]:
+        """Return what in a tool's texts speaks to the model; it is looked for once, since that takes long."""
+        known = self._flagged.get(tool.full_name)
+        if known is None or known[0] is not tool:
+            from ..tools_registry.injection import flags  # noqa: PLC0415 - nothing of it is needed to start
+
+            known = self._flagged[tool.full_name] = tool, flags(tool.description, tool.input_schema, tool.title)
+        return known[1]
 
     def count_sent(self, chars: int) -> None:
         """Count what was told of tools, to compare with what telling all would have cost."""
