@@ -11,6 +11,11 @@ from .errors import SkillNameRefused
 
 NAME_CHARS_MAX = 64
 _MODULES = frozenset({"skills", "tools", "mcp", "result"})
+_TOOLS = frozenset(
+    {"execute_code", "run_skill", "delete_skill", "list_tool_categories", "get_execution_stats"}
+    | {"write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"}
+)
+"""The server's tools that are not helpers too: a model would take a skill of such a name for the tool."""
 
 
 def judge_name(name: str) -> None:
@@ -28,6 +33,8 @@ def judge_name(name: str) -> None:
         raise SkillNameRefused(f"{name!r} is a keyword of Python. {advice}")
     if hasattr(builtins, name):
         raise SkillNameRefused(f"{name!r} is a builtin of Python. {advice}")
+    if name in _TOOLS:
+        raise SkillNameRefused(f"{name!r} is the name of a tool of this server. {advice}")
     if name in _given_names() or name in _MODULES or name.startswith("mcp_"):
         raise SkillNameRefused(f"{name!r} is the name of a helper or a module that all code has. {advice}")
 

@@ -44,11 +44,19 @@ if __name__ == "__main__":
     import json as _json
     import sys as _sys
 
-    if len(_sys.argv) > 1 or {runs_bare}:
-        _given = _json.loads(_sys.argv[1]) if len(_sys.argv) > 1 else {{}}
-        print(_json.dumps({call}, default=repr, ensure_ascii=False))
+    _words, _given, _usage = _sys.argv[1:], {{}}, {usage}
+    if not _words and {needs_some}:
+        print(_usage)
     else:
-        print({usage})
+        try:
+            if len(_words) == 1:
+                _given = _json.loads(_words[0])
+            for _option, _text in zip(_words[::2], _words[1::2], strict=len(_words) != 1):
+                _name = _option.removeprefix("--").replace("-", "_")
+                _given[_name] = _text if _name in {texts} else _json.loads(_text)
+        except ValueError:
+            raise SystemExit(_usage) from None
+        print(_json.dumps({call}, default=repr, ensure_ascii=False))
 """
 
 
@@ -176,11 +184,21 @@ def _script(skill: PortableSkill, draft: SkillDraft | None) -> str:
     required = [] if draft is None else cast("list[str]", draft.parameters.get("required", []))
     call = f"{entry}(**_given)"
     footer = _RUN.format(
-        runs_bare=not required and draft is not None,
+        needs_some=bool(required) or draft is None,
         call=f"__import__('asyncio').run({call})" if is_async else call,
-        usage=json.dumps(f"Give the arguments as one JSON object: {'' if draft is None else draft.signature}"),
+        usage=repr(
+            "Give the arguments as one JSON object, or each as --NAME VALUE, where a value that is no text is JSON: "
+            f"{'' if draft is None else draft.signature}"
+        ),
+        texts=[] if draft is None else _texts_among(draft.parameters),
     )
     return f"{head}{code}{_FOOTER}{footer}"
+
+
+def _texts_among(parameters: Mapping[str, Json]) -> list[str]:
+    """Return the parameters that take nothing but texts."""
+    properties = cast("Mapping[str, Mapping[str, Json]]", parameters.get("properties", {}))
+    return [name for name, schema in properties.items() if schema.get("type") == "string"]
 
 
 def _uses(code: str, module: str) -> bool:

@@ -104,6 +104,11 @@ async def test_a_name_that_would_hide_something_is_refused(served: Caller, name:
     assert told in await refusal(served, "save_skill", name=name, code="def f(): pass")
 
 
+async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> None:
+    for tool in (await served.client.list_tools()).tools:
+        assert "is the name of a" in await refusal(served, "save_skill", name=tool.name, code="def f(): pass")
+
+
 @pytest.mark.parametrize(
     ("code", "tests", "told"),
     [

@@ -159,15 +159,25 @@ def test_an_exported_script_runs_in_plain_python(tmp_path: Path) -> None:
         name="shout",
         code=code,
         signature="shout(text: str, times: int = 2) -> str",
-        parameters={"type": "object", "properties": {}, "required": ["text"]},
+        parameters={
+            "type": "object",
+            "properties": {"text": {"type": "string"}, "times": {"type": "integer"}},
+            "required": ["text"],
+        },
         extra={"entry": "shout"},
     )
     script = in_folder(tmp_path, portable(draft), draft) / "scripts" / "shout.py"
     run = [sys.executable, "-I", str(script)]
     said = subprocess.run([*run, '{"text": "banana"}'], capture_output=True, text=True, check=True)
     assert json.loads(said.stdout) == "bAnAnAbAnAnA"
+    said = subprocess.run([*run, "--text", "1", "--times", "3"], capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout) == "111"
     said = subprocess.run(run, capture_output=True, text=True, check=True)
     assert "shout(text: str" in said.stdout
+    for words in (["banana"], ["--text"], ["--text", "a", "--times"], ["--text", "a", "--times", "x"], ["--help"]):
+        said = subprocess.run([*run, *words], capture_output=True, text=True, check=False)
+        assert (said.returncode, said.stdout) == (1, "")
+        assert said.stderr.startswith("Give the arguments as one JSON object, or each as --NAME VALUE")
     assert read("shout", written(portable(draft), draft)).code == code
 
 
