@@ -65,6 +65,7 @@ class _Conversation:
         self._ground = ground
         self._as_user = as_user
         self._asked: list[object] = []
+        self._sessions: set[str] = set()
         self._web: subprocess.Popen[str] | None = None
         self._port = 0
 
@@ -72,11 +73,19 @@ class _Conversation:
         """End what still runs: the processes that are left after that are left over."""
         with contextlib.suppress(Gone):
             for number in self._asked:
-                cancelled = {"method": "notifications/cancelled", "params": {"requestId": number}}
-                self._server.send({"jsonrpc": "2.0", **cancelled})
+                self._cancel(number)
+            for session in self._sessions:  # a session is kept until it is idle, or a call in it is cancelled
+                sleeping = {"code": "import time\ntime.sleep(60)", "session": session}
+                number = self._server.ask("tools/call", {"name": "execute_code", "arguments": sleeping})
+                time.sleep(0.5)
+                self._cancel(number)
         if self._web is not None:
             self._web.terminate()
             self._web.wait(10)
+
+    def _cancel(self, number: object) -> None:
+        cancelled = {"method": "notifications/cancelled", "params": {"requestId": number}}
+        self._server.send({"jsonrpc": "2.0", **cancelled})
 
     # Lines and requests.
 
@@ -126,6 +135,7 @@ class _Conversation:
         arguments = dict(step["args"])
         if step.get("session"):
             arguments["session"] = step["session"]
+            self._sessions.add(step["session"])
         expected = _Expected(step.get("expect", "result"))
         seconds = 5.0 if "within 5 s" in step.get("expect", "") else 40.0
         number = self._server.ask("tools/call", {"name": step["tool"], "arguments": arguments})
