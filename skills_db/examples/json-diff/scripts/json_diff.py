@@ -56,8 +56,16 @@ if __name__ == "__main__":
     import json as _json
     import sys as _sys
 
-    if len(_sys.argv) > 1 or False:
-        _given = _json.loads(_sys.argv[1]) if len(_sys.argv) > 1 else {}
-        print(_json.dumps(json_diff(**_given), default=repr, ensure_ascii=False))
+    _words, _given, _usage = _sys.argv[1:], {}, 'Give the arguments as one JSON object, or each as --NAME VALUE, where a value that is no text is JSON: json_diff(before: object, after: object, ignore: list[str] | None = None, tolerance: float = 0.0) -> dict'
+    if not _words and True:
+        print(_usage)
     else:
-        print("Give the arguments as one JSON object: json_diff(before: object, after: object, ignore: list[str] | None = None, tolerance: float = 0.0) -> dict")
+        try:
+            if len(_words) == 1:
+                _given = _json.loads(_words[0])
+            for _option, _text in zip(_words[::2], _words[1::2], strict=len(_words) != 1):
+                _name = _option.removeprefix("--").replace("-", "_")
+                _given[_name] = _text if _name in [] else _json.loads(_text)
+        except ValueError:
+            raise SystemExit(_usage) from None
+        print(_json.dumps(json_diff(**_given), default=repr, ensure_ascii=False))

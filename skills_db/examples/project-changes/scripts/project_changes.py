@@ -48,8 +48,16 @@ if __name__ == "__main__":
     import json as _json
     import sys as _sys
 
-    if len(_sys.argv) > 1 or False:
-        _given = _json.loads(_sys.argv[1]) if len(_sys.argv) > 1 else {}
-        print(_json.dumps(__import__('asyncio').run(project_changes(**_given)), default=repr, ensure_ascii=False))
+    _words, _given, _usage = _sys.argv[1:], {}, "Give the arguments as one JSON object, or each as --NAME VALUE, where a value that is no text is JSON: async project_changes(repo_path: str, timezone: str = 'UTC', max_count: int = 50) -> dict"
+    if not _words and True:
+        print(_usage)
     else:
-        print("Give the arguments as one JSON object: async project_changes(repo_path: str, timezone: str = 'UTC', max_count: int = 50) -> dict")
+        try:
+            if len(_words) == 1:
+                _given = _json.loads(_words[0])
+            for _option, _text in zip(_words[::2], _words[1::2], strict=len(_words) != 1):
+                _name = _option.removeprefix("--").replace("-", "_")
+                _given[_name] = _text if _name in ['repo_path', 'timezone'] else _json.loads(_text)
+        except ValueError:
+            raise SystemExit(_usage) from None
+        print(_json.dumps(__import__('asyncio').run(project_changes(**_given)), default=repr, ensure_ascii=False))
