@@ -31,6 +31,7 @@ _COMMON = _STOP | frozenset(
     "sat sun jan feb mar apr jun jul aug sep oct nov dec utc gmt cest cet est pst api url uri sql cpu gpu ram os linux windows python java javascript typescript "
     "select from where insert update create table index file line module class function test tests build failed passed success install installed version "
     "request response server client service started stopped running finished completed connection timeout retry exception traceback param params rename bump refactor fix remove add drop handle speed "
+    "author account contact secret detail values full flag deployment envelope please confirmation summary total subtotal "
     "dev qa ops hr admin tel mob manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
 )
 _LONGEST_WORD = 40
@@ -81,7 +82,7 @@ class NamesInProse:
         settled = sorted([*((each.start, each.end) for each in covered), *_comments(text)])
         words = list(_words(text, settled))
         spans = [(word.start, word.end) for word in words]
-        likely = self._model.judge(text, spans, [_candidate(word) for word in words])
+        likely = self._model.judge(text, spans, [_candidate(text, word) for word in words])
         judged = []
         for word, chances in zip(words, likely.tolist(), strict=True):
             kind, score = _believed(text, word, chances)
@@ -140,15 +141,15 @@ def _prose_lines(text: str) -> Iterator[tuple[int, int]]:
         start = end + 1
 
 
-def _candidate(word: _Word) -> bool:
-    """Tell whether a word is worth the model's time."""
-    text = word.text
-    if text.lower() in _COMMON:
+def _candidate(text: str, word: _Word) -> bool:
+    """Tell whether a word is worth the model's time: whether it would be believed."""
+    said = word.text
+    if said.lower() in _COMMON:
         return False
-    capital = (text[0].isupper() and any(map(str.islower, text))) or (
-        text.isupper() and len(text) > 2 and text.isalpha()
+    capital = (said[0].isupper() and any(map(str.islower, said))) or (
+        said.isupper() and len(said) > 2 and said.isalpha()
     )
-    return capital or word.in_prose
+    return (capital or word.in_prose) and not _is_code(text, word) and not _is_key(text, word)
 
 
 def _believed(text: str, word: _Word, chances: Sequence[float]) -> tuple[Kind, float]:
