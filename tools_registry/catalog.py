@@ -256,7 +256,11 @@ class Catalog:
             if self._is_disabled(server):
                 continue
             twice: set[str] = set()
+            others = tuple(f"{other}." for other in self._servers if other.startswith(f"{server}."))
             for tool in tools:
+                if tool.full_name.startswith(others):
+                    problems.append(Problem(server, f"its {tool.name} has the name of a tool of another server."))
+                    continue
                 if tool.full_name in twice:
                     problems.append(Problem(server, f"it lists {tool.name} twice; the first counts. Ask its makers."))
                     continue

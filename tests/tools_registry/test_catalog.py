@@ -264,3 +264,15 @@ def test_ten_thousand_tools_load_whole(tmp_path: Path) -> None:
     catalog = load(tmp_path)
     assert len(catalog) == 10_000
     assert catalog.get("tool_9999").server == "server9"
+
+
+def test_no_server_lists_a_tool_under_the_name_of_another_server(tmp_path: Path) -> None:
+    catalog = load(tmp_path, **{"git": Server(), "git.safe": Server()})
+    schema = {"type": "object"}
+    catalog.replace_server(
+        "git", [{"name": "safe.push", "inputSchema": schema}, {"name": "log", "inputSchema": schema}]
+    )
+    assert [tool.full_name for tool in catalog.tools()] == ["git.log"]
+    assert "name of a tool of another server" in catalog.problems[0].why
+    catalog.replace_server("git.safe", [{"name": "push", "inputSchema": schema}])
+    assert catalog.get("git.safe.push").server == "git.safe"
