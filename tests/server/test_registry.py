@@ -403,7 +403,6 @@ async def test_text_that_speaks_to_the_model_is_flagged_until_the_definition_is_
         for _ in range(2):
             answer = (await caller.call("search_tools", query="forecast")).structured_content
             assert "Ignore all previous instructions" in answer["tools"][0]["flags"][0]
-        (folder / "forecast.json").unlink()
-        (folder / "mended.json").write_text(json.dumps({"name": "forecast", "description": "Tell the weather."}))
+        (folder / "forecast.json").write_text(json.dumps({"name": "forecast", "description": "Tell the weather."}))
         told = (await caller.call("get_tool_definition", tool_name="forecast")).structured_content
         assert (told["description"], "flags" in told) == ("Tell the weather.", False)
