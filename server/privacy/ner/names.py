@@ -44,13 +44,15 @@ _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
 _LETTER_WORD = re.compile(r"(?<![\w'])[A-Za-z']+(?!\w)")
 _COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)[ \t]")
-_CAPITAL_BEFORE = re.compile(r"(?<![\w.?!:] )(?<!\A)\b[^\W\d_a-z][\w'’-]{1,30} \Z")
+_CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
 _PARTICLES = frozenset("de van von der den da la del di bin al dos du ibn ter zu e y".split())
 _CODE_SIGNS = frozenset('{}[]=<>_\\|;$#"')
 _COMPANY_AFTER = re.compile(
     r",?[ ](?:(?:and|&)[ ](?:Sons|Co|Company|Partners|Associates|Brothers|Daughters)\b|Inc|LLC|Ltd|Limited|GmbH|Corp|Corporation|Company|Group|Holdings?|PLC|AG|KG|OHG|"
     r"KGaA|mbH|S\.A|SA|SRL|Srl|BV|B\.V|Oy|AB|ASA|LLP|Incorporated|Industries|Technologies|Solutions|Systems|Partners|Associates|Analytics|Bank|University|Hospital|"
-    r"Foundation|Institute|School|Airport|Stadium|Museum|Park|Award|Prize)\b"
+    r"Foundation|Institute|School|Airport|Stadium|Museum|Park|Award|Prize|"
+    r"Orchestra|Investments?|Capital|Ventures|Insurance|Airlines|Consulting|Logistics|Pharmaceuticals|Motors|Records|Studios|"
+    r"(?:is|was) an? (?:[\w-]{1,20} ){0,3}(?:company|agency|firm|manufacturer|supplier|provider|startup|retailer|bank))\b"
 )
 _SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
 
