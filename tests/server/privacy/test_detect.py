@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.run import Json
 from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Leaf, Mode
+from sealab.server.privacy.structured import leaves_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from marked_texts import MarkedText, read_marked
@@ -207,3 +209,26 @@ def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"columns": ["emp_name", "base"], "rows": [["Grace Mbeki", 91000], ["Aiko Tanaka", 104000]]},
+        {"columns": [{"name": "emp_name"}, {"name": "base"}], "rows": [["Grace Mbeki", 91000], ["Aiko Tanaka", 1040]]},
+        [["Name", "Ort"], ["Grace Mbeki", "-"], ["Aiko Tanaka", "-"]],
+    ],
+)
+def test_the_heading_of_a_column_tells_what_stands_in_rows_without_keys(fast: Detector, table: Json) -> None:
+    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(table)]
+    hidden = [leaf.text for leaf, findings in zip(leaves, fast.find_leaves(leaves), strict=True) if findings]
+    assert hidden == ["Grace Mbeki", "Aiko Tanaka"]
+
+
+def test_keys_in_a_row_are_nobody_speaking_and_what_has_a_price_is_no_person(fast: Detector) -> None:
+    value: Json = {
+        "Credentials": {"AccessKeyId": "x", "Expiration": "soon"},
+        "lines": [{"name": "Pour Over", "qty": 2}],
+    }
+    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(value)]
+    assert not any(fast.find_leaves(leaves))
