@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from ..sandbox.pools import Pools
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
-from . import privacy_calls, registry_calls, skill_calls, workspace_calls
+from . import privacy_calls, workspace_calls
+from .bridge import registry_calls
+from .bridge.registry import Registry
 from .broker import Handler
 from .database import HomeDatabase
 from .home import Home
 from .isolations import Offer, offer
 from .privacy.privacy import Privacy
-from .registry import Registry
 from .settings import Settings
-from .skill_search import SkillDocuments
-from .skill_shelf import SkillShelf
+from .skills import calls as skill_calls
+from .skills.search import SkillDocuments
+from .skills.shelf import SkillShelf
 from .stats import RunStats
 
 

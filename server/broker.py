@@ -15,8 +15,8 @@ from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from ..skills_db.errors import SkillsDbError
 from ..workspace.errors import WorkspaceError
-from .attachments import Attachments
-from .call_log import CallLog
+from .bridge.attachments import Attachments
+from .bridge.call_log import CallLog
 from .caller import LOCAL, Caller
 from .errors import ServerError
 

@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..sandbox.run import Status
-from . import container_command, pii_command, servers_command, skills_command, tools_command
-from .command_group import Parser
+from .commands import container as container_command
+from .commands import pii as pii_command
+from .commands import servers as servers_command
+from .commands import skills as skills_command
+from .commands import tools as tools_command
+from .commands.group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .home import Home, find_home
 from .isolations import AUTO, CHOICES

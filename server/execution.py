@@ -14,9 +14,10 @@ import anyio.to_thread
 
 from ..sandbox.run import Job, Json, Limits, Status
 from ..workspace.errors import WorkspaceError
-from .attachments import Attachments
+from .bridge.attachments import Attachments
+from .bridge.call_log import Entry
+from .bridge.telling import Progress, Telling
 from .broker import Calls
-from .call_log import Entry
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
@@ -25,7 +26,6 @@ from .privacy.filter import Passage, Shown, hidden_files, hidden_run, hidden_val
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
 from .scopes import session_of
-from .telling import Progress, Telling
 from .truncation import Fitted, fit
 
 FIGURE_MIME_TYPE = "image/png"

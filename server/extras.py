@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ..sandbox.run import Json
 
 if TYPE_CHECKING:
-    from ..tools_registry.details import DetailLevel
-    from ..tools_registry.search import Searchable
+    from ..tools_registry.describing.details import DetailLevel
+    from ..tools_registry.search.ranking import Searchable
 
 
 @dataclass(frozen=True, slots=True)

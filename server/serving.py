@@ -25,7 +25,7 @@ from .privacy import log_filter
 from .privacy.answer_filter import AnswerFilter
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .scopes import scope_of
-from .skills_extension import ServerWithSkills
+from .skills.extension import ServerWithSkills
 from .standard_streams import StandardInput, StandardOutput
 from .tools import tools_of
 

@@ -15,16 +15,16 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ..sandbox.run import Json
 from .answers import READS, OptionalText, answered
 from .app import App
+from .bridge.registry_tools import registry_tools
 from .caller import Ask, Caller
 from .elicitation import Conversations, Newest
 from .execution import FIGURE_MIME_TYPE, CodeRequest, execute
 from .isolations import AUTO
 from .privacy_tools import privacy_tools
-from .registry_tools import registry_tools
 from .report import Report, as_text
 from .scopes import scope_of
 from .settings import Surface
-from .skill_tools import skill_tools
+from .skills.tools import skill_tools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, parsed_if_text
 from .workspace_tools import workspace_tools

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
+from ..bridge.telling import RUNNING, Progress
 from ..caller import Caller
 from ..errors import PrivacyFailed
-from ..telling import RUNNING, Progress
 from .privacy import Privacy, is_harmless
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from statistics import mean, quantiles
 from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
-from sealab.tools_registry.search import Searchable, SearchIndex
-from sealab.tools_registry.tokens import STOP_WORDS, words
+from sealab.tools_registry.search.ranking import Searchable, SearchIndex
+from sealab.tools_registry.search.tokens import STOP_WORDS, words
 
 FIRST = 5
 POOL = 10_000

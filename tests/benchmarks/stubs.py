@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from sealab.tools_registry.catalog import Catalog
-from sealab.tools_registry.stubs import write_stubs
+from sealab.tools_registry.describing.stubs import write_stubs
 
 
 def main() -> int:

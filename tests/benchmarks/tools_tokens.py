@@ -27,7 +27,7 @@ from sealab.server.home import Home
 from sealab.server.serving import mcp_server
 from sealab.server.settings import Settings, Surface
 from sealab.tools_registry.catalog import Catalog
-from sealab.tools_registry.details import Describer, DetailLevel
+from sealab.tools_registry.describing.details import Describer, DetailLevel
 
 TASKS = (
     "show the latest commits of a repository",

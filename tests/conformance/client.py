@@ -23,8 +23,8 @@ from mcp.types import ElicitRequestParams, ElicitResult
 
 from sealab.tools_registry.configuration import Configuration, ServerConfig, Transport
 from sealab.tools_registry.errors import RegistryError
-from sealab.tools_registry.sign_in import KeptSignIn, provider
-from sealab.tools_registry.upstreams import RawTool, Upstreams
+from sealab.tools_registry.upstream.sign_in import KeptSignIn, provider
+from sealab.tools_registry.upstream.upstreams import RawTool, Upstreams
 
 CLIENT = "https://conformance-test.local/client-metadata.json"
 OF_TYPE = {"number": 5, "integer": 5, "string": "x", "boolean": True, "array": [], "object": {}}

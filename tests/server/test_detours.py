@@ -9,8 +9,8 @@ import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.run import Json
+from sealab.server.bridge.policy import question
 from sealab.server.broker import Arguments, Calls, Handler
-from sealab.server.policy import question
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 

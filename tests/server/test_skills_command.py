@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sealab.server.cli import main
-from sealab.server.skill_files import EXAMPLES
+from sealab.server.skills.files import EXAMPLES
 
 CODE = '''
 from typing import Literal

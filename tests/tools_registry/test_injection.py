@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sealab.tools_registry.injection import flags
+from sealab.tools_registry.upstream.injection import flags
 
 SPEAKS_TO_THE_MODEL = {
     "overrides instructions": [

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.learned import LearnedTypes, observed, settled
-from sealab.tools_registry.shapes import from_json, merged, to_json, union
-from sealab.tools_registry.signatures import render
+from sealab.tools_registry.describing.learned import LearnedTypes, observed, settled
+from sealab.tools_registry.describing.shapes import from_json, merged, to_json, union
+from sealab.tools_registry.describing.signatures import render
 
 
 def learned(tmp_path: Path, *answers: Any) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.errors import ConfigurationRefused
-from sealab.tools_registry.pins import Pins, Seen, digest
+from sealab.tools_registry.upstream.pins import Pins, Seen, digest
 
 ADD = {"name": "add", "description": "Add.", "input_schema": {"type": "object", "properties": {"a": {}, "b": {}}}}
 SUB = {"name": "sub", "description": "Subtract.", "input_schema": {"type": "object"}}

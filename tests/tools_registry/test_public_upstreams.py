@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sealab.tools_registry.errors import ToolFailed
-from sealab.tools_registry.upstreams import Upstreams
+from sealab.tools_registry.upstream.upstreams import Upstreams
 
 from .upstream_servers import SERVERS, configured
 

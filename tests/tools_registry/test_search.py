@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.search import Hit, Searchable, SearchIndex
+from sealab.tools_registry.search.ranking import Hit, Searchable, SearchIndex
 
 DATA = Path(__file__).parent.parent / "data" / "search"
 QUERIES = [(each["query"], each["relevant"][0]) for each in json.loads((DATA / "queries.json").read_text())]
@@ -268,6 +268,8 @@ def test_many_threads_get_the_same_answers() -> None:
 
 
 def test_importing_the_search_brings_no_heavy_library() -> None:
-    program = "import sys, sealab.tools_registry.search; print({'numpy', 'rapidfuzz', 'Stemmer'} & set(sys.modules))"
+    program = (
+        "import sys, sealab.tools_registry.search.ranking; print({'numpy', 'rapidfuzz', 'Stemmer'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.sign_in import signing_in
-from sealab.tools_registry.upstreams import SIGN_INS, Upstreams
+from sealab.tools_registry.upstream.sign_in import signing_in
+from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from .upstream_servers import SERVERS, configured
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.casing import as_published
 from sealab.tools_registry.catalog import Catalog
-from sealab.tools_registry.details import Describer, DetailLevel, first_sentence
-from sealab.tools_registry.examples import example_arguments, example_call
+from sealab.tools_registry.describing.casing import as_published
+from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
+from sealab.tools_registry.describing.examples import example_arguments, example_call
+from sealab.tools_registry.describing.schemas import parameters_of, shape_of
+from sealab.tools_registry.describing.shapes import INT, STR, ListOf
+from sealab.tools_registry.describing.signatures import Learned, render, signature
 from sealab.tools_registry.models import Tool
-from sealab.tools_registry.schemas import parameters_of, shape_of
-from sealab.tools_registry.shapes import INT, STR, ListOf
-from sealab.tools_registry.signatures import Learned, render, signature
 
 from .published_tools import ODD, USUAL
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.describing.learned import LearnedTypes
+from sealab.tools_registry.describing.stubs import write_stubs
 from sealab.tools_registry.errors import StubsRefused
-from sealab.tools_registry.learned import LearnedTypes
-from sealab.tools_registry.stubs import write_stubs
 
 from .published_tools import ODD, USUAL
 

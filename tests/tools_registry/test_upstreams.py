@@ -22,7 +22,7 @@ from sealab.tools_registry.errors import (
     ToolFailed,
     ToolUnknown,
 )
-from sealab.tools_registry.upstreams import State, Status, Upstreams
+from sealab.tools_registry.upstream.upstreams import State, Status, Upstreams
 
 from .upstream_servers import FULL, alive, configured, listening, wire
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from sealab.tools_registry.tokens import STOP_WORDS
+from sealab.tools_registry.search.tokens import STOP_WORDS
 
 COMMON = 3e-2
 RIDGE = 1.0

@@ -22,7 +22,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from sealab.tools_registry.tokens import words
+from sealab.tools_registry.search.tokens import words
 
 BATCH = 64
 LONGEST_INPUT = 128

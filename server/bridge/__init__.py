@@ -1,0 +1,1 @@
+"""Reaches upstream tools, for running code and for clients."""

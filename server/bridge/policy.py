@@ -1,0 +1,91 @@
+"""Security boundary: which calls of upstream tools are made at once, which need a user's yes, which are never made.
+
+The operator's word in `mcp.json` decides: `allow` and `deny` say which tools there are at all, `approve` says which of
+them a user is asked about. That a tool only reads is what its server says of it; a tool that says nothing writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from fnmatch import fnmatchcase
+
+from ...tools_registry.configuration import Approve, ServerConfig
+from ...tools_registry.models import Tool
+
+_SHOWN_CHARS_MAX = 600
+_VALUE_CHARS_MAX = 120
+
+
+class Decision(Enum):
+    """What becomes of a call."""
+
+    RUN = "run"
+    ASK = "ask"
+    REFUSE = "refuse"
+
+
+def decide(tool: Tool, server: ServerConfig) -> Decision:
+    """Say what becomes of a call of `tool`, whose server the operator configured as `server`."""
+    if not server.permits(tool.name):
+        return Decision.REFUSE
+    match server.approve:
+        case Approve.NEVER:
+            return Decision.RUN
+        case Approve.WRITES:
+            return Decision.RUN if tool.read_only else Decision.ASK
+        case Approve.ALWAYS:
+            return Decision.ASK
+
+
+def why_refused(tool: str, server: ServerConfig) -> str:
+    """Say why the operator's patterns leave out the tool of that name."""
+    denied = next((pattern for pattern in server.deny if fnmatchcase(tool, pattern)), None)
+    reason = f'"deny" has {denied!r}' if denied is not None else '"allow" does not have it'
+    return (
+        f"The operator does not allow {server.name}.{tool}: in mcp.json, {reason} for the server {server.name!r}. "
+        "Use another tool, or have the operator change that."
+    )
+
+
+def why_unasked(tool: Tool, server: ServerConfig) -> str:
+    """Say why a call that needs a yes is refused where nobody can be asked."""
+    return (
+        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
+        f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '
+        f"{server.name!r} in mcp.json."
+    )
+
+
+def why_not_approved(tool: Tool) -> str:
+    """Say that the user did not say yes."""
+    return f"The user did not approve the call of {tool.full_name}. Do without it, or ask the user what to do instead."
+
+
+def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
+    """Return what a user is asked before a call is made: the tool and its arguments, in short."""
+    shown = ", ".join(f"{_named(name)}={_shown(value)}" for name, value in arguments.items())
+    if len(shown) > _SHOWN_CHARS_MAX:
+        shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
+    return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
+
+
+def _may_write(tool: Tool, server: ServerConfig) -> str:
+    if server.approve is Approve.ALWAYS:
+        return "is one that is always asked about"
+    if tool.annotations.get("destructiveHint") is True:
+        return "says that it may destroy something"
+    return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
+
+
+def _named(name: str) -> str:
+    """Return the name of an argument so that it cannot be taken for words of the question."""
+    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _shown(name)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    cut = len(text) - _VALUE_CHARS_MAX
+    return text if cut <= 0 else f"{text[:_VALUE_CHARS_MAX]}… ({cut} more characters)"

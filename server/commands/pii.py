@@ -1,0 +1,289 @@
+"""`sealab pii`: hides personal data in files and gives it back, forgets it, and says what was done, from a terminal."""
+# ruff: noqa: T201 - printing is what a command line does
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from ..caller import LOCAL
+from ..errors import Exit, SettingsError, UsageError
+from ..home import Home
+from ..settings import Settings
+
+if TYPE_CHECKING:
+    from ..privacy.privacy import Privacy
+    from ..privacy.streams import FileKind
+
+Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
+"""Reads the home and the settings that a command line names."""
+
+_BAR_EVERY_SECONDS = 0.1
+_BAR_CELLS = 30
+_AUDIT_LINES = 100
+_KINDS = ("auto", "text", "json", "csv")
+
+
+def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Give the parser of `sealab pii` its four commands; `options` adds those that all commands have."""
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+
+    def command(name: str, run: _Runs, help_text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help_text, description=f"{help_text.capitalize()}.", allow_abbrev=False)
+        made.add_argument("--json", action="store_true", help="print it as JSON")
+        made.set_defaults(command=lambda chosen: run(chosen, *begin(chosen)))
+        options(made)
+        return made
+
+    for name, run, help_text in (
+        ("sanitize", _sanitize, "put tokens in place of personal data"),
+        ("restore", _restore, "put values back in place of their tokens"),
+    ):
+        made = command(name, run, help_text)
+        made.add_argument("file", metavar="FILE", nargs="?", default="-", help="the file to read; - is stdin")
+        made.add_argument("--as", dest="kind", choices=_KINDS, default="auto", help="what the file is")
+        made.add_argument("--output", "-o", metavar="FILE", help="write to this file instead of stdout")
+    forget = command(
+        "forget", _forget, "forget every value that is or holds VALUE, so that its tokens stand for nothing"
+    )
+    forget.add_argument(
+        "value", metavar="VALUE", help="a name, an address, anything; or a token; - reads it from stdin"
+    )
+    audit = command("audit", _audit, "say what was hidden and restored, without the values")
+    audit.add_argument("--limit", metavar="N", type=int, default=_AUDIT_LINES, help="the newest N lines")
+
+
+_Runs = Callable[[argparse.Namespace, Home, Settings], int]
+
+
+def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    from ..privacy import streams  # noqa: PLC0415 - each command imports what it needs
+
+    tally = streams.Tally()
+    with _opened(chosen, home, settings) as work:
+        sanitizer = work.privacy.sanitizer()
+        pieces = streams.sanitized(sanitizer, LOCAL.scope, work.source, work.kind, tally)
+        text = _written(chosen, pieces)
+        work.privacy.vault().note(LOCAL.scope, "hide", "terminal", tally.types())
+    types = tally.types()
+    if chosen.json:
+        _print_json({"sanitized_text": text, "pii_found": sum(types.values()), "pii_types": sorted(types)})
+    _say(f"Hidden: {_counted(types)}.")
+    return Exit.OK
+
+
+def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    from ..privacy import streams  # noqa: PLC0415 - as above
+
+    tally = streams.Tally()
+    with _opened(chosen, home, settings) as work:
+        sanitizer = work.privacy.sanitizer()
+        lenient = settings.privacy_lenient_restore
+        pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally, lenient=lenient)
+        text = _written(chosen, pieces)
+        work.privacy.vault().note(LOCAL.scope, "restore", "terminal", tally.replaced)
+    if chosen.json:
+        count = sum(tally.replaced.values())
+        _print_json({"restored_text": text, "restored": count, "unknown_tokens": list(tally.unknown)})
+    _say(f"Restored: {_counted(tally.replaced)}.")
+    if tally.unknown:
+        some = ", ".join(list(tally.unknown)[:5])
+        _say(f"Left as they are, since this home does not know them: {len(tally.unknown)} tokens ({some}).")
+    return Exit.OK
+
+
+def _forget(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    value = sys.stdin.read().strip("\r\n") if chosen.value == "-" else chosen.value
+    if not value.strip():
+        raise UsageError("There is nothing to forget. Give a value, such as a name.")
+    with _privacy(home, settings) as privacy:
+        forgotten = privacy.vault().forget_value(value)
+        privacy.vault().note(LOCAL.scope, "forget", "terminal", forgotten)
+    if chosen.json:
+        _print_json({"forgotten": sum(forgotten.values()), "types": forgotten})
+    else:
+        print(f"Forgotten: {_counted(forgotten)}.")
+    return Exit.OK
+
+
+def _audit(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    with _privacy(home, settings) as privacy:
+        lines = privacy.vault().audit(chosen.limit)
+        counts = privacy.vault().counts()
+    told = [
+        {
+            "at": datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds"),
+            "scope": line.scope,
+            "action": line.action,
+            "destination": line.destination,
+            "type": line.type,
+            "count": line.count,
+        }
+        for line in lines
+    ]
+    if chosen.json:
+        _print_json({"values": counts.values, "scopes": counts.scopes, "types": dict(counts.types), "audit": told})
+        return Exit.OK
+    print(f"The vault holds {counts.values} values in {counts.scopes} scopes: {_counted(counts.types)}.")
+    for line in told:
+        print("{at}  {scope:.8}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**line))
+    return Exit.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    privacy: Privacy
+    source: _Progress
+    kind: FileKind
+
+
+@contextmanager
+def _opened(chosen: argparse.Namespace, home: Home, settings: Settings) -> Iterator[_Work]:
+    from ..privacy import streams  # noqa: PLC0415 - as above
+
+    with _input(chosen.file) as (raw, size), _privacy(home, settings) as privacy:
+        # Bytes that are no UTF-8 come back as they were.
+        text = io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="")
+        source = _Progress(text, raw, size)
+        kind = (
+            streams.kind_of(chosen.file, source.peek(streams.PIECE_CHARS))
+            if chosen.kind == "auto"
+            else streams.FileKind(chosen.kind)
+        )
+        try:
+            yield _Work(privacy, source, kind)
+        finally:
+            source.end()
+            text.detach()
+
+
+@contextmanager
+def _input(name: str) -> Iterator[tuple[io.BufferedReader, int | None]]:
+    if name == "-":
+        yield sys.stdin.buffer, None  # type: ignore[misc]  # a BufferedReader, as documented
+        return
+    try:
+        raw = open(name, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}. Name a file, or - for stdin.") from None
+    with raw:
+        try:
+            size = os.fstat(raw.fileno()).st_size
+            yield raw, size
+        except IsADirectoryError:
+            raise UsageError(f"{name} is a folder. Name a file, or - for stdin.") from None
+
+
+@contextmanager
+def _privacy(home: Home, settings: Settings) -> Iterator[Privacy]:
+    from ..database import HomeDatabase  # noqa: PLC0415 - as above
+    from ..privacy.privacy import Privacy  # noqa: PLC0415 - as above
+
+    home.prepare()
+    database = HomeDatabase(settings.database_url, home.root)
+    try:
+        privacy = Privacy(settings, home.root, database)
+        if privacy.is_off:
+            raise SettingsError("PRIVACY is off, so there is no vault. Set it to tools or auto.")
+        yield privacy
+    finally:
+        database.close()
+
+
+def _written(chosen: argparse.Namespace, pieces: Iterator[str]) -> str:
+    """Write the pieces as they come, or return them all for `--json`. A file appears whole or not at all."""
+    if chosen.output is not None:
+        _to_file(Path(chosen.output), pieces)
+        return ""
+    if chosen.json:
+        return "".join(pieces)
+    for piece in pieces:
+        sys.stdout.buffer.write(_bytes(piece))
+    sys.stdout.buffer.flush()
+    return ""
+
+
+def _to_file(target: Path, pieces: Iterator[str]) -> None:
+    import tempfile  # noqa: PLC0415 - few commands write files
+
+    try:
+        descriptor, new = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with open(descriptor, "wb") as file:
+                file.writelines(_bytes(piece) for piece in pieces)
+            Path(new).replace(target)
+        except BaseException:
+            Path(new).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}. Name another file.") from error
+
+
+class _Progress:
+    """A text that is read piece by piece, with a bar on the terminal that says how far."""
+
+    def __init__(self, text: TextIO, raw: io.BufferedReader, size: int | None) -> None:
+        self._text = text
+        self._raw = raw
+        self._size = size
+        self._peeked = ""
+        self._shows = sys.stderr.isatty()
+        self._last = 0.0
+
+    def peek(self, size: int) -> str:
+        """Return the beginning, which `read` gives again."""
+        self._peeked = self._text.read(size)
+        return self._peeked
+
+    def read(self, size: int, /) -> str:
+        """Return up to `size` characters."""
+        piece, self._peeked = self._peeked[:size], self._peeked[size:]
+        piece += self._text.read(size - len(piece)) if len(piece) < size else ""
+        if self._shows and time.monotonic() - self._last > _BAR_EVERY_SECONDS:
+            self._last = time.monotonic()
+            self._draw(self._raw.tell() if self._size is not None else 0)
+        return piece
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._shows and self._last:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def _draw(self, done: int) -> None:
+        if not self._size:
+            print("\rreading …", end="", file=sys.stderr, flush=True)
+            return
+        share = min(1.0, done / self._size)
+        bar = "█" * round(share * _BAR_CELLS)
+        print(f"\r{bar:<{_BAR_CELLS}} {share:4.0%} of {self._size:,} bytes", end="", file=sys.stderr, flush=True)
+
+
+def _bytes(piece: str) -> bytes:
+    # A lone surrogate that was no byte comes from an escape in JSON, and has no bytes of its own but these.
+    try:
+        return piece.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return piece.encode("utf-8", "surrogatepass")
+
+
+def _counted(types: object) -> str:
+    assert isinstance(types, dict)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(types.items())) or "nothing"
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value))
+
+
+def _say(text: str) -> None:
+    print(f"sealab: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,179 @@
+"""`sealab servers test`: connects to upstream servers, lets a user sign in, and shows what they offer and changed.
+
+This alone accepts changed descriptions and opens a sign-in: both are a user's decisions, never the model's.
+"""
+# ruff: noqa: T201 - printing is what a command line does
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import Exit, UsageError
+from ..home import Home
+from .group import Parser
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from ...tools_registry.configuration import Configuration, ServerConfig
+    from ...tools_registry.upstream.upstreams import Inspection, Upstreams
+
+_WIDTH = 24
+_SIGN_IN_SECONDS = 300.0
+_STDERR_LINES = 20
+
+
+def add_options(parser: Parser) -> None:
+    """Give the parser of the command its options."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the server; without one, all that are not disabled")
+    parser.add_argument("--accept", action="store_true", help="pin what the server says now, and end its quarantine")
+    parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
+
+
+def run(chosen: argparse.Namespace, home: Home) -> int:
+    """Test the servers and print what was found; fail where one cannot be used."""
+    from ...tools_registry.configuration import read  # noqa: PLC0415 - each command imports what it needs
+
+    if chosen.accept and chosen.name is None:
+        raise UsageError("--accept is for one server at a time. Name the one that you looked at.")
+    configuration = read(home.servers_file, os.environ)
+    if chosen.name is not None:
+        configuration.server(chosen.name)
+    names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
+    home.prepare()
+    tested = asyncio.run(_tested(configuration, home, names, accept=chosen.accept, sign_in=not chosen.no_sign_in))
+    if chosen.json:
+        print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
+    else:
+        for each in tested:
+            _print(each)
+        if not tested:
+            _say(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
+    return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
+
+
+async def _tested(
+    configuration: Configuration, home: Home, names: list[str], *, accept: bool, sign_in: bool
+) -> list[dict[str, object]]:
+    from ...tools_registry.upstream.upstreams import Upstreams  # noqa: PLC0415 - as above
+
+    async with Upstreams(configuration, state=home.registry) as upstreams:
+        return list(
+            await asyncio.gather(
+                *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
+            )
+        )
+
+
+async def _tested_one(
+    configuration: Configuration, home: Home, upstreams: Upstreams, name: str, *, accept: bool, sign_in: bool
+) -> dict[str, object]:
+    from ...tools_registry.errors import RegistryError, SignInNeeded  # noqa: PLC0415 - as above
+
+    began = time.monotonic()
+    inspection: Inspection | None = None
+    error: str | None = None
+    stderr = ""
+    try:
+        try:
+            inspection = await (upstreams.accept(name) if accept else upstreams.inspect(name))
+        except SignInNeeded:
+            if not sign_in:
+                raise
+            inspection = await _signed_in(configuration.server(name), home, accept=accept)
+    except RegistryError as failure:
+        error = str(failure)
+        await asyncio.sleep(0)  # so that the last of the server's stderr is read
+        stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
+    if inspection is not None and inspection.quarantined and not accept:
+        error = (
+            f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
+            f"Read it, and accept it with `sealab servers test {name} --accept`."
+        )
+    return {
+        "name": name,
+        "ok": error is None,
+        "error": error,
+        "milliseconds": round((time.monotonic() - began) * 1000, 1),
+        "stderr": stderr or upstreams.stderr_of(name)[-4000:],
+        **({} if inspection is None else _told(inspection, accepted=accept)),
+    }
+
+
+async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspection:
+    """Connect once more, with a user who signs in; what that gives is kept for later calls."""
+    from ...tools_registry.configuration import Configuration  # noqa: PLC0415 - as above
+    from ...tools_registry.upstream.sign_in import signing_in  # noqa: PLC0415 - as above
+    from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams  # noqa: PLC0415 - as above
+
+    async def show(address: str) -> None:
+        _say(f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
+
+    patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
+    async with signing_in(config, home.registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
+
+        def signed(_: ServerConfig) -> httpx2.Auth:
+            return auth
+
+        alone = Configuration({config.name: patient})
+        async with Upstreams(alone, state=home.registry, sign_in=signed) as upstreams:
+            return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
+
+
+def _told(inspection: Inspection, *, accepted: bool) -> dict[str, object]:
+    info, seen = inspection.info, inspection.seen
+    return {
+        "server": {"name": info.name, "version": info.version},
+        "protocol": info.protocol,
+        "instructions": info.instructions,
+        "tool_count": len(inspection.tools),
+        "tools": [
+            {
+                "name": tool["name"],
+                "description": tool["description"],
+                "flags": list(inspection.flags.get(str(tool["name"]), ())),
+            }
+            for tool in inspection.tools
+        ],
+        "new": list(seen.new),
+        "changed": list(seen.changed),
+        "removed": list(seen.removed),
+        "quarantined": [] if accepted else list(inspection.quarantined),
+        "accepted": list(inspection.quarantined) if accepted else [],
+    }
+
+
+def _print(tested: dict[str, object]) -> None:
+    name = tested["name"]
+    if tested["ok"]:
+        server = tested["server"]
+        assert isinstance(server, dict)
+        print(
+            f"{name:<{_WIDTH}} ok: {server['name']} {server['version']}, protocol {tested['protocol']}, "
+            f"{tested['tool_count']} tools, {tested['milliseconds']} ms"
+        )
+    else:
+        print(f"{name:<{_WIDTH}} {tested['error']}")
+        if tested["stderr"]:
+            print("\n".join(f"{'':<{_WIDTH}} stderr: {line}" for line in str(tested["stderr"]).splitlines()))
+    for what in ("new", "changed", "removed", "accepted"):
+        names = tested.get(what)
+        if isinstance(names, list) and names:
+            print(f"{'':<{_WIDTH}} {what}: {', '.join(names)}")
+    tools, quarantined = tested.get("tools"), tested.get("quarantined")
+    for tool in tools if isinstance(tools, list) else ():
+        for flag in tool["flags"]:
+            print(f"{'':<{_WIDTH}} {tool['name']} {flag}")
+        if isinstance(quarantined, list) and tool["name"] in quarantined:
+            print(f"{'':<{_WIDTH}} {tool['name']} now says: {tool['description']}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,260 @@
+"""`sealab tools`: finds and shows upstream tools, writes typed stubs of them, and learns what they return."""
+# ruff: noqa: T201 - printing is what a command line does
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ...sandbox.run import Json
+from ..bridge.registry import Registry
+from ..errors import Exit, RequestRefused, UsageError
+from ..home import Home
+from .group import Begin, Options, add_commands
+
+if TYPE_CHECKING:
+    from ...tools_registry.models import Tool
+
+_LEVELS = ("name", "summary", "signature", "full")
+
+
+def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
+    """Give the parser of `sealab tools` its commands; `options` adds those that all commands have."""
+    make = add_commands(parser, begin, options)
+    search = make("search", _in_registry(_search), "find tools by what they should do")
+    search.add_argument("query", metavar="QUERY", nargs="+", help="what the tool should do, or its name")
+    search.add_argument("--category", help="only tools of this category")
+    search.add_argument("--detail-level", choices=_LEVELS, default="summary", help="how much to tell of each")
+    search.add_argument("--limit", type=int, default=10, help="how many to show (default: 10)")
+    show = make("show", _in_registry(_show), "show all that is known of a tool")
+    show.add_argument("name", metavar="NAME", help="the tool: server.tool, or tool")
+    show.add_argument("--category", help="the category it is in")
+    show.add_argument("--detail-level", choices=_LEVELS, default="full", help="how much to tell")
+    make("categories", _in_registry(_categories), "list the categories and how many tools they have")
+    generate = make("generate", _in_registry(_generate), "write typed Python stubs: one module per tool")
+    generate.add_argument("folder", metavar="DIR", help="where to write them; files of others are left alone")
+    generate.add_argument("--server", action="append", default=[], help="only the tools of this server")
+    learn = make("learn", _in_registry(_learn), "call a read-only tool, and learn what it returns from the answer")
+    learn.takes_options = True
+    learn.usage = "sealab tools learn NAME [options] [--PARAMETER VALUE ...]"
+    learn.add_argument("name", metavar="NAME", help="the tool: server.tool, or tool")
+    learn.add_argument("--arguments", metavar="JSON", default="{}", help="its arguments as one JSON object")
+    learn.add_argument("--force", action="store_true", help="call it although it is not marked as read-only")
+
+
+async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ..bridge import discovery  # noqa: PLC0415 - each command imports what it needs
+
+    answer = await discovery.search(
+        registry,
+        " ".join(chosen.query),
+        category=chosen.category,
+        detail_level=chosen.detail_level,
+        limit=chosen.limit,
+    )
+    if chosen.json:
+        print(json.dumps(answer, ensure_ascii=False))
+        return Exit.OK
+    tools = cast("list[Mapping[str, Json]]", answer["tools"])
+    for tool in tools:
+        print(f"{tool['server']}.{tool['name']}" if tool["server"] else tool["name"])
+        _print_indented(tool.get("signature"), tool.get("description"), _listed(tool.get("arguments")))
+    if not tools:
+        _say("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
+    _say_unreachable(answer)
+    return Exit.OK
+
+
+async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ..bridge import discovery  # noqa: PLC0415 - as above
+
+    told = await discovery.definition(registry, chosen.name, category=chosen.category, detail_level=chosen.detail_level)
+    if chosen.json:
+        print(json.dumps(told, ensure_ascii=False))
+        return Exit.OK
+    print(f"{told['server']}.{told['name']}  ({told['category']})")
+    _print_indented(told.get("signature"), told.get("description"), _listed(told.get("arguments")), told.get("example"))
+    for schema in ("input_schema", "output_schema", "annotations"):
+        if told.get(schema):
+            print(f"{schema}: {json.dumps(told[schema], ensure_ascii=False, indent=2)}")
+    return Exit.OK
+
+
+async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ..bridge import discovery  # noqa: PLC0415 - as above
+
+    answer = await discovery.categories(registry)
+    if chosen.json:
+        print(json.dumps(answer, ensure_ascii=False))
+        return Exit.OK
+    for name, told in cast("Mapping[str, Mapping[str, Json]]", answer["categories"]).items():
+        print(f"{name:<24}{told['tool_count']:>6}  {told['description']}")
+    print(
+        f"{_counted(answer['total_tools'], 'tool')} of {_counted(len(cast('list[Json]', answer['servers'])), 'server')}"
+    )
+    _say_unreachable(answer)
+    return Exit.OK
+
+
+async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ...tools_registry.describing.stubs import write_stubs  # noqa: PLC0415 - as above
+
+    await registry.ask_unasked()
+    catalog, learned = await registry.catalog(), await registry.learned()
+    for server in chosen.server:
+        if server not in catalog.servers():
+            raise UsageError(f"There is no server {server!r}. There are {', '.join(catalog.servers()) or 'none'}.")
+    folder = _folder(chosen.folder)
+    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server)
+    if chosen.json:
+        print(
+            json.dumps(
+                {
+                    "folder": str(folder),
+                    "servers": written.servers,
+                    "tools": written.tools,
+                    "written": [str(path) for path in written.written],
+                    "unchanged": len(written.unchanged),
+                    "removed": [str(path) for path in written.removed],
+                    "kept": [str(path) for path in written.kept],
+                },
+                ensure_ascii=False,
+            )
+        )
+    else:
+        print(
+            f"{_counted(written.tools, 'tool')} of {_counted(written.servers, 'server')} in {folder}: "
+            f"{_counted(len(written.written), 'file')} written, "
+            f"{len(written.unchanged)} unchanged, {len(written.removed)} removed."
+        )
+    for path in written.kept:
+        _say(f"sealab: {path} was not made here, or was changed since, and is kept. Move it away to have it written.")
+    unreachable = await registry.unreachable()
+    _say_unreachable({"unreachable": unreachable})
+    return Exit.FAILED if written.kept else Exit.OK
+
+
+async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ..bridge import discovery  # noqa: PLC0415 - as above
+    from ..bridge.arguments import checked  # noqa: PLC0415 - as above
+    from ..bridge.registry import config_of  # noqa: PLC0415 - as above
+
+    tool = await discovery.found(registry, chosen.name)
+    config_of(tool, await registry.configuration())
+    if not tool.read_only and not chosen.force:
+        raise RequestRefused(
+            f"{tool.full_name} is not marked as read-only, so calling it may change something. "
+            "Use --force if you want that."
+        )
+    given = checked(tool, {**_object(chosen.arguments), **_values(tool, _options(chosen.words))})
+    await registry.call(tool, given, on_progress=None, keep=None)
+    learned = (await registry.learned()).get(tool.full_name)
+    signature = (await registry.describer()).signature(tool)
+    if chosen.json:
+        told = {"name": tool.name, "server": tool.server, "signature": signature}
+        count = 0 if learned is None else learned.count
+        print(json.dumps({**told, "learned": tool.output_schema is None, "answers": count}, ensure_ascii=False))
+        return Exit.OK
+    print(signature)
+    if tool.output_schema is not None:
+        _say("Its server publishes what it returns, so there was nothing to learn.")
+    return Exit.OK
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _object(text: str) -> dict[str, Json]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--arguments is not valid JSON: {error}. Give one JSON object.") from None
+    if not isinstance(found, dict):
+        raise UsageError('--arguments is no JSON object. Give one, such as \'{"query": "x"}\'.')
+    return found
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
+    """Read `--name value` and `--name=value`. Raises `UsageError`."""
+    given: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise UsageError(f"{word!r} belongs to no argument. Write --PARAMETER VALUE.")
+        name, has_value, value = word[2:].partition("=")
+        if not has_value:
+            if not rest:
+                raise UsageError(f"--{name} has no value. Write --{name} VALUE.")
+            value = rest.pop(0)
+        given[name] = value
+    return given
+
+
+def _values(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
+    """Read each value as what its parameter takes: a text as it stands, anything else as JSON where it is JSON."""
+    from ...tools_registry.describing.casing import as_published  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.signatures import takes_text  # noqa: PLC0415 - as above
+
+    texts = {each.name for each in parameters_of(tool) if takes_text(each.shape)}
+    values: dict[str, Json] = {}
+    for name, text in as_published(tool, given).items():
+        values[name] = text
+        if name not in texts:
+            with suppress(ValueError):
+                values[name] = json.loads(text)
+    return values
+
+
+Work = Callable[[argparse.Namespace, Registry, Home], Awaitable[int]]
+
+
+def _in_registry(work: Work) -> Callable[[argparse.Namespace, Home], int]:
+    """Return a command that does its work with all tools at hand, and ends every connection."""
+
+    async def working(chosen: argparse.Namespace, home: Home) -> int:
+        async with _registry(home) as registry:
+            return await work(chosen, registry, home)
+
+    return lambda chosen, home: asyncio.run(working(chosen, home))
+
+
+@asynccontextmanager
+async def _registry(home: Home) -> AsyncIterator[Registry]:
+    registry = Registry(home)
+    try:
+        yield registry
+    finally:
+        await registry.close()
+
+
+def _print_indented(*lines: Json) -> None:
+    for line in lines:
+        if line:
+            print("\n".join(f"    {part}" for part in str(line).splitlines()))
+
+
+def _listed(names: Json) -> str:
+    return f"({', '.join(map(str, names))})" if isinstance(names, list) and names else ""
+
+
+def _counted(count: Json, thing: str) -> str:
+    return f"{count} {thing}{'s' * (count != 1)}"
+
+
+def _say_unreachable(answer: Mapping[str, object]) -> None:
+    unreachable = answer.get("unreachable")
+    for server, reason in unreachable.items() if isinstance(unreachable, Mapping) else ():
+        _say(f"sealab: The tools of {server} are not known: {reason}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

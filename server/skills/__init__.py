@@ -1,0 +1,1 @@
+"""Saves, finds, runs, tests and ships skills."""

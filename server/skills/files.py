@@ -1,0 +1,118 @@
+"""Skills going out into Agent Skills folders and coming in from them. Nothing that comes in is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from ...sandbox.run import Reading
+from ...skills_db.errors import SkillRefused, SkillsDbError
+from ..errors import ServerError, UsageError
+from . import use_cases as skills
+from .names import judge_name
+from .reading import facts_of
+
+if TYPE_CHECKING:
+    from ...skills_db.skills import Skill
+    from ..app import App
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "skills_db" / "examples"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one folder: the skill's name and version, or why it was refused."""
+
+    folder: str
+    name: str | None
+    version: int | None
+    created: bool
+    refused: str | None
+
+
+async def import_from(app: App, source: Path, only: Sequence[str] = ()) -> list[Imported]:
+    """Store the skills of a folder, file or archive as new versions, their tests unrun. Raises `SkillRefused`."""
+    from ...skills_db.skill_folders import found  # noqa: PLC0415 - nothing of the store is needed to start
+
+    folders = await anyio.to_thread.run_sync(found, source)
+    return [await _imported(app, folder, files) for folder, files in folders.items() if not only or folder in only]
+
+
+async def export_to(app: App, target: Path, names: Iterable[str] = ()) -> list[tuple[str, Path]]:
+    """Write skills, all by default, as folders below `target`; return each with its folder. Raises `UsageError`."""
+    wanted = list(names) or list(await app.skills.ask(lambda store: store.names()))
+    exported: list[tuple[str, Path]] = []
+    for name in wanted:
+        skill = await skills.stored(app, name)
+        exported.append((name, await anyio.to_thread.run_sync(_write, target, skill)))
+    return exported
+
+
+def files_of(skill: Skill) -> tuple[str, dict[str, bytes]]:
+    """Return a stored skill's folder: its name, and its files by their paths in it."""
+    from ...skills_db.skill_md import portable, written  # noqa: PLC0415 - as above
+    from ...skills_db.skill_names import folder_name  # noqa: PLC0415 - as above
+
+    return folder_name(skill.name), written(portable(skill.draft), skill.draft)
+
+
+async def _imported(app: App, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
+    from ...skills_db.skill_md import read  # noqa: PLC0415 - as above
+
+    name: str | None = None
+    try:
+        if isinstance(files, SkillRefused):
+            raise files
+        skill = read(folder, files)
+        name = skill.name
+        judge_name(name)
+        facts = await facts_of(app, skill.code, Reading(name, skill.tests), nested=False)
+        draft = skills.draft_from(
+            name,
+            facts,
+            description=skill.description,
+            tests=skill.tests,
+            tags=skill.tags,
+            recordings=skill.recordings,
+            more=skill.extra,
+        )
+        saved = await app.skills.ask(lambda store: store.save(draft))
+    except (ServerError, SkillsDbError) as error:
+        return Imported(folder, name, None, created=False, refused=str(error))
+    return Imported(folder, name, saved.version, created=saved.created, refused=None)
+
+
+def _write(target: Path, skill: Skill) -> Path:
+    name, files = files_of(skill)
+    folder = target / name
+    try:
+        for path, data in files.items():
+            parts = PurePosixPath(path).parts
+            if not parts or path.startswith("/") or ".." in parts:
+                raise UsageError(
+                    f"The skill {skill.name} holds a file {path!r:.80}, which would lie outside of {target}."
+                )
+            place = folder
+            for part in parts[:-1]:
+                _make(place)
+                place /= part
+            _make(place)
+            handle = os.open(
+                place / parts[-1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
+            )
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror}. Name a folder that can be.") from None
+    return folder
+
+
+def _make(folder: Path) -> None:
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a symbolic link. Name a folder without links in it.")
+    folder.mkdir(parents=True, exist_ok=True)

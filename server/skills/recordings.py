@@ -1,0 +1,82 @@
+"""The upstream answers that a skill's tests met, kept with the skill and given again offline.
+
+A recording is `{"tool", "arguments", "answer"}` or `{"tool", "arguments", "error": {"type", "message"}}`; calls of the
+same tool with the same arguments are answered in the order in which they were recorded, the last one again and again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.run import Json
+from ..broker import Arguments, Calls, Handler
+
+RECORDINGS_MAX = 1000
+
+
+class Recorder:
+    """Keeps what upstream tools answer while tests run."""
+
+    def __init__(self) -> None:
+        self._recorded: list[Json] = []
+
+    def around(self, handler: Handler) -> Handler:
+        """Return a handler that answers as `handler` does and keeps the answers."""
+
+        async def call_tool(calls: Calls, arguments: Arguments) -> Json:
+            entry: dict[str, Json] = {"tool": arguments["name"], "arguments": arguments.get("arguments", {})}
+            try:
+                answer = await handler.answer(calls, arguments)
+            except HostCallError as error:
+                self._keep({**entry, "error": {"type": error.type, "message": error.message}})
+                raise
+            self._keep({**entry, "answer": answer})
+            return answer
+
+        return replace(handler, answer=call_tool)
+
+    def recordings(self) -> Sequence[Json]:
+        """Return what was recorded. Everything that is kept of upstream answers passes here."""
+        return list(self._recorded)
+
+    def _keep(self, entry: Json) -> None:
+        if len(self._recorded) >= RECORDINGS_MAX:
+            raise HostCallError(f"The tests call more than {RECORDINGS_MAX} tools, the most that is recorded.")
+        self._recorded.append(entry)
+
+
+class Replay:
+    """Answers from recordings; `missed` names the first call that is not among them."""
+
+    def __init__(self, recordings: Json) -> None:
+        self.missed: str | None = None
+        self._answers: dict[str, deque[Mapping[str, Json]]] = {}
+        for entry in cast("Sequence[Mapping[str, Json]]", recordings or ()):
+            self._answers.setdefault(_key(entry["tool"], entry["arguments"]), deque()).append(entry)
+
+    def instead_of(self, handler: Handler) -> Handler:
+        """Return a handler that takes what `handler` takes and asks nobody."""
+
+        async def call_tool(_calls: Calls, arguments: Arguments) -> Json:
+            given = arguments.get("arguments", {})
+            entries = self._answers.get(_key(arguments["name"], given))
+            if not entries:
+                shown = json.dumps(given, ensure_ascii=False)[:200]
+                self.missed = self.missed or f"{arguments['name']}({shown})"
+                raise HostCallError(f"{arguments['name']} was not recorded with {shown}.", type="ToolError")
+            entry = entries.popleft() if len(entries) > 1 else entries[0]
+            error = entry.get("error")
+            if isinstance(error, Mapping):
+                raise HostCallError(str(error["message"]), type=str(error["type"]))
+            return entry["answer"]
+
+        return replace(handler, answer=call_tool)
+
+
+def _key(tool: Json, arguments: Json) -> str:
+    return json.dumps([tool, arguments], sort_keys=True, ensure_ascii=True)

@@ -1,0 +1,169 @@
+"""Runs the tests of a skill, in the sandbox and beside its code: asserts, test functions, examples of docstrings.
+
+The candidate need not be stored: while its tests run, its name means it. With recordings, calls of upstream tools are
+answered from these, and a call that is not among them fails the tests whatever they do with the error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.run import Job, Json, Limits, Outcome, Status
+from ..broker import Arguments, Calls, Handler
+from ..caller import LOCAL, Caller
+from ..errors import SkillUnfit
+from ..escalation import escalated
+from ..privacy.filter import Passage
+from .recordings import Recorder, Replay
+
+if TYPE_CHECKING:
+    from ...skills_db.content import SkillDraft
+    from ..app import App
+
+_NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
+_OUTPUT_SHOWN_MAX = 600
+_EXAMPLES_TEXT = "examples_of_the_skill"
+_EXAMPLES = """
+import doctest as _doctest
+if hasattr(_doctest, "DocTestFinder"):
+    try:
+        for _found in {found}:
+            _doctest.DebugRunner().run(_found)
+    except _doctest.DocTestFailure as _failure:
+        raise AssertionError(
+            "the example failed: " + _failure.example.source.strip()
+            + ", expected " + repr(_failure.example.want) + ", got " + repr(_failure.got)
+        ) from None
+    except _doctest.UnexpectedException as _failure:
+        raise AssertionError(
+            "the example failed: " + _failure.example.source.strip() + ", it raised " + repr(_failure.exc_info[1])
+        ) from None
+else:
+    _doctest.testmod(raise_on_error=True)
+"""
+_FOUND_IN_DOCSTRING = "_doctest.DocTestFinder(exclude_empty=True).find({name}, '{name}', False, globs=dict(globals()))"
+_FOUND_IN_TESTS = "[_doctest.DocTestParser().get_doctest({text}, dict(globals()), 'tests', None, 0)]"
+
+
+@dataclass(frozen=True, slots=True)
+class TestPlan:
+    """A skill with what its tests are: `functions` to call, `(name, is_async)`, and whether there are examples."""
+
+    __test__ = False  # no test class, whatever pytest thinks of its name
+
+    draft: SkillDraft
+    entry: str
+    functions: tuple[tuple[str, bool], ...] = ()
+    tests_are_examples: bool = False
+    docstring_has_examples: bool = False
+
+    @property
+    def tests_something(self) -> bool:
+        """Whether anything is claimed at all."""
+        return bool(self.draft.tests.strip()) or self.docstring_has_examples
+
+
+async def run_tests(
+    app: App,
+    plan: TestPlan,
+    *,
+    caller: Caller = LOCAL,
+    within: Calls | None = None,
+    recorder: Recorder | None = None,
+    replay: Replay | None = None,
+) -> Outcome:
+    """Run the tests of a skill; without any, only its definitions. Raises `SkillUnfit`, with the line that failed.
+
+    `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
+    writes of tools where it does.
+    """
+    program, variables = _program(plan)
+    handlers = _handlers(app, plan, recorder, replay)
+    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within)
+    if within is not None:
+        calls.dry_run, calls.log = within.dry_run, within.log
+    settings = app.settings
+    limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
+    wider = bool(plan.draft.extra.get("wider"))
+    isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
+    job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=within is not None)
+    passage = Passage(app.privacy, caller.scope, calls.answer)
+    outcome = await app.pools.run(job, passage.answer)
+    outcome = await escalated(app, job, passage.answer, outcome)
+    await passage.learned()
+    if replay is not None and replay.missed is not None:
+        raise SkillUnfit(
+            f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "
+            f"Record it with `sealab skills test --record {plan.draft.name}`."
+        )
+    if outcome.status is not Status.OK:
+        raise SkillUnfit(_why(plan, outcome))
+    return outcome
+
+
+def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:
+    tests = plan.draft.tests
+    if plan.tests_are_examples:
+        found = _FOUND_IN_TESTS.format(text=_EXAMPLES_TEXT)
+        given = f"__test__ = {{'tests': {_EXAMPLES_TEXT}}}\n" if tests.strip() else ""
+        return given + _EXAMPLES.format(found=found), {_EXAMPLES_TEXT: tests}
+    calls = "".join(f"{'await ' if is_async else ''}{name}()\n" for name, is_async in plan.functions)
+    examples = (
+        _EXAMPLES.format(found=_FOUND_IN_DOCSTRING.format(name=plan.draft.name)) if plan.docstring_has_examples else ""
+    )
+    return f"{tests}\n{calls}{examples}\nNone\n", {}
+
+
+def _handlers(app: App, plan: TestPlan, recorder: Recorder | None, replay: Replay | None) -> Mapping[str, Handler]:
+    handlers: dict[str, Handler] = {
+        name: replace(handler, answer=_refuse) if name in _NOT_FROM_TESTS else handler
+        for name, handler in app.host_functions.items()
+    }
+    handlers["use_skill"] = _candidate_first(plan, app.host_functions["use_skill"])
+    if recorder is not None and "call_tool" in handlers:
+        handlers["call_tool"] = recorder.around(handlers["call_tool"])
+    if replay is not None and "call_tool" in handlers:
+        handlers["call_tool"] = replay.instead_of(handlers["call_tool"])
+    return handlers
+
+
+def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
+    async def use_skill(calls: Calls, arguments: Arguments) -> Json:
+        if arguments["name"] != plan.draft.name or arguments.get("version") is not None:
+            return await stored.answer(calls, arguments)
+        return {"name": plan.draft.name, "version": 1_000_000_000, "entry": plan.entry, "code": plan.draft.code}
+
+    return replace(stored, answer=use_skill)
+
+
+async def _refuse(_calls: Calls, _arguments: Arguments) -> Json:
+    raise HostCallError("Skills cannot be saved while the tests of a skill run. Save them from other code.")
+
+
+def _why(plan: TestPlan, outcome: Outcome) -> str:
+    name, error = plan.draft.name, outcome.error
+    advice = "Nothing was saved. Correct the code or the tests."
+    if error is None:
+        return f"The tests of {name} did not end: {outcome.status}. {advice}"
+    lines = plan.draft.tests.splitlines()
+    said = f"{error.type}: {error.message}" if error.message else error.type
+    where = ""
+    if error.line is not None and error.line <= len(lines) and not plan.tests_are_examples:
+        where = f" in line {error.line}, {lines[error.line - 1].strip()[:200]!r}"
+    within = line_of_skill(name, error.traceback)
+    if within is not None:
+        where += f" (line {within} of the skill)"
+    hint = "" if error.hint is None or error.type == "AssertionError" else f" {error.hint}"
+    shown = f" Its output ended: {outcome.output.strip()[-_OUTPUT_SHOWN_MAX:]!r}." if outcome.output.strip() else ""
+    what = "The tests" if plan.tests_something else "The code"
+    return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown} {advice}"
+
+
+def line_of_skill(name: str, traceback: str | None) -> int | None:
+    """Return the innermost line of a skill's own code that a traceback names."""
+    found = re.findall(rf'^  File "<skill {re.escape(name)}(?: v\d+)?>", line (\d+)', traceback or "", re.MULTILINE)
+    return int(found[-1]) if found else None

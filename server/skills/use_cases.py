@@ -1,0 +1,376 @@
+"""The use cases of skills: saving one when its tests pass, loading, listing, running, testing, deleting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+from typing_extensions import TypedDict
+
+from ...sandbox.run import Json, Outcome, Reading
+from ...tools_registry.errors import RegistryError
+from ...workspace.archive import RunArchive
+from ...workspace.errors import WorkspaceError
+from ..bridge.telling import Progress
+from ..broker import Calls
+from ..caller import LOCAL, Caller
+from ..errors import SkillUnfit
+from ..execution import CodeRequest, Execution, execute
+from ..isolations import AUTO
+from ..report import ErrorReport
+from .arguments import judge_arguments
+from .names import judge_name
+from .reading import SkillFacts, facts_of
+from .recordings import Recorder, Replay
+from .testing import TestPlan, line_of_skill, run_tests
+
+if TYPE_CHECKING:
+    from ...skills_db.content import SkillDraft
+    from ...skills_db.skills import Skill, SkillStore
+    from ..app import App
+
+
+@dataclass(frozen=True, slots=True)
+class SaveRequest:
+    """One `save_skill`. With `from_run`, `code` may name the variables to take as parameters, separated by commas.
+
+    `within` are the calls of the running code that asks, if one does: the tests must not wait for it to end, and may do
+    no more than it may.
+    """
+
+    name: str
+    code: str = ""
+    description: str = ""
+    tests: str = ""
+    tags: Sequence[str] = ()
+    from_run: str | None = None
+    record: bool = False
+    caller: Caller = LOCAL
+    within: Calls | None = None
+
+
+class SavedSkill(TypedDict):
+    """A skill after saving."""
+
+    name: str
+    version: int
+    signature: str
+    description: str
+    warnings: list[str]
+
+
+class LoadedSkill(TypedDict):
+    """One version of a skill; `parameters` is the JSON Schema of its arguments."""
+
+    name: str
+    version: int
+    code: str
+    description: str
+    signature: str
+    parameters: dict[str, object]
+    metadata: dict[str, object]
+
+
+class ListedSkill(TypedDict):
+    """One skill of a list; `last_run` in ISO 8601."""
+
+    name: str
+    version: int
+    description: str
+    signature: str
+    tags: list[str]
+    runs: int
+    last_run: str | None
+
+
+class SkillList(TypedDict):
+    """The skills that were asked for; `count` is how many there are, even where fewer are shown."""
+
+    count: int
+    skills: list[ListedSkill]
+
+
+class DeletedSkill(TypedDict):
+    """A skill after deleting; `deleted_versions` is how many versions it had."""
+
+    name: str
+    deleted_versions: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunSkillRequest:
+    """One `run_skill`; `None` stands for the newest version and the operator's defaults."""
+
+    name: str
+    arguments: Mapping[str, Json]
+    version: int | None = None
+    timeout_seconds: float | None = None
+    memory_mb: int | None = None
+    isolation: str = AUTO
+    caller: Caller = LOCAL
+
+
+async def save(app: App, request: SaveRequest) -> SavedSkill:
+    """Store code as the next version of a skill, when it can be one and its tests pass.
+
+    Raises `SkillNameRefused` and `SkillUnfit`, and then nothing is stored; else what the store raises.
+    """
+    judge_name(request.name)
+    code, variables = await _code_of(app, request)
+    reading = Reading(request.name, request.tests, variables)
+    facts = await facts_of(app, code, reading, nested=request.within is not None)
+    draft = _draft(request, facts)
+    warnings = await _warnings(app, draft, facts)
+    recorder = Recorder() if request.record else None
+    await run_tests(app, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
+    if recorder is not None:
+        recordings = await app.privacy.kept_value(request.caller.scope, recorder.recordings())
+        draft = replace(draft, recordings=recordings)
+    saved = await app.skills.ask(lambda store: store.save(draft))
+    return SavedSkill(
+        name=saved.name,
+        version=saved.version,
+        signature=draft.signature,
+        description=draft.description,
+        warnings=warnings,
+    )
+
+
+async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
+    """Return one version of a skill. Raises `SkillNotFound`."""
+    skill = await stored(app, name, version)
+    draft = skill.draft
+    return LoadedSkill(
+        name=draft.name,
+        version=skill.version,
+        code=draft.code,
+        description=draft.description,
+        signature=draft.signature,
+        parameters=dict(draft.parameters),
+        metadata={
+            "kind": draft.kind.value,
+            "tags": list(draft.tags),
+            "tests": draft.tests,
+            "recorded_calls": len(draft.recordings) if isinstance(draft.recordings, Sequence) else 0,
+            "modules": list(draft.modules),
+            "tools": list(draft.tools),
+            "skills": list(draft.skills),
+            "latest_version": skill.latest,
+            "content_hash": skill.content_hash,
+            "created_at": skill.created_at.isoformat(),
+            "runs": skill.runs,
+            "last_run": None if skill.last_run is None else skill.last_run.isoformat(),
+        },
+    )
+
+
+async def listed(app: App, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
+    """Return the skills that fit a query, best first, or all by name."""
+    page = await app.skills.ask(lambda store: store.list(query or None, tag, max(limit, 0)))
+    return SkillList(
+        count=page.total,
+        skills=[
+            ListedSkill(
+                name=each.name,
+                version=each.version,
+                description=each.description.partition("\n\n")[0],
+                signature=each.signature,
+                tags=list(each.tags),
+                runs=each.runs,
+                last_run=None if each.last_run is None else each.last_run.isoformat(),
+            )
+            for each in page.skills
+        ],
+    )
+
+
+async def run(app: App, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:
+    """Run a skill with arguments that fit its schema, and report it as any code.
+
+    `error.line` is a line of the skill. Raises `SkillNotFound`, `ArgumentsRefused`, and what `execute` does.
+    """
+    skill = await stored(app, request.name, request.version)
+    draft = skill.draft
+    await anyio.to_thread.run_sync(judge_arguments, draft.name, draft.parameters, request.arguments)
+    awaits = "await " if draft.extra.get("is_async") else ""
+    isolation = request.isolation
+    if isolation == AUTO and draft.extra.get("wider") and len(app.pools.offered) > 1:
+        isolation = app.pools.offered[1].value
+    code = CodeRequest(
+        code=f"{awaits}call_skill({draft.name!r}, {skill.version}, arguments)",
+        context_vars={"arguments": dict(request.arguments)},
+        timeout_seconds=request.timeout_seconds,
+        memory_mb=request.memory_mb,
+        isolation=isolation,
+        caller=request.caller,
+    )
+    execution = await execute(app, code, progress=progress)
+    error = execution.report["error"]
+    line = None if error is None else line_of_skill(draft.name, error["traceback"])
+    if error is not None and line is not None:
+        execution.report["error"] = ErrorReport(**{**error, "line": line})
+    return execution
+
+
+async def delete(app: App, name: str) -> DeletedSkill:
+    """Bury a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
+    versions = await app.skills.ask(lambda store: store.delete(name))
+    return DeletedSkill(name=name, deleted_versions=len(versions))
+
+
+async def examine(app: App, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:
+    """Run the tests of a stored skill: with `record` against upstream, keeping the answers, else offline from these.
+
+    Raises `SkillUnfit` with what failed.
+    """
+    skill = await stored(app, name)
+    plan = plan_of(skill.draft)
+    if not record:
+        return await run_tests(app, plan, caller=caller, replay=Replay(skill.draft.recordings))
+    recorder = Recorder()
+    outcome = await run_tests(app, plan, caller=caller, recorder=recorder)
+    recordings = await app.privacy.kept_value(caller.scope, recorder.recordings())
+    draft = replace(skill.draft, recordings=recordings)
+    await app.skills.ask(lambda store: store.save(draft))
+    return outcome
+
+
+async def stored(app: App, name: str, version: int | None = None) -> Skill:
+    """Return a stored version of a skill. Raises `SkillNotFound`, which names the nearest."""
+    return await app.skills.ask(lambda store: store.load(name, version))
+
+
+def draft_from(
+    name: str,
+    facts: SkillFacts,
+    *,
+    description: str,
+    tests: str,
+    tags: Sequence[str],
+    recordings: Json = None,
+    more: Mapping[str, Json] = MappingProxyType({}),
+) -> SkillDraft:
+    """Make the draft of a skill out of what its code says and what was said about it."""
+    from ...skills_db.content import SkillDraft, SkillKind  # noqa: PLC0415 - nothing of the store is needed to start
+
+    return SkillDraft(
+        name=name,
+        code=facts.code,
+        kind=SkillKind.SCRIPT if facts.is_script else SkillKind.FUNCTION,
+        signature=facts.signature,
+        parameters=facts.parameters,
+        description=description.strip() or facts.description,
+        tags=tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
+        tests=tests,
+        modules=facts.modules,
+        tools=facts.tools,
+        skills=tuple(used for used in facts.skills if used != name),
+        recordings=recordings,
+        extra={
+            **more,
+            "entry": facts.entry,
+            "is_async": facts.is_async,
+            "wider": facts.wider,
+            "test_functions": [list(each) for each in facts.test_functions],
+            "tests_are_examples": facts.test_is_examples,
+            "docstring_has_examples": facts.examples,
+        },
+    )
+
+
+def plan_of(draft: SkillDraft) -> TestPlan:
+    """Return how the tests of a draft are run."""
+    extra = draft.extra
+    functions = extra.get("test_functions", ())
+    return TestPlan(
+        draft=draft,
+        entry=str(extra.get("entry", draft.name)),
+        functions=tuple((str(name), bool(is_async)) for name, is_async in functions),  # type: ignore[union-attr,misc]  # as `draft_from` wrote it
+        tests_are_examples=bool(extra.get("tests_are_examples")),
+        docstring_has_examples=bool(extra.get("docstring_has_examples")),
+    )
+
+
+def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
+    return draft_from(
+        request.name,
+        facts,
+        description=request.description,
+        tests=request.tests,
+        tags=request.tags,
+    )
+
+
+async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
+    """Return the code to save, and the variables chosen to become parameters, if any were."""
+    if request.from_run is None:
+        return request.code, None
+    chosen = tuple(name.strip() for name in request.code.replace("\n", ",").split(",") if name.strip())
+    for name in chosen:
+        if not name.isidentifier():
+            raise SkillUnfit(
+                "With from_run, code names the variables that become parameters, separated by commas, and "
+                f"{name!r:.80} is no name. Give either from_run or the code itself."
+            )
+    path = RunArchive.path_of(request.from_run, "code.py")
+    try:
+        kept = await anyio.to_thread.run_sync(app.workspace.read, path)
+    except WorkspaceError:
+        raise SkillUnfit(
+            f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
+        ) from None
+    return str(kept.content), chosen or None
+
+
+async def _warnings(app: App, draft: SkillDraft, facts: SkillFacts) -> list[str]:
+    """Return what the author may want to mend. Raises `SkillUnfit` where skills would use one another in a circle."""
+    warnings: list[str] = []
+    if not draft.description:
+        warnings.append("It has no description: give one, or a docstring, so that search finds it.")
+    if not plan_of(draft).tests_something:
+        warnings.append("It has no test: give asserts as tests, or examples in the docstring.")
+    if facts.wider:
+        warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
+    if draft.skills:
+        warnings += await app.skills.ask(lambda store: _missing_skills(store, draft))
+    if draft.tools:
+        known = await asyncio.gather(*(_knows(app, tool) for tool in draft.tools))
+        missing = [tool for tool, is_known in zip(draft.tools, known, strict=True) if not is_known]
+        warnings += [f"It uses the tool {tool}, which is not configured." for tool in missing]
+    return warnings
+
+
+async def _knows(app: App, tool: str) -> bool:
+    try:
+        await app.registry.find(tool)
+    except RegistryError:
+        return False
+    return True
+
+
+def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
+    from ...skills_db.errors import SkillNotFound  # noqa: PLC0415 - as above
+
+    missing: list[str] = []
+    waiting: list[tuple[str, tuple[str, ...]]] = [(used, (draft.name, used)) for used in draft.skills]
+    seen: set[str] = set()
+    while waiting:
+        name, path = waiting.pop()
+        if name == draft.name:
+            raise SkillUnfit(
+                f"The skills {' → '.join(path)} would use one another in a circle. Let one of them do without the next."
+            )
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            used = store.load(name).draft.skills
+        except SkillNotFound:
+            missing.append(f"It uses the skill {name}, which is not there: save that too.")
+            continue
+        waiting += [(further, (*path, further)) for further in used]
+    return missing

@@ -1,0 +1,108 @@
+"""What is told of a tool at each level of detail: a model pays only for what it asked to see.
+
+Per tool, in tokens: `name` 10, `summary` 30, `signature` 70, `full` 400 on average.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ..catalog import Catalog
+from ..models import Json, Tool
+from .examples import example_call
+from .schemas import parameters_of
+from .signatures import Learned, signature
+
+_SENTENCE_CHARS_MAX = 160
+_ARGUMENTS_MAX = 15
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
+_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n\s*(?=[-*#\u2022]|\d+\.)")
+
+
+class DetailLevel(StrEnum):
+    """How much is told of a tool."""
+
+    NAME = "name"
+    SUMMARY = "summary"
+    SIGNATURE = "signature"
+    FULL = "full"
+
+
+class LearnedTypes(Protocol):
+    """Knows which shape a tool's answers were seen to have."""
+
+    def get(self, full_name: str) -> Learned | None:
+        """Return what was learned of a tool, if anything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Describer:
+    """Tells of a catalog's tools, in the names that code calls them by."""
+
+    catalog: Catalog
+    learned: LearnedTypes | None = None
+
+    def describe(self, tool: Tool, level: DetailLevel = DetailLevel.FULL) -> dict[str, Json]:
+        """Return `name server category`, and per level `description arguments`, `description signature`, or all.
+
+        At `full`: name, server, category, description, input_schema, output_schema, annotations, signature, example,
+        and use_cases where there are any.
+        """
+        told: dict[str, Json] = {"name": tool.name, "server": tool.server, "category": tool.category}
+        match level:
+            case DetailLevel.NAME:
+                return told
+            case DetailLevel.SUMMARY:
+                return told | {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
+            case DetailLevel.SIGNATURE:
+                return told | {"description": first_sentence(tool.description), "signature": self.signature(tool)}
+            case DetailLevel.FULL:
+                told |= {
+                    "description": tool.description,
+                    "input_schema": _plain(tool.input_schema),
+                    "output_schema": _plain(tool.output_schema),
+                    "annotations": dict(tool.annotations),
+                    "signature": self.signature(tool),
+                    "example": example_call(tool, self.call(tool)),
+                }
+                return told | ({"use_cases": list(tool.use_cases)} if tool.use_cases else {})
+
+    def call(self, tool: Tool) -> str:
+        """Return how code names a tool: `tools.<server>.<tool>`."""
+        return ".".join(("tools", *self.catalog.alias(tool)))
+
+    def signature(self, tool: Tool) -> str:
+        """Return a tool's signature, with the learned return type where its server publishes none."""
+        learned = None if self.learned is None else self.learned.get(tool.full_name)
+        return signature(tool, self.call(tool), learned)
+
+
+def first_sentence(description: str) -> str:
+    """Return the first sentence, on one line, without the full stop; cut with … where it is very long."""
+    text = description.strip()
+    start = 0
+    first = text
+    for end in _END.finditer(text):
+        if end.start() > start and not _ABBREVIATION.search(text[: end.start()]):
+            first = text[: end.start()]
+            break
+    line = " ".join(first.split()).lstrip("#*- ").removesuffix(".")
+    if len(line) <= _SENTENCE_CHARS_MAX:
+        return line
+    return f"{line[:_SENTENCE_CHARS_MAX].rsplit(' ', 1)[0]}…"
+
+
+def argument_names(tool: Tool) -> list[str]:
+    """Return the names of a tool's arguments, the required ones first; of very many the first, and how many more."""
+    names = [each.name for each in parameters_of(tool)]
+    more = len(names) - _ARGUMENTS_MAX
+    return names if more <= 0 else [*names[:_ARGUMENTS_MAX], f"… {more} more"]
+
+
+def _plain(schema: Mapping[str, Json] | bool | None) -> Json:
+    return dict(schema) if isinstance(schema, Mapping) else schema

@@ -1,0 +1,256 @@
+"""Learns what tools return from real answers, where servers publish no output schema: shapes, never values.
+
+Keys are kept as long as they look like the fields of a record. Keys that are data (identifiers, dates, paths,
+addresses, or simply very many) become `dict[str, …]`, so that nothing of what an answer said is kept or shown.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ..files import write_whole
+from .shapes import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    STR,
+    Field,
+    ListOf,
+    MapOf,
+    OneOf,
+    Record,
+    Shape,
+    merged,
+    to_json,
+    union,
+)
+from .shapes import from_json as shape_from_json
+from .signatures import Learned
+
+_LOG = logging.getLogger(__name__)
+_DEPTH_MAX = 6
+_ITEMS_SEEN = 30
+_VALUES_SEEN_MAX = 1_000
+_FIELDS_MAX = 60
+_FIELDS_ALIKE_MAX = 12
+_NODES_MAX = 300
+_TOOLS_MAX = 5_000
+_COUNT_MAX = 1_000_000
+_FIELD_NAME = re.compile(r"[A-Za-z_@$][A-Za-z_$:-]{0,39}(?:\d{1,3})?[A-Za-z_]{0,20}")
+
+
+class LearnedTypes:
+    """The shapes of answers by tool, kept in one file; any number of processes may share it.
+
+    Threads may call it. `observe` touches memory alone; `save` writes, so call it in a thread.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._known = _read(file)
+        self._pending: dict[str, Learned] = {}
+
+    def observe(self, full_name: str, value: object) -> None:
+        """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text."""
+        shape = observed(value)
+        with self._lock:
+            self._pending[full_name] = _together(self._pending.get(full_name), Learned(shape, 1))
+
+    def get(self, full_name: str) -> Learned | None:
+        """Return what was learned of a tool, if anything."""
+        with self._lock:
+            known, pending = self._known.get(full_name), self._pending.get(full_name)
+        return known if pending is None else _together(known, pending)
+
+    def forget(self, server: str) -> None:
+        """Drop what was learned of a server's tools."""
+        with self._lock, _locked(self._file):
+            self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
+            known = {name: each for name, each in _read(self._file).items() if not name.startswith(f"{server}.")}
+            self._write(known)
+
+    def save(self) -> None:
+        """Add what was observed to what the file holds by now. Where it cannot be written, only memory knows it."""
+        with self._lock:
+            if not self._pending:
+                return
+            try:
+                with _locked(self._file):
+                    known = _read(self._file)
+                    for name, each in self._pending.items():
+                        # The newest stand last; beyond the bound the oldest go.
+                        known[name] = _together(known.pop(name, None), each)
+                    self._write(dict(list(known.items())[-_TOOLS_MAX:]))
+            except OSError as error:
+                _LOG.warning("What tools return is not kept for the next session: %s.", error)
+                return
+            self._pending = {}
+
+    def _write(self, known: dict[str, Learned]) -> None:
+        content = {name: {"count": each.count, "shape": to_json(each.shape)} for name, each in known.items()}
+        write_whole(self._file, json.dumps(content, ensure_ascii=False))
+        self._known = known
+
+
+def observed(value: object) -> Shape:
+    """Return the shape of one answer, in bounded time: of long lists a sample, of what lies deep or far on nothing."""
+    return settled(_Look().at(value, _DEPTH_MAX))
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at an answer, which ends when it has seen enough."""
+
+    left: int = _VALUES_SEEN_MAX
+
+    def at(self, value: object, depth: int) -> Shape:
+        self.left -= 1
+        match value:
+            case None:
+                return NONE
+            case bool():
+                return BOOL
+            case int():
+                return INT
+            case float():
+                return FLOAT
+            case str():
+                return STR
+            case Mapping():
+                return self._object(value, depth)
+            case list() | tuple():
+                return self._list(value, depth)
+            case _:
+                return ANY
+
+    def _object(self, value: Mapping[object, object], depth: int) -> Shape:
+        if depth <= 0 or self.left <= 0:
+            return MapOf(ANY)
+        if len(value) > _FIELDS_MAX:
+            return MapOf(_all(self.at(each, depth - 1) for each in islice(value.values(), _ITEMS_SEEN)))
+        return Record(tuple(Field(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
+
+    def _list(self, value: Sequence[object], depth: int) -> Shape:
+        if not value:
+            return ListOf(NEVER)
+        if depth <= 0 or self.left <= 0:
+            return ListOf(ANY)
+        sample = value if len(value) <= _ITEMS_SEEN else [*value[: _ITEMS_SEEN - 1], value[-1]]
+        return ListOf(_all(self.at(each, depth - 1) for each in sample if self.left > 0))
+
+
+def settled(shape: Shape) -> Shape:
+    """Return a shape in which no key is kept that is data."""
+    match shape:
+        case Record(fields):
+            kept = tuple(Field(each.name, settled(each.shape), each.required) for each in fields)
+            return MapOf(_all(each.shape for each in kept)) if _are_data(kept) else Record(kept)
+        case ListOf(item):
+            return ListOf(settled(item))
+        case MapOf(value):
+            return MapOf(settled(value))
+        case OneOf(shapes):
+            return union(settled(each) for each in shapes)
+        case _:
+            return shape
+
+
+def _are_data(fields: tuple[Field, ...]) -> bool:
+    if len(fields) > _FIELDS_MAX or not all(_FIELD_NAME.fullmatch(each.name) for each in fields):
+        return True
+    alike = len({each.shape for each in fields}) == 1
+    return alike and (
+        len(fields) > _FIELDS_ALIKE_MAX or (len(fields) > 3 and not any(each.required for each in fields))  # noqa: PLR2004 - few optional fields are common in records
+    )
+
+
+def _all(shapes: Iterable[Shape]) -> Shape:
+    result: Shape = NEVER
+    for shape in dict.fromkeys(shapes):
+        result = merged(result, shape)
+    return result
+
+
+def _together(first: Learned | None, second: Learned) -> Learned:
+    if first is None or first.shape == second.shape:
+        return Learned(second.shape, min(second.count + (0 if first is None else first.count), _COUNT_MAX))
+    shape = settled(merged(first.shape, second.shape))
+    depth = _DEPTH_MAX
+    while depth > 0 and _nodes(shape) > _NODES_MAX:
+        depth -= 1
+        shape = _cut(shape, depth)
+    return Learned(shape, min(first.count + second.count, _COUNT_MAX))
+
+
+def _nodes(shape: Shape) -> int:
+    match shape:
+        case Record(fields):
+            return 1 + sum(_nodes(each.shape) for each in fields)
+        case ListOf(inner) | MapOf(inner):
+            return 1 + _nodes(inner)
+        case OneOf(shapes):
+            return sum(_nodes(each) for each in shapes)
+        case _:
+            return 1
+
+
+def _cut(shape: Shape, depth: int) -> Shape:
+    match shape:
+        case Record(fields):
+            if depth <= 0:
+                return MapOf(ANY)
+            return Record(tuple(Field(each.name, _cut(each.shape, depth - 1), each.required) for each in fields))
+        case ListOf(item):
+            return ListOf(_cut(item, depth - 1) if depth > 0 else ANY)
+        case MapOf(value):
+            return MapOf(_cut(value, depth - 1) if depth > 0 else ANY)
+        case OneOf(shapes):
+            return union(_cut(each, depth) for each in shapes)
+        case _:
+            return shape
+
+
+def _read(file: Path) -> dict[str, Learned]:
+    try:
+        content = json.loads(file.read_bytes())
+        return {name: _learned(each) for name, each in content.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        # It can all be learned again.
+        _LOG.warning("What tools return is learned anew: %s cannot be read: %r.", file, error)
+        return {}
+
+
+def _learned(content: object) -> Learned:
+    match content:
+        case {"shape": shape, "count": int(count)} if 0 < count <= _COUNT_MAX:
+            return Learned(shape_from_json(shape), count)
+        case _:
+            raise ValueError("nothing that was learned")
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Let one process at a time read, change and write the file."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

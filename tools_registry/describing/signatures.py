@@ -1,0 +1,171 @@
+"""Writes a tool as one line of typed Python: what a model needs to call it, in about 40 tokens.
+
+    tools.git.git_log(*, repo_path: str, max_count: int = 10, start_timestamp: str | None = None) -> str
+
+Objects are written as their keys and types (`{"name": str, "size": NotRequired[int]}`), `= ...` stands for an argument
+that may be left out. After `#` come the real names of arguments that Python cannot write, and how often a return type
+was seen that no schema publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from ..models import Json, Schema, Tool
+from ..upstream.results import unwrapped_schema
+from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
+from .shapes import Choice, ListOf, MapOf, OneOf, Plain, Record, Shape, without_none
+
+_DEPTH_MAX = 4
+_PARAMETER_CHARS_MAX = 240
+_RETURN_CHARS_MAX = 400
+_LINE_CHARS_MAX = 2_000
+_DEFAULT_CHARS_MAX = 60
+_LITERALS_MAX = 30
+_LITERAL_CHARS_MAX = 300
+_NAMES_SHOWN_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A shape that answers were seen to have, and how many of them."""
+
+    shape: Shape
+    count: int
+
+
+def signature(tool: Tool, call: str, learned: Learned | None = None) -> str:
+    """Return the signature of a tool that code calls as `call`, such as `tools.git.git_log`.
+
+    The return type is that of the output schema, else the learned one, else left out.
+    """
+    parameters = parameters_of(tool)
+    returns, note = _returned(tool, learned)
+    notes = [_renamed(parameters), note]
+    for depth in (_DEPTH_MAX, 1, 0):
+        written = ", ".join(_parameter(each, depth) for each in parameters)
+        if len(written) <= _LINE_CHARS_MAX:
+            break
+    if takes_other_arguments(tool):
+        written = "**arguments: object"
+    elif parameters:
+        written = f"*, {written}"
+    comment = "; ".join(filter(None, notes))
+    return f"{call}({written}){returns}{f'  # {comment}' if comment else ''}"
+
+
+def render(shape: Shape, depth: int = _DEPTH_MAX) -> str:
+    """Write a shape as a Python type; records and lists deeper than `depth` as `dict` and `list`."""
+    match shape:
+        case Plain(name):
+            return name
+        case Choice(values):
+            return _literal(values)
+        case ListOf(item):
+            return f"list[{render(item, depth - 1)}]" if depth > 0 and item != Plain("object") else "list"
+        case MapOf(value):
+            return f"dict[str, {render(value, depth - 1)}]" if depth > 0 and value != Plain("object") else "dict"
+        case Record(fields):
+            if depth <= 0:
+                return "dict"
+            written = []
+            for each in fields:
+                kind = render(each.shape, depth - 1)
+                written.append(f"{_quoted(each.name)}: {kind if each.required else f'NotRequired[{kind}]'}")
+            return f"{{{', '.join(written)}}}" if written else "dict"
+        case OneOf(shapes):
+            return " | ".join(dict.fromkeys(render(each, depth) for each in shapes))
+
+
+def takes_text(shape: Shape) -> bool:
+    """Whether a value of the shape may be a text."""
+    match shape:
+        case Choice(values):
+            return any(kind == "str" for kind, _ in values)
+        case OneOf(shapes):
+            return any(takes_text(each) for each in shapes)
+        case _:
+            return shape == Plain("str")
+
+
+def render_within(shape: Shape, chars: int, depth: int = _DEPTH_MAX) -> str:
+    """Write a shape as deep as fits into so many characters; its outermost type is always written."""
+    for level in range(depth, 0, -1):
+        written = render(shape, level)
+        if len(written) <= chars:
+            return written
+    return render(shape, 0)
+
+
+def _parameter(parameter: Parameter, depth: int) -> str:
+    kind = render_within(parameter.shape, _PARAMETER_CHARS_MAX, depth)
+    written = f"{parameter.alias}: {kind}"
+    if parameter.required:
+        return written
+    return f"{written} = {_default(parameter)}"
+
+
+def _default(parameter: Parameter) -> str:
+    if not parameter.has_default:
+        return "..."
+    if parameter.default is None and not without_none(parameter.shape)[1] and parameter.shape != Plain("object"):
+        return "..."  # the schema forbids the null that it names as default: it means "left out"
+    written = python_literal(parameter.default)
+    return written if len(written) <= _DEFAULT_CHARS_MAX else "..."
+
+
+def python_literal(value: Json) -> str:
+    """Write a JSON value as Python, on one line, texts in double quotes where that needs no escapes."""
+    match value:
+        case str():
+            return _quoted(value)
+        case dict():
+            return f"{{{', '.join(f'{_quoted(str(key))}: {python_literal(each)}' for key, each in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(python_literal(each) for each in value)}]"
+        case float() if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN alone differs
+            return f'float("{value}")'
+        case _:
+            return repr(value)
+
+
+def _quoted(text: str) -> str:
+    written = repr(text)
+    return f'"{written[1:-1]}"' if written[0] == "'" and '"' not in text else written
+
+
+def _literal(values: tuple[tuple[str, object], ...]) -> str:
+    written: list[str] = []
+    chars = 0
+    for _, value in values:
+        one = _quoted(value) if isinstance(value, str) else repr(value)
+        chars += len(one) + 2
+        if len(written) == _LITERALS_MAX or (written and chars > _LITERAL_CHARS_MAX):
+            written.append("...")
+            break
+        written.append(one)
+    return f"Literal[{', '.join(written)}]"
+
+
+def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
+    if tool.output_schema is not None:
+        return f" -> {render_within(returned_shape(tool.output_schema), _RETURN_CHARS_MAX)}", ""
+    if learned is None:
+        return "", ""
+    answers = f"{learned.count} answer{'s' * (learned.count != 1)}"
+    return f" -> {render_within(learned.shape, _RETURN_CHARS_MAX)}", f"returns as seen in {answers}"
+
+
+def returned_shape(output_schema: Schema) -> Shape:
+    """Return the shape of what code gets: where a schema only wraps a value, the value itself."""
+    if not isinstance(output_schema, Mapping):
+        return shape_of(output_schema)
+    return shape_of(cast("Schema", unwrapped_schema(output_schema)))
+
+
+def _renamed(parameters: tuple[Parameter, ...]) -> str:
+    renamed = [each for each in parameters if each.alias != each.name]
+    shown = ", ".join(f"{each.alias} is {_quoted(each.name)}" for each in renamed[:_NAMES_SHOWN_MAX])
+    return shown + (f" and {len(renamed) - _NAMES_SHOWN_MAX} more" if len(renamed) > _NAMES_SHOWN_MAX else "")

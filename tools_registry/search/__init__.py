@@ -1,0 +1,1 @@
+"""Finds tools by what they do, ranked."""

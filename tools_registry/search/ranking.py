@@ -1,0 +1,161 @@
+"""Finds the right tools and skills for a query: one index over all of them, built whenever the catalog changes.
+
+A search adds up three judgements: what the words say (an inverted index, whole query and clause by clause), what they
+mean (small word vectors), and whether the query is simply a name. Nothing is random and nothing is learned from use:
+the same documents and query give the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..collecting import no_collection
+from .clauses import clauses
+from .indexing import Searchable, columns_of
+from .inverted_index import InvertedIndex
+from .name_index import NameIndex
+from .query_terms import Meaning, QueryTerms
+from .tokens import words
+from .vectors import document_vectors, load_word_vectors
+from .vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float32]
+
+__all__ = ["Hit", "SearchIndex", "Searchable"]
+
+LONGEST_QUERY = 4000
+CLAUSE_WEIGHT = 0.6
+# A clause of one word says less than one of four: it must not outweigh the whole.
+CLAUSE_LEAST = 0.5
+CLAUSE_PER_TERM = 0.125
+MEANING_WEIGHT = 0.5
+# Among documents that all mean much the same, small differences of meaning stay small.
+LEAST_DIFFERENCE = 0.2
+# Between documents that fit about equally, the one of a server not shown yet comes first.
+SAME_SERVER = 0.02
+MOST_SAME_SERVER = 3
+CANDIDATES_PER_HIT = 3
+DECIMALS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found; scores compare within one answer only, and more is better."""
+
+    key: str
+    name: str
+    server: str
+    category: str
+    score: float
+
+
+class SearchIndex:
+    """An index that never changes: any number of threads may search it."""
+
+    def __init__(self, documents: Iterable[Searchable], *, vectors: bool = True) -> None:
+        """Read all documents, ten thousand in about half a second; `vectors=False` leaves out what words mean."""
+        self._documents = tuple(sorted(documents, key=lambda each: (each.name, each.server, each.key)))
+        self._vectors = load_word_vectors() if vectors else None
+        self._by_category: defaultdict[str, list[int]] = defaultdict(list)
+        for number, each in enumerate(self._documents):
+            self._by_category[each.category].append(number)
+        with no_collection():
+            columns = columns_of(self._documents, self._vectors.number if self._vectors else {})
+            self._names = NameIndex([(each.name, each.server) for each in self._documents])
+        count = len(self._documents)
+        self._inverted = InvertedIndex(columns.terms, documents=count, terms=len(columns.numbers))
+        self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
+        self._meanings = document_vectors(self._vectors, columns.words, documents=count) if self._vectors else None
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def search(self, query: str, *, category: str | None = None, limit: int = 10) -> list[Hit]:
+        """Return at most `limit` documents, best first; equal scores in the order of their names.
+
+        `category` keeps only the documents of that category. A blank query lists documents in the order of their names,
+        with score 0; a query of which nothing is known finds nothing. Of a query beyond 4,000 characters the beginning
+        counts. Raises ValueError for a limit below 1.
+        """
+        if limit < 1:
+            raise ValueError(f"limit is {limit}: it must be at least 1")
+        allowed = range(len(self)) if category is None else self._by_category.get(category, ())
+        if not query.strip():
+            return [self._hit(number, 0.0) for number in allowed[:limit]]
+        if not allowed:
+            return []
+        scores = self._scores(query[:LONGEST_QUERY])
+        ranked = _best(scores if category is None else scores[list(allowed)], limit * CANDIDATES_PER_HIT)
+        spread = self._spread([(allowed[place], score) for place, score in ranked])
+        return [self._hit(number, score) for number, score in spread[:limit]]
+
+    def _scores(self, query: str) -> Floats:
+        """Score every document; 0 for those that have nothing to do with the query."""
+        reading = QueryTerms(self._vocabulary, self._vectors)
+        whole = reading.read(words(query))
+        steps = [reading.read(words(clause)) for clause in clauses(query)]
+        scores = self._by_words(whole, steps) + self._by_meaning([whole, *steps])
+        for number, bonus in self._names.bonuses(query).items():
+            scores[number] += bonus
+        return scores
+
+    def _by_words(self, whole: Meaning, steps: Sequence[Meaning]) -> Floats:
+        scores = self._inverted.scores(whole.terms)
+        if steps:
+            import numpy as np  # noqa: PLC0415
+
+            best = np.zeros_like(scores)
+            for step in steps:
+                trust = min(1.0, CLAUSE_LEAST + CLAUSE_PER_TERM * len(step.terms))
+                np.maximum(best, self._inverted.scores(step.terms) * np.float32(trust), out=best)
+            scores = (1 - CLAUSE_WEIGHT) * scores + CLAUSE_WEIGHT * best
+        return scores
+
+    def _by_meaning(self, meanings: Sequence[Meaning]) -> Floats:
+        """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most."""
+        import numpy as np  # noqa: PLC0415
+
+        if self._vectors is None or self._meanings is None:
+            return np.zeros(len(self._documents), np.float32)
+        asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
+        # Not `@`: so small a product gains nothing from threads of BLAS and waits for them when the machine is busy.
+        cosines = np.einsum("qd,nd->qn", asked, self._meanings).max(axis=0)
+        best, middle = float(cosines.max()), float(np.median(cosines))
+        scale = MEANING_WEIGHT / max(best - middle, LEAST_DIFFERENCE)
+        scores: Floats = np.maximum(cosines - np.float32(middle), 0) * np.float32(scale)
+        return scores
+
+    def _spread(self, ranked: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Order by score, less a little for each better document of the same server."""
+        seen: Counter[str] = Counter()
+        spread = []
+        for number, score in ranked:
+            server = self._documents[number].server
+            spread.append((number, score - SAME_SERVER * min(seen[server], MOST_SAME_SERVER)))
+            seen[server] += 1
+        return sorted(spread, key=lambda pair: -pair[1])
+
+    def _hit(self, number: int, score: float) -> Hit:
+        found = self._documents[number]
+        return Hit(found.key, found.name, found.server, found.category, round(score, DECIMALS))
+
+
+def _best(scores: Floats, most: int) -> list[tuple[int, float]]:
+    """Return the places of the best positive scores, best first, and equal ones in their order."""
+    import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
+
+    rounded = scores.round(DECIMALS)
+    if most < len(rounded):
+        least = np.partition(rounded, len(rounded) - most)[len(rounded) - most]
+        places = np.flatnonzero(rounded >= max(least, 10**-DECIMALS))
+    else:
+        places = np.flatnonzero(rounded > 0)
+    order = np.argsort(-rounded[places], kind="stable")[:most]
+    return [(int(place), float(rounded[place])) for place in places[order]]

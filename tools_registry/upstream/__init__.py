@@ -1,0 +1,1 @@
+"""Calls the tools of upstream MCP servers."""

@@ -1,0 +1,155 @@
+"""One server over time: connected when first used, kept warm, ended when idle, connected anew after it died.
+
+A call is at most once: only where the server cannot have seen it, or refused it unseen, it is sent a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from mcp import MCPError
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
+
+from ..configuration import ServerConfig
+from ..errors import ConnectFailed, RegistryError, ToolUnknown
+from . import upstream_faults
+from .link import Link, LinkOptions
+from .stderr_tail import StderrTail
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
+
+_CLOSE_SECONDS = 8.0
+_WRITE_GRACE_SECONDS = 5.0
+
+
+class Connection:
+    """One server; all tasks of one event loop may use it at the same time."""
+
+    def __init__(self, config: ServerConfig, options: LinkOptions) -> None:
+        self.config = config
+        self.stderr = StderrTail()
+        self.starts = 0
+        self.failure: RegistryError | None = None
+        self._options = options
+        self._link: Link | None = None
+        self._links: set[Link] = set()
+
+    @property
+    def link(self) -> Link | None:
+        """The link that a call would use, if there is one."""
+        return None if self._link is None or self._link.closing else self._link
+
+    @asynccontextmanager
+    async def linked(self) -> AsyncIterator[Link]:
+        """Give a link that is ready, for one call or for a look at it. Raises `ConnectFailed` and its kin."""
+        link = self.link
+        if link is None:
+            link = self._link = Link(self.config, self.stderr, self._options)
+            self._links.add(link)
+            link.task.add_done_callback(lambda _: self._links.discard(link))
+            self.starts += 1
+        link.begin()
+        try:
+            await asyncio.shield(link.ready)
+            self.failure = None
+            yield link
+        except ConnectFailed as error:
+            self.failure = error
+            raise
+        finally:
+            link.end()
+
+    async def listed(self) -> Link:
+        """Connect if need be, and return the link with its tools up to date. Raises as `linked`, and for listing."""
+        async with self.linked() as link:
+            await self._fresh(link)
+            return link
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        timeout_seconds: float,
+        on_progress: OnProgress | None,
+    ) -> tuple[Tool, CallToolResult]:
+        """Call a tool; return its definition and what it gave. Raises a `RegistryError`."""
+        for last in (False, True):
+            async with self.linked() as link:
+                await self._fresh(link)
+                if link.refusal is not None:
+                    link.retire()
+                    raise link.refusal
+                definition = next((each for each in link.tools if each.name == tool), None)
+                if definition is None:
+                    raise self._unknown(tool, link.tools)
+                result = await self._sent(link, tool, arguments, timeout_seconds, on_progress, last=last)
+                if result is not None:
+                    return definition, result
+        raise AssertionError("the second attempt returns or raises")
+
+    def renew(self) -> None:
+        """Have the next call connect anew, and let those under way finish."""
+        if self._link is not None:
+            self._link.retire()
+
+    async def close(self) -> None:
+        """End whatever runs."""
+        await asyncio.gather(*(link.close(_CLOSE_SECONDS) for link in tuple(self._links)))
+
+    async def _fresh(self, link: Link) -> None:
+        try:
+            await link.relist_if_stale()
+        except Exception as error:
+            raise upstream_faults.of_call(self.config, "The list of tools", error, link.said) from error
+
+    async def _sent(
+        self,
+        link: Link,
+        tool: str,
+        arguments: Mapping[str, object],
+        timeout_seconds: float,
+        on_progress: OnProgress | None,
+        *,
+        last: bool,
+    ) -> CallToolResult | None:
+        """Send the call; None where it provably was not taken and may be sent on another link."""
+        what, began = f"The tool {tool!r}", time.monotonic()
+        told = None if on_progress is None else _telling(on_progress)
+        try:
+            # The SDK's clock begins when the call is written; a server that reads nothing would stop it from beginning.
+            with link.waiting(timeout_seconds + _WRITE_GRACE_SECONDS) as scope:
+                return await link.client.call_tool(
+                    tool, dict(arguments), read_timeout_seconds=timeout_seconds, progress_callback=told
+                )
+        except MCPError as error:
+            if error.error.code == REQUEST_TIMEOUT and time.monotonic() - began >= timeout_seconds * 0.99:
+                raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said) from None
+            if upstream_faults.never_sent(error) or upstream_faults.session_expired(error):
+                link.retire()
+                if not last:
+                    return None
+            raise upstream_faults.of_call(self.config, what, error, link.said) from error
+        except Exception as error:
+            raise upstream_faults.of_call(self.config, what, error, link.said) from error
+        if link.garbled(scope):
+            raise upstream_faults.of_garbled(self.config, what, link.said)
+        raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said)
+
+    def _unknown(self, tool: str, tools: tuple[Tool, ...]) -> ToolUnknown:
+        near = difflib.get_close_matches(tool, [each.name for each in tools], n=3, cutoff=0.5)
+        offered = f"Use {' or '.join(near)}." if near else "See what there is with search_tools."
+        return ToolUnknown(f"The server {self.config.name!r} has no tool {tool!r}. {offered}", near)
+
+
+def _telling(on_progress: OnProgress) -> ProgressFnT:
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        await on_progress(progress, total, message)
+
+    return tell

@@ -1,0 +1,144 @@
+"""An HTTP client for MCP whose failures stay with the message they befell.
+
+The SDK lets a failed request end the whole connection, and with it every other call under way, and it tells nothing of
+a status such as 401 or 503. Here each message that cannot be delivered is answered by a JSON-RPC error of our own,
+whose data says what happened and whether the server can have seen the message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from typing_extensions import override
+
+from ..errors import SignInNeeded
+
+FAULT_CODE = -32097
+"""The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
+
+_MARK = "sealab.fault"
+_EXCERPT_CHARS = 300
+_NOT_SENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
+
+
+class Fault(StrEnum):
+    """What befell a message."""
+
+    NOT_SENT = "not_sent"
+    CUT_OFF = "cut_off"
+    STATUS = "status"
+    NOT_MCP = "not_mcp"
+    SIGN_IN = "sign_in"
+    SIGN_IN_FAILED = "sign_in_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFault:
+    """What befell a message, the HTTP status if there was one (else 0), and a short text on it."""
+
+    fault: Fault
+    status: int
+    detail: str
+
+
+def fault_in(data: object) -> HttpFault | None:
+    """Return the fault that an MCP error's data tells of, if the error is one of ours."""
+    if not isinstance(data, dict) or not isinstance(told := data.get(_MARK), dict):
+        return None
+    return HttpFault(Fault(told["fault"]), told["status"], told["detail"])
+
+
+class McpHttpClient(httpx2.AsyncClient):
+    """Sends MCP messages; only `POST` carries one, so only its failures are answered here."""
+
+    @override
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; a message that fails is answered by an error of ours instead of an exception."""
+        if request.method != "POST":
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+        except SignInNeeded as error:
+            return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
+        except OAuthFlowError as error:
+            return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, str(error)), 401)
+        except _NOT_SENT as error:
+            return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
+        except httpx2.TransportError as error:
+            return _answer(request, HttpFault(Fault.CUT_OFF, 0, _described(error)), 502)
+        if response.has_redirect_location or response.status_code == httpx2.codes.ACCEPTED:
+            return response
+        content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.is_success:
+            # A notification is answered by a status alone, whatever stands in the header.
+            if content_type in {"application/json", "text/event-stream"} or b'"id"' not in request.content:
+                response.stream = _Contained(response.stream)
+                return response
+            kind = Fault.NOT_MCP
+        else:
+            kind = Fault.STATUS
+        return await _refused(request, response, kind, content_type)
+
+
+async def _refused(
+    request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
+) -> httpx2.Response:
+    """Read a refusal; one that is a JSON-RPC error speaks for itself."""
+    try:
+        body = await response.aread()
+    except httpx2.TransportError:
+        body = b""
+    finally:
+        await response.aclose()
+    expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers
+    if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body and not expired:
+        return response
+    excerpt = " ".join(body[: 4 * _EXCERPT_CHARS].decode(errors="replace").split())[:_EXCERPT_CHARS]
+    detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
+    status = response.status_code if kind is Fault.STATUS else 502
+    return _answer(request, HttpFault(kind, response.status_code, detail), status)
+
+
+def _answer(request: httpx2.Request, fault: HttpFault, status: int) -> httpx2.Response:
+    error = {"code": FAULT_CODE, "message": fault.detail or fault.fault.value, "data": {_MARK: asdict(fault)}}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return httpx2.Response(
+        status, headers={"content-type": "application/json"}, content=json.dumps(body).encode(), request=request
+    )
+
+
+class _Contained(httpx2.AsyncByteStream):
+    """The body of an answer: that it breaks off is an error of the stream, which the SDK keeps to the message."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        self._stream = stream
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._stream:
+                yield chunk
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(f"the answer broke off: {_described(error)}") from error
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _described(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,298 @@
+"""One life of a connection to one server: a task of its own enters and leaves the SDK's client; any task may call.
+
+The SDK's client must be left by the task that entered it, and a transport that breaks cancels that task; so nobody
+else's task may be it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.types import METHOD_NOT_FOUND, Implementation, Tool, ToolListChangedNotification
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from ..configuration import ServerConfig
+from ..errors import AnswerRefused, RegistryError
+from . import upstream_faults
+from .stderr_tail import StderrTail
+from .transports import Watch, opened
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client.session import ElicitationFnT, IncomingMessage
+
+Era = Literal["auto", "legacy"]
+"""How the protocol version is found: the newest both speak, or the handshake of up to 2025-11-25."""
+
+_GARBAGE_SECONDS = 3.0
+_ANSWER_SECONDS = 1.0
+_GARBAGE_MOST_AT_FIRST = 100
+_GARBAGE_MOST = 100_000
+_MOST_TOOLS = 20_000
+_EXCERPT_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How links are made.
+
+    `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
+    every list of tools, in a thread, and may return why none of them can be called; `on_change` is told when a server
+    says that its tools changed.
+    """
+
+    era: Era = "auto"
+    auth: Callable[[], httpx2.Auth | None] = field(default=lambda: None)
+    elicit: ElicitationFnT | None = None
+    on_listed: Callable[[tuple[Tool, ...]], RegistryError | None] = field(default=lambda _tools: None)
+    on_change: Callable[[], None] = field(default=lambda: None)
+
+
+class Link:
+    """A connection that is being made, stands, or ended. `closing` says that no new call may begin on it."""
+
+    def __init__(self, config: ServerConfig, stderr: StderrTail, options: LinkOptions) -> None:
+        self.config = config
+        self.tools: tuple[Tool, ...] = ()
+        self.refusal: RegistryError | None = None
+        self.closing = False
+        self.users = 0
+        self.stale = False
+        self._client: Client | None = None
+        self._stderr = stderr
+        self._written = stderr.written
+        self._garbage = ""
+        self._garbage_count = 0
+        self._options = options
+        self._scope = anyio.CancelScope()
+        self._stop = anyio.Event()
+        self._relisting = anyio.Lock()
+        self._waiting: set[anyio.CancelScope] = set()
+        self._garbled: WeakSet[anyio.CancelScope] = WeakSet()
+        loop = asyncio.get_running_loop()
+        self._last_used = loop.time()
+        self._patience = loop.call_later(config.connect_timeout_seconds, self._give_up)
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
+        self.task = loop.create_task(self._own(), name=f"upstream {config.name}")
+
+    @property
+    def client(self) -> Client:
+        """The SDK's client, once the link is ready."""
+        assert self._client is not None
+        return self._client
+
+    @property
+    def said(self) -> str:
+        """What the server wrote to people since this link began, to stand in a sentence; or an empty text."""
+        if line := self._stderr.last_line_since(self._written):
+            return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
+        return f" (it wrote “{self._garbage}”, which is no MCP)" if self._garbage else ""
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
+        """Wait inside for an answer, at most so long; the scope ends too where what came instead is no answer."""
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            self._waiting.add(scope)
+            try:
+                yield scope
+            finally:
+                self._waiting.discard(scope)
+
+    def garbled(self, scope: anyio.CancelScope) -> bool:
+        """Say whether a wait ended since its answer could not be read."""
+        return scope in self._garbled
+
+    def begin(self) -> None:
+        """Count a call, which keeps the link from being idle."""
+        self.users += 1
+
+    def end(self) -> None:
+        """Count a call as done; a link that takes no more ends with its last call."""
+        self.users -= 1
+        self._last_used = asyncio.get_running_loop().time()
+        if self.closing and not self.users:
+            self._stop.set()
+
+    def retire(self) -> None:
+        """Take no more calls, and end when those under way are done."""
+        self.closing = True
+        if not self.users:
+            self._stop.set()
+
+    async def close(self, grace_seconds: float) -> None:
+        """End now: calls under way fail, a process is told to end and killed if it does not."""
+        self.closing = True
+        self._stop.set()
+        if not self.ready.done():
+            self._scope.cancel()
+        if not (await asyncio.wait({self.task}, timeout=grace_seconds))[0]:
+            self._scope.cancel()
+            await asyncio.wait({self.task}, timeout=grace_seconds)
+
+    async def relist_if_stale(self) -> None:
+        """Ask for the tools again where the server said that they changed."""
+        async with self._relisting:
+            if self.stale:
+                self.stale = False
+                await self._list()
+
+    async def _own(self) -> None:
+        failure: BaseException | None = None
+        try:
+            with self._scope:
+                await self._live()
+        except BaseException as error:
+            failure = error
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            self._patience.cancel()
+            self.closing = True
+            if not self.ready.done():
+                self.ready.set_exception(self._connect_failure(failure))
+
+    async def _live(self) -> None:
+        """Connect, list the tools, and hold the connection until it is idle, told to stop, or over."""
+        async with AsyncExitStack() as stack:
+            errors = stack.enter_context(self._stderr.pipe())
+            transport = opened(
+                self.config, stderr=errors, auth=self._options.auth(), watch=Watch(self._on_garbage, self._on_end)
+            )
+            self._client = await stack.enter_async_context(
+                Client(
+                    transport,
+                    mode=self._options.era,
+                    cache=None,
+                    read_timeout_seconds=self.config.call_timeout_seconds,
+                    client_info=Implementation(name="sealab", version=version("sealab")),
+                    message_handler=self._on_message,
+                    elicitation_callback=self._options.elicit,
+                )
+            )
+            await self._list()
+            self._patience.cancel()
+            self.ready.set_result(None)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._listen)
+                await self._until_over()
+                tasks.cancel_scope.cancel()
+
+    async def _until_over(self) -> None:
+        idle = self.config.idle_seconds
+        while not self._stop.is_set():
+            left = idle if self.users else self._last_used + idle - asyncio.get_running_loop().time()
+            if left <= 0:
+                self.closing = True
+                return
+            with anyio.move_on_after(left):
+                await self._stop.wait()
+
+    async def _list(self) -> None:
+        """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
+        tools: dict[str, Tool] = {}
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            try:
+                page = await self.client.list_tools(cursor=cursor)
+            except MCPError as error:
+                if error.error.code == METHOD_NOT_FOUND and not seen and self.client.server_capabilities.tools is None:
+                    break
+                raise
+            for tool in page.tools:
+                tools.setdefault(tool.name, tool)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+            if cursor in seen or len(tools) > _MOST_TOOLS:
+                raise AnswerRefused(
+                    f"The server {self.config.name!r} never ends its list of tools. Tell the server's author."
+                )
+            seen.add(cursor)
+        self.tools = tuple(tools.values())
+        self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
+
+    async def _listen(self) -> None:
+        """Hear of changed tools where the protocol wants that asked for; older servers tell unasked."""
+        offered = self.client.server_capabilities.tools
+        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offered and offered.list_changed):
+            return
+        with suppress(MCPError, SubscriptionLost, TimeoutError, ValidationError):
+            async with self.client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._on_change()
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._on_change()
+
+    def _on_change(self) -> None:
+        if self.ready.done() and not self.stale:
+            self.stale = True
+            self._options.on_change()
+
+    def _on_garbage(self, error: Exception) -> None:
+        """Remember what came; a server that is not ready has a moment left to say something better.
+
+        Later, a line that was meant as a message ends the one call it can have been for; a stray print ends none.
+        """
+        self._garbage_count += 1
+        if self._garbage_count > (_GARBAGE_MOST if self.ready.done() else _GARBAGE_MOST_AT_FIRST):
+            self._give_up()
+            return
+        excerpt = _excerpt(error)
+        self._garbage = self._garbage or excerpt
+        if self.ready.done() and '"jsonrpc"' in excerpt and len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._garble, next(iter(self._waiting)))
+        if not self.ready.done():
+            soon = asyncio.get_running_loop().time() + _GARBAGE_SECONDS
+            if soon < self._patience.when():
+                self._patience.cancel()
+                self._patience = asyncio.get_running_loop().call_at(soon, self._give_up)
+
+    def _garble(self, scope: anyio.CancelScope) -> None:
+        if scope in self._waiting:
+            self._garbled.add(scope)
+            scope.cancel()
+
+    def _give_up(self) -> None:
+        """Tell those who wait that it takes too long, before the long way down that ends a process."""
+        self.closing = True
+        if not self.ready.done():
+            self.ready.set_exception(self._connect_failure(None))
+        self._scope.cancel()
+
+    def _on_end(self) -> None:
+        self.closing = True
+        self._stop.set()
+
+    def _connect_failure(self, failure: BaseException | None) -> RegistryError:
+        if failure is not None:
+            return upstream_faults.of_connect(self.config, failure, self.said)
+        if self._garbage:
+            return upstream_faults.of_garbage(self.config, self._garbage)
+        return upstream_faults.of_connect_timeout(self.config, self.said)
+
+
+def _excerpt(error: Exception) -> str:
+    """Return the beginning of what could not be read."""
+    found = error.errors(include_url=False)[0].get("input") if isinstance(error, ValidationError) else error
+    return str(found)[:_EXCERPT_CHARS]
+
+
+def quiet_sdk() -> None:
+    """Keep the SDK's client from logging, with tracebacks, what callers get as errors; not where DEBUG asks for it."""
+    if not logging.getLogger().isEnabledFor(logging.DEBUG):
+        logging.getLogger("mcp.client").setLevel(logging.CRITICAL)

@@ -1,0 +1,134 @@
+"""Pins what servers say about their tools, so that a server cannot change it behind the user's back.
+
+Every tool is pinned by hash when it is first seen. A server that later says something else of a tool it has shown
+before is quarantined, until a user accepts what it says now; a tool that is new is pinned and reported. Tools that are
+gone stay pinned: one that comes back must come back the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import cast
+
+from ..configuration import Document, editing, read_document
+from ..errors import ConfigurationRefused, Quarantined
+from ..models import Json
+
+RawTool = Mapping[str, Json]
+"""A tool as its server lists it: name, title, description, input_schema, output_schema, annotations; what is not
+published is missing. The keys of annotations are MCP's own, in camelCase."""
+
+PINNED_KEYS = ("title", "description", "input_schema", "output_schema", "annotations")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a list of tools says beside what was pinned: names of tools that are new, changed, or gone."""
+
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def digest(tool: RawTool) -> str:
+    """Return the SHA-256 of everything a model would read of a tool; the order of keys does not count."""
+    pinned = {key: tool[key] for key in PINNED_KEYS if tool.get(key) is not None}
+    return hashlib.sha256(json.dumps(pinned, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+PINS = "pins.json"
+"""The file of pins, below the folder of what is known of upstream servers."""
+
+
+class Pins:
+    """The pins of all servers, in one file, or in memory where there is no file. Any thread may use them."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._memory: Document = {}
+        self._lock = Lock()
+
+    def see(self, server: str, tools: Sequence[RawTool]) -> Seen:
+        """Compare a server's tools with its pins; pin those that are new, and quarantine it if one changed.
+
+        Raises `ConfigurationRefused` where the file of pins cannot be used.
+        """
+        with self._lock, self._editing() as document:
+            pinned = _pinned(document, server)
+            hashes = {str(tool["name"]): digest(tool) for tool in tools}
+            known = _hashes(pinned)
+            changed = tuple(name for name, now in hashes.items() if known.get(name, now) != now)
+            new = tuple(name for name in hashes if name not in known)
+            known.update({name: hashes[name] for name in new})
+            pinned["tools"] = known
+            if changed:
+                pinned["quarantined"] = sorted({*_quarantined(pinned), *changed})
+            return Seen(new, changed, tuple(name for name in known if name not in hashes))
+
+    def quarantined(self, server: str) -> tuple[str, ...]:
+        """Return the tools because of which a server is quarantined; none where it is not."""
+        with self._lock:
+            return tuple(_quarantined(_pinned(self._read(), server)))
+
+    def accept(self, server: str, tools: Sequence[RawTool]) -> None:
+        """Pin what the server says now, and end its quarantine."""
+        with self._lock, self._editing() as document:
+            pinned = _pinned(document, server)
+            pinned["tools"] = {**_hashes(pinned), **{str(tool["name"]): digest(tool) for tool in tools}}
+            pinned.pop("quarantined", None)
+
+    def forget(self, server: str) -> None:
+        """Drop a server's pins: the next one of its name is another server, seen for the first time."""
+        with self._lock, self._editing() as document:
+            servers = document.get("servers")
+            if isinstance(servers, dict):
+                servers.pop(server, None)
+
+    @contextmanager
+    def _editing(self) -> Iterator[Document]:
+        if self._file is None:
+            yield self._memory
+            return
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with editing(self._file) as document:
+            yield document
+
+    def _read(self) -> Document:
+        return self._memory if self._file is None else read_document(self._file)
+
+
+def refusal(server: str, changed: Sequence[str]) -> Quarantined:
+    """Return the error for a call to a quarantined server."""
+    names = ", ".join(changed[:5]) + (" and others" if len(changed) > 5 else "")  # noqa: PLR2004 - a list one can read
+    return Quarantined(
+        f"The server {server!r} is quarantined: what it says about {names} changed since it was first seen. "
+        f"Let the user look at it with `sealab servers test {server}` and accept it with --accept."
+    )
+
+
+def _pinned(document: Document, server: str) -> Document:
+    servers = document.setdefault("servers", {})
+    pinned = servers.setdefault(server, {}) if isinstance(servers, dict) else None
+    if not isinstance(pinned, dict):
+        raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
+    return cast("Document", pinned)
+
+
+def _hashes(pinned: Document) -> dict[str, str]:
+    known = pinned.get("tools", {})
+    if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):
+        raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
+    return known
+
+
+def _quarantined(pinned: Document) -> list[str]:
+    names = pinned.get("quarantined", [])
+    if not isinstance(names, list):
+        raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
+    return [str(name) for name in names]

@@ -1,0 +1,120 @@
+"""Opens the streams to one server, by stdio, SSE or streamable HTTP, and watches what comes in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+import httpx2
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from ..configuration import ServerConfig, Transport
+from .http_faults import McpHttpClient
+from .sse_transport import sse_streams
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, TransportStreams
+
+_Incoming = SessionMessage | Exception
+
+MAX_EVENT_BYTES = 256 * 1024 * 1024
+"""The largest answer that is taken from an event stream; the SDK's own bound, 1 MiB, is below real results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Whom to tell of incoming garbage, and of the end of what comes in, both of which the SDK keeps to itself."""
+
+    on_garbage: Callable[[Exception], None]
+    on_end: Callable[[], None]
+
+
+@asynccontextmanager
+async def opened(
+    config: ServerConfig, *, stderr: TextIO, auth: httpx2.Auth | None, watch: Watch
+) -> AsyncIterator[TransportStreams]:
+    """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors.
+
+    A process gets the SDK's short list of harmless environment variables and those configured, nothing else.
+    """
+    async with _streams(config, stderr, auth) as (read, write):
+        yield _Watched(read, watch), write
+
+
+@asynccontextmanager
+async def _streams(config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+    if config.type is Transport.STDIO:
+        started = StdioServerParameters(
+            command=config.command,
+            args=list(config.args),
+            env=dict(config.env),
+            cwd=config.cwd,
+            # A byte that is no UTF-8 spoils its line alone; strictly, the SDK would wait for the server to end.
+            encoding_error_handler="replace",
+        )
+        async with stdio_client(started, errlog=stderr) as streams:
+            yield streams
+        return
+    # How long an answer may take is the call's own matter, so reading has no time-out here.
+    times = httpx2.Timeout(config.connect_timeout_seconds, read=None)
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
+        if config.type is Transport.SSE:
+            async with sse_streams(client, config.url, max_event_bytes=MAX_EVENT_BYTES) as streams:
+                yield streams
+        else:
+            async with streamable_http_client(
+                config.url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES
+            ) as streams:
+                yield streams
+
+
+class _Watched:
+    """A read stream that tells its watch."""
+
+    def __init__(self, stream: ReadStream[_Incoming], watch: Watch) -> None:
+        self._stream = stream
+        self._watch = watch
+
+    @property
+    def last_context(self) -> object:
+        """The sender's context, where the transport keeps it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> _Incoming:
+        """Return the next message."""
+        return self._told(await self._stream.receive())
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _Incoming:
+        try:
+            item = await self._stream.__anext__()
+        except BaseException:
+            self._watch.on_end()
+            raise
+        return self._told(item)
+
+    def _told(self, item: _Incoming) -> _Incoming:
+        if isinstance(item, Exception):
+            self._watch.on_garbage(item)
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)

@@ -1,0 +1,232 @@
+"""Says in our own errors what went wrong with an upstream server: what was wrong, then what to do.
+
+The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
+a result that breaks its output schema, pydantic's `ValidationError` for an answer of the wrong shape, and exception
+groups around whatever ended a transport.
+"""
+
+from __future__ import annotations
+
+import httpx2
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT
+from pydantic import ValidationError
+
+from ..configuration import ServerConfig, Transport
+from ..errors import (
+    AnswerRefused,
+    CallRefused,
+    CallTimedOut,
+    ConnectFailed,
+    ConnectionLost,
+    RegistryError,
+    SignInNeeded,
+)
+from .http_faults import Fault, HttpFault, fault_in
+from .results import ERROR_MAX_CHARS
+
+_UNAUTHORIZED = 401
+_FORBIDDEN = 403
+_NOT_FOUND = 404
+_SERVER_ERRORS = 500
+_UNAVAILABLE = 503
+
+
+def leaf(error: BaseException) -> BaseException:
+    """Return what went wrong, out of the groups around it; a cancellation beside it only tells that it did."""
+    while isinstance(error, BaseExceptionGroup):
+        error = next((each for each in error.exceptions if isinstance(each, Exception)), error.exceptions[0])
+    return error
+
+
+def session_expired(error: MCPError) -> bool:
+    """Say whether the server refused the call unseen, since it no longer knows the session."""
+    fault = fault_in(error.error.data)
+    return fault is not None and fault.fault is Fault.STATUS and fault.status == _NOT_FOUND
+
+
+def never_sent(error: MCPError) -> bool:
+    """Say whether the server cannot have seen the call."""
+    fault = fault_in(error.error.data)
+    return fault is not None and fault.fault is Fault.NOT_SENT
+
+
+def of_connect(config: ServerConfig, error: BaseException, said: str) -> ConnectFailed:
+    """Return the error for a connection that failed; `said` is what the server wrote, for people, or empty."""
+    name, error = config.name, leaf(error)
+    if isinstance(error, ConnectFailed):
+        return error
+    test = f"See `sealab servers test {name}`."
+    if isinstance(error, MCPError):
+        if (fault := fault_in(error.error.data)) is not None:
+            return _of_fault_at_connect(config, fault)
+        if error.error.code == CONNECTION_CLOSED:
+            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {test}")
+        return ConnectFailed(f"The server {name!r} refused to begin: {_short(error.error.message)}. {test}")
+    if isinstance(error, OSError) and config.type is Transport.STDIO:
+        return _of_start(config, error)
+    if isinstance(error, httpx2.HTTPStatusError):
+        return _of_fault_at_connect(config, HttpFault(Fault.STATUS, error.response.status_code, ""))
+    if isinstance(error, httpx2.TransportError):
+        return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
+    what = "answered what is no MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
+    return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
+
+
+def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
+    name = config.name
+    if isinstance(error, FileNotFoundError) and config.cwd is not None and error.filename == config.cwd:
+        return ConnectFailed(
+            f'The folder {config.cwd!r} of the server {name!r} is not there. Correct its "cwd" in mcp.json.'
+        )
+    if isinstance(error, FileNotFoundError):
+        return ConnectFailed(
+            f"The command {config.command!r} of the server {name!r} is not there. "
+            'Install it, or correct "command" in mcp.json.'
+        )
+    return ConnectFailed(
+        f"The command {config.command!r} of the server {name!r} cannot be started: {error.strerror or error}. "
+        "Correct its entry in mcp.json."
+    )
+
+
+def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFailed:
+    name = config.name
+    if fault.fault is Fault.SIGN_IN:
+        return SignInNeeded(fault.detail)
+    if fault.fault is Fault.SIGN_IN_FAILED:
+        return ConnectFailed(
+            f"Signing in to the server {name!r} failed: {_short(fault.detail)}. See `sealab servers test {name}`."
+        )
+    if fault.status == _UNAUTHORIZED:
+        return _sign_in(config)
+    if fault.status == _FORBIDDEN:
+        return ConnectFailed(f"The server {name!r} forbids access (403). Check its headers in mcp.json.")
+    if fault.fault is Fault.STATUS:
+        return ConnectFailed(
+            f"The server {name!r} answered with HTTP status {fault.status}{_quoted(fault.detail)}. "
+            "Check its url and type in mcp.json."
+        )
+    if fault.fault is Fault.NOT_MCP:
+        return ConnectFailed(
+            f"The server {name!r} answered what is no MCP{_quoted(fault.detail)}. Check its url and type in mcp.json."
+        )
+    return ConnectFailed(
+        f"The server {name!r} cannot be reached: {_short(fault.detail)}. Start it, or correct its url in mcp.json."
+    )
+
+
+def _sign_in(config: ServerConfig) -> ConnectFailed:
+    if any(header.lower() == "authorization" for header in config.headers):
+        return ConnectFailed(
+            f"The server {config.name!r} does not accept the Authorization header (401). Correct it in mcp.json."
+        )
+    return SignInNeeded(
+        f"The server {config.name!r} wants a user to sign in. Run `sealab servers test {config.name}` in a terminal."
+    )
+
+
+def of_connect_timeout(config: ServerConfig, said: str) -> ConnectFailed:
+    """Return the error for a server that did not get ready in time."""
+    return ConnectFailed(
+        f"The server {config.name!r} was not ready within {config.connect_timeout_seconds:g} seconds{said}. "
+        f'See `sealab servers test {config.name}`, or raise its "connect_timeout_seconds" in mcp.json.'
+    )
+
+
+def of_garbage(config: ServerConfig, excerpt: str) -> ConnectFailed:
+    """Return the error for a server that wrote something else than MCP and then nothing."""
+    return ConnectFailed(
+        f"The server {config.name!r} wrote what is no MCP{_quoted(excerpt)} and did not get ready. "
+        f"See `sealab servers test {config.name}`."
+    )
+
+
+def of_call_timeout(config: ServerConfig, what: str, seconds: float, said: str) -> CallTimedOut:
+    """Return the error for a call without an answer in time."""
+    return CallTimedOut(
+        f"{what} of the server {config.name!r} gave no answer within {seconds:g} seconds{said}; whether it did its "
+        'work is unknown. Look before calling it again, or raise "call_timeout_seconds" in mcp.json.'
+    )
+
+
+def of_garbled(config: ServerConfig, what: str, said: str) -> AnswerRefused:
+    """Return the error for a call whose answer was a message that cannot be read."""
+    return AnswerRefused(f"{what} of the server {config.name!r} answered what is no MCP{said}. {_DONE_OR_NOT}")
+
+
+def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> RegistryError:
+    """Return the error for a call that failed on the way; `what` names the tool or request for people."""
+    cause = leaf(error)
+    name = config.name
+    if isinstance(cause, RegistryError):
+        return cause
+    if isinstance(cause, MCPError):
+        return _of_mcp_error(config, what, cause, said)
+    if isinstance(cause, ValidationError):
+        return AnswerRefused(f"{what} of the server {name!r} answered what is no MCP result. {_DONE_OR_NOT}")
+    if isinstance(cause, RuntimeError):
+        detail = _short(str(cause).partition("\n")[0])
+        return AnswerRefused(
+            f"{what} of the server {name!r} answered what breaks its own output schema: {detail}. {_DONE_OR_NOT}"
+        )
+    return _lost(config, what, f": {_short(str(cause) or type(cause).__name__)}{said}")
+
+
+def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -> RegistryError:
+    name, code, message = config.name, error.error.code, _short(error.error.message)
+    if (fault := fault_in(error.error.data)) is not None:
+        return _of_fault_in_call(config, what, fault)
+    if code == CONNECTION_CLOSED:
+        return _lost(config, what, said)
+    if code == PARSE_ERROR and message.startswith("Failed to parse"):
+        return AnswerRefused(f"{what} of the server {name!r} answered what is no MCP. {_DONE_OR_NOT}")
+    if code == REQUEST_TIMEOUT:
+        return CallTimedOut(f"{what} of the server {name!r} timed out there: {message}. {_DONE_OR_NOT}")
+    do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
+    return CallRefused(f"The server {name!r} refused {_inside(what)}: {message.rstrip('.')}. {do}")
+
+
+def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> RegistryError:
+    name = config.name
+    if fault.fault is Fault.CUT_OFF:
+        return _lost(config, what, f" ({_short(fault.detail)})")
+    if fault.fault is Fault.NOT_MCP:
+        return AnswerRefused(
+            f"{what} of the server {name!r} answered what is no MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
+        )
+    seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
+    if seen:
+        return ConnectionLost(
+            f"The server {name!r} failed on {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
+            f"{_DONE_OR_NOT}"
+        )
+    if fault.fault is Fault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
+        return CallRefused(
+            f"The server {name!r} refused {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
+            f"See `sealab servers test {name}`."
+        )
+    return _of_fault_at_connect(config, fault)
+
+
+def _lost(config: ServerConfig, what: str, detail: str) -> ConnectionLost:
+    return ConnectionLost(
+        f"The connection to the server {config.name!r} ended during {_inside(what)}{detail}. {_DONE_OR_NOT}"
+    )
+
+
+_DONE_OR_NOT = "The outcome is unknown: look whether it did its work before calling it again."
+
+
+def _inside(what: str) -> str:
+    """Return what begins a sentence as it stands within one."""
+    return f"{what[0].lower()}{what[1:]}"
+
+
+def _quoted(text: str) -> str:
+    return f": “{_short(text, 160)}”" if text else ""
+
+
+def _short(text: str, limit: int = ERROR_MAX_CHARS) -> str:
+    text = text.strip()
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -1,0 +1,342 @@
+"""All upstream MCP servers: each connected when it is first used, kept warm, and connected anew after it died.
+
+Servers share nothing, so one that is dead or slow delays no other. What a server says about its tools is pinned when
+first seen, see `pins.py`. The SDK's client is imported with the first call, not with this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from ..configuration import Configuration, ServerConfig, Transport
+from ..errors import RegistryError, ServerUnknown, ToolUnknown
+from ..models import Json
+from .injection import flags
+from .pins import PINS, Pins, RawTool, Seen, refusal
+from .results import Keep, ToolResult, value_of
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client.session import ElicitationFnT
+    from mcp.types import Tool
+
+    from .connection import Connection
+    from .link import Link
+
+__all__ = [
+    "Inspection",
+    "Keep",
+    "Listed",
+    "OnListChanged",
+    "OnProgress",
+    "RawTool",
+    "ServerInfo",
+    "State",
+    "Status",
+    "ToolResult",
+    "Upstreams",
+]
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
+
+OnListChanged = Callable[[str], Awaitable[None]]
+"""Takes the name of a server that says that its tools changed."""
+
+SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
+"""Gives what signs requests to a server, or None where nobody signed in to it."""
+
+
+SIGN_INS = "sign-ins"
+"""The folder, below that of the state, where sign-ins are kept."""
+
+
+class State(StrEnum):
+    """How a server stands."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    FAILED = "failed"
+    QUARANTINED = "quarantined"
+    DISABLED = "disabled"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a server stands, with the reason where it cannot be used, the calls under way and the connections so far."""
+
+    state: State
+    reason: str = ""
+    calls: int = 0
+    starts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A server's tools, and its version as it states it (empty where it does not)."""
+
+    tools: tuple[RawTool, ...]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What a connected server says about itself; what it does not say is empty."""
+
+    name: str
+    version: str
+    protocol: str
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Everything that `sealab servers test` shows: all tools, what changed, and flags of those that have some."""
+
+    info: ServerInfo
+    tools: tuple[RawTool, ...]
+    seen: Seen
+    quarantined: tuple[str, ...]
+    flags: Mapping[str, tuple[str, ...]]
+
+
+class Upstreams:
+    """The servers of a configuration. All tasks of one event loop may use it."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        state: Path | None = None,
+        keep: Keep | None = None,
+        on_list_changed: OnListChanged | None = None,
+        elicit: ElicitationFnT | None = None,
+        sign_in: SignIn | None = None,
+        era: Literal["auto", "legacy"] = "auto",
+    ) -> None:
+        """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
+
+        `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
+        sign-ins that are kept, and `era` tells how the protocol version is found.
+        """
+        self.configuration = configuration
+        self._keep = keep
+        self._on_list_changed = on_list_changed
+        self._elicit = elicit
+        self._sign_in = sign_in
+        self._era: Literal["auto", "legacy"] = era
+        self._state = state
+        self._pins = Pins(None if state is None else state / PINS)
+        self._seen: dict[str, Seen] = {}
+        self._quarantine: dict[str, RegistryError] = {}
+        self._connections: dict[str, Connection] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every connection and every process that was started."""
+        for task in self._telling:
+            task.cancel()
+        await asyncio.gather(*(each.close() for each in self._connections.values()))
+
+    async def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        on_progress: OnProgress | None = None,
+        timeout_seconds: float | None = None,
+        keep: Keep | None = None,
+    ) -> ToolResult:
+        """Call a tool and return what it gave; `keep` goes before the one given at first. Cancelling cancels the call.
+
+        The time-out is the server's own from `mcp.json` unless one is given; connecting has its own time.
+        Raises a `RegistryError`: `ServerUnknown`, `ServerUnusable`, `ToolUnknown`, `Quarantined`, `ConnectFailed`,
+        `SignInNeeded`, `CallRefused`, `ToolFailed`, `AnswerRefused`, `CallTimedOut` or `ConnectionLost`.
+        """
+        config = self.configuration.server(server)
+        if not config.permits(tool):
+            raise ToolUnknown(
+                f"The tool {tool!r} of the server {server!r} is not allowed here. "
+                'Use another, or have the user change "allow" and "deny" in mcp.json.'
+            )
+        await self._refuse_quarantined(server)
+        definition, result = await (await self._connection(config)).call(
+            tool,
+            arguments,
+            timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
+            on_progress=on_progress,
+        )
+        return await value_of(tool, result, definition.output_schema, keep or self._keep)
+
+    async def list_tools(self, server: str) -> Listed:
+        """Return a server's tools, those that `allow` and `deny` permit.
+
+        Raises as `call` does, without the errors of a tool: a quarantined server's descriptions are not given out.
+        """
+        config = self.configuration.server(server)
+        await self._refuse_quarantined(server)
+        link = await (await self._connection(config)).listed()
+        if link.refusal is not None:
+            raise link.refusal
+        return Listed(tuple(raw(tool) for tool in link.tools if config.permits(tool.name)), _info(config, link).version)
+
+    async def server_info(self, server: str) -> ServerInfo:
+        """Connect to a server, if it is not, and return what it says about itself. Raises as `list_tools`."""
+        config = self.configuration.server(server)
+        await self._refuse_quarantined(server)
+        link = await (await self._connection(config)).listed()
+        return _info(config, link)
+
+    async def inspect(self, server: str) -> Inspection:
+        """Look at a server as a user does who decides about it, quarantined or not. Raises as `server_info`."""
+        config = self.configuration.server(server)
+        link = await (await self._connection(config)).listed()
+        tools = tuple(raw(tool) for tool in link.tools)
+        quarantined = await asyncio.to_thread(self._pins.quarantined, server)
+        flagged = {str(tool["name"]): found for tool in tools if (found := flags_of(tool))}
+        return Inspection(_info(config, link), tools, self._seen.get(server, Seen()), quarantined, flagged)
+
+    async def accept(self, server: str) -> Inspection:
+        """Pin what a server says now about its tools and end its quarantine; return what was accepted."""
+        inspection = await self.inspect(server)
+        await asyncio.to_thread(self._pins.accept, server, inspection.tools)
+        self._quarantine.pop(server, None)
+        connection = self._connections[server]
+        if connection.link is not None:
+            connection.link.refusal = None
+        return inspection
+
+    def status(self, server: str) -> Status:
+        """Say how a server stands, without connecting. Raises `ServerUnknown`."""
+        if server in self.configuration.problems:
+            return Status(State.UNUSABLE, self.configuration.problems[server])
+        if server not in self.configuration.servers:
+            raise ServerUnknown(f"There is no server {server!r} in mcp.json. See `sealab servers list`.")
+        if self.configuration.servers[server].disabled:
+            return Status(State.DISABLED, "It is disabled in mcp.json.")
+        connection = self._connections.get(server)
+        if connection is None:
+            return Status(State.IDLE)
+        link = connection.link
+        calls = 0 if link is None else link.users
+        if link is not None and not link.ready.done():
+            return Status(State.CONNECTING, "", calls, connection.starts)
+        if server in self._quarantine:
+            return Status(State.QUARANTINED, str(self._quarantine[server]), calls, connection.starts)
+        if link is not None:
+            return Status(State.CONNECTED, "", calls, connection.starts)
+        if connection.failure is not None:
+            return Status(State.FAILED, str(connection.failure), calls, connection.starts)
+        return Status(State.IDLE, "", calls, connection.starts)
+
+    def stderr_of(self, server: str) -> str:
+        """Return the last of what the server wrote to its stderr, at most 64 KiB."""
+        connection = self._connections.get(server)
+        return "" if connection is None else connection.stderr.text
+
+    async def _connection(self, config: ServerConfig) -> Connection:
+        known = self._connections.get(config.name)
+        if known is not None:
+            return known
+        await asyncio.to_thread(_import_client)
+        from .connection import Connection  # noqa: PLC0415 - imported above, in a thread
+        from .link import LinkOptions  # noqa: PLC0415 - as above
+
+        options = LinkOptions(
+            era=self._era,
+            auth=lambda: self._auth(config),
+            elicit=self._elicit,
+            on_listed=lambda tools: self._judge(config.name, tools),
+            on_change=lambda: self._tell(config.name),
+        )
+        return self._connections.setdefault(config.name, Connection(config, options))
+
+    def _auth(self, config: ServerConfig) -> httpx2.Auth | None:
+        if self._sign_in is not None:
+            return self._sign_in(config)
+        if self._state is None or config.type is Transport.STDIO:
+            return None
+        from .sign_in import kept_sign_in  # noqa: PLC0415 - only a server over HTTP needs it
+
+        return kept_sign_in(config, self._state / SIGN_INS)
+
+    def _judge(self, server: str, tools: tuple[Tool, ...]) -> RegistryError | None:
+        """Pin and compare what a server lists; called in a thread, for each list."""
+        try:
+            self._seen[server] = self._pins.see(server, [raw(tool) for tool in tools])
+            changed = self._pins.quarantined(server)
+        except RegistryError as error:
+            return error
+        if not changed:
+            return None
+        self._quarantine[server] = refusal(server, changed)
+        return self._quarantine[server]
+
+    async def _refuse_quarantined(self, server: str) -> None:
+        """Refuse without starting the server; another process may have accepted it in the meantime."""
+        changed = await asyncio.to_thread(self._pins.quarantined, server)
+        if changed:
+            self._quarantine[server] = refusal(server, changed)
+            raise self._quarantine[server]
+        if self._quarantine.pop(server, None) is not None and (connection := self._connections.get(server)):
+            connection.renew()
+
+    def _tell(self, server: str) -> None:
+        if self._on_list_changed is None:
+            return
+
+        async def telling(tell: OnListChanged) -> None:
+            await tell(server)
+
+        task = asyncio.get_running_loop().create_task(telling(self._on_list_changed), name=f"tools of {server} changed")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+
+def _import_client() -> None:
+    """Import the SDK's client, which takes long enough to be done in a thread."""
+    from .link import quiet_sdk  # noqa: PLC0415 - as said
+
+    quiet_sdk()
+
+
+def raw(tool: Tool) -> RawTool:
+    """Return a tool as plain JSON, with the keys of `RawTool`."""
+    definition: dict[str, Json] = {"name": tool.name, "description": tool.description or ""}
+    if tool.title:
+        definition["title"] = tool.title
+    definition["input_schema"] = tool.input_schema
+    if tool.output_schema is not None:
+        definition["output_schema"] = tool.output_schema
+    if tool.annotations is not None:
+        definition["annotations"] = tool.annotations.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return definition
+
+
+def flags_of(tool: RawTool) -> tuple[str, ...]:
+    """Return what in a tool's definition speaks to the model, see `injection.flags`."""
+    return flags(str(tool.get("description", "")), tool.get("input_schema", {}), str(tool.get("title", "")))
+
+
+def _info(config: ServerConfig, link: Link) -> ServerInfo:
+    said = link.client.server_info
+    return ServerInfo(
+        name=said.name if said else config.name,
+        version=said.version if said else "",
+        protocol=link.client.protocol_version,
+        instructions=link.client.instructions or "",
+    )
