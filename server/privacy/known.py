@@ -18,6 +18,7 @@ _WORD = re.compile(r"\w+")
 _NAME_LEAST = 2
 _TEXT_LEAST = 4
 _DIGITS_LEAST = 6
+_SECRET_LEAST = 8
 _UPPER_LEAST = 4
 _UNSPACED = "\u2e80"
 """From this letter on scripts are written without spaces, where a word has no borders."""
@@ -28,7 +29,7 @@ class KnownValues:
 
     def __init__(self) -> None:
         self._by_first_word: dict[str, list[tuple[str, int, str]]] = {}
-        self._unspaced: dict[str, str] = {}
+        self._anywhere: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -70,7 +71,7 @@ class KnownValues:
                         yield Span(begin, finish, kind)
                         at = finish
                         break
-        for value, kind in self._unspaced.items():
+        for value, kind in self._anywhere.items():
             begin = text.find(value, start, end)
             while begin >= 0:
                 yield Span(begin, begin + len(value), kind)
@@ -80,8 +81,8 @@ class KnownValues:
         first = _WORD.search(text)
         if first is None:
             return
-        if max(text) >= _UNSPACED:
-            self._unspaced[text] = kind
+        if max(text) >= _UNSPACED or (kind == "SECRET" and len(text) >= _SECRET_LEAST):
+            self._anywhere[text] = kind  # a secret is found with other letters beside it too: `"key" + secret`
             return
         values = self._by_first_word.setdefault(first[0], [])
         values.append((text, first.start(), kind))
