@@ -114,12 +114,6 @@ def test_a_bad_setting_stops_every_command_at_its_start(tmp_path: Path, command:
     assert "SEALAB_MEMORY_MB is 'lots', which cannot be used" in ended.stderr
 
 
-def test_privacy_that_this_version_cannot_give_stops_the_start(tmp_path: Path) -> None:
-    ended = sealab("serve", SEALAB_HOME=str(tmp_path), SEALAB_PRIVACY="auto")
-    assert ended.returncode == 2
-    assert "PRIVACY is auto, but this version cannot" in ended.stderr
-
-
 def test_debug_shows_the_traceback_of_an_error(tmp_path: Path) -> None:
     ended = sealab("run", "no-such-file.py", "--home", str(tmp_path), "--debug")
     assert ended.returncode != 0
@@ -199,7 +193,9 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     import argparse
 
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    assert set(commands.choices) == {"serve", "run", "demo", "doctor", "container"}
+    assert set(commands.choices) == set(
+        ["serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii"]
+    )
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)
 
