@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...skills_db.skills import Skill
     from ..app import App
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "skills_db" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "skills_db" / "examples"
 
 
 @dataclass(frozen=True, slots=True)

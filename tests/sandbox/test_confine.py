@@ -242,7 +242,8 @@ class TestFullPython:
 
     def test_has_a_scratch_directory_of_limited_size_and_its_own(self, user):
         code = """
-            tell([os.getcwd(), os.listdir("/tmp")])
+            # The way to an interpreter that is installed beneath /tmp is there too, read-only.
+            tell([os.getcwd(), [name for name in os.listdir("/tmp") if os.access(name, os.W_OK)]])
             open("mine", "w").write("x" * 1000)
             os.rename("mine", "/tmp/ours")
             tell(len(open("/tmp/ours").read()))
