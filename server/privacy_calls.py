@@ -9,6 +9,7 @@ from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from .broker import Arguments, Calls, Handler
 from .errors import ServerError
+from .privacy.parts import Text, Tree
 from .privacy.privacy import Privacy
 
 _ANY = (str, int, float, list, dict, type(None))
@@ -24,8 +25,6 @@ def handlers(privacy: Privacy) -> Mapping[str, Handler]:
 
 async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
     _refuse_when_off(privacy)
-    from .privacy.sanitizer import Text, Tree  # noqa: PLC0415 - only who hides something needs it
-
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
     try:

@@ -9,6 +9,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
 from .answers import READS, answered
+from .privacy.parts import Text
 from .privacy.privacy import Privacy
 from .scopes import scope_of
 from .strict_tool import StrictTool
@@ -38,8 +39,6 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
         return []
 
     async def sanitize_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
-        from .privacy.sanitizer import Text  # noqa: PLC0415 - only who hides something needs it
-
         hidden = await privacy.hide(scope_of(ctx.request_context), (Text(text, exact=True),))
         sanitized = cast("str", hidden.parts[0])
         answer = SanitizedAnswer(

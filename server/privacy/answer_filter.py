@@ -16,13 +16,13 @@ from mcp.types import INTERNAL_ERROR
 from ...sandbox.run import Json
 from ..errors import PrivacyFailed
 from .filter import parts_of, restored_for_file
+from .parts import Part
 from .privacy import Privacy
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from pydantic import BaseModel
 
-    from .sanitizer import Part
 
 _UNFILTERED = frozenset({"initialize", "ping", "server/discover", "tools/list", "logging/setLevel"})
 """Requests whose answers sealab itself writes, whole."""

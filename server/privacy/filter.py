@@ -14,16 +14,14 @@ import base64
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
 from ..bridge.telling import RUNNING, Progress
 from ..caller import Caller
 from ..errors import PrivacyFailed
+from .parts import Part, Text, Tree
 from .privacy import Privacy, is_harmless
-
-if TYPE_CHECKING:
-    from .sanitizer import Part
 
 _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 """Host functions whose answers hold what the model did not write."""
@@ -197,6 +195,4 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
 
 def parts_of(values: Sequence[Json]) -> list[Part]:
     """Return texts and values as the parts that are hidden together."""
-    from .sanitizer import Text, Tree  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
-
     return [Text(value) if isinstance(value, str) else Tree(value) for value in values]

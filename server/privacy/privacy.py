@@ -21,6 +21,7 @@ from ...sandbox.run import Json
 from ..errors import RequestRefused
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
+from .parts import Part, Text, Tree
 from .policy import RestorePolicy
 from .tokens import TOKEN
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import AuditLine, Vault, VaultCounts
     from . import detect
-    from .sanitizer import Hidden, Part, Restored, Sanitizer
+    from .restoring import Restored
+    from .sanitizer import Hidden, Sanitizer
 
 MODEL = "model"
 GUESSES_MAX = 1000
@@ -99,8 +101,6 @@ class Privacy:
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
-        from .sanitizer import Tree  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
-
         if is_harmless(value):
             return value
         return (await self.hide(scope, (Tree(value),))).parts[0]
@@ -111,8 +111,6 @@ class Privacy:
 
     async def hide_text(self, scope: str, text: str) -> str:
         """Return a text with tokens in it. Raises `PrivacyFailed`."""
-        from .sanitizer import Text  # noqa: PLC0415 - as above
-
         return cast("str", (await self.hide(scope, (Text(text),))).parts[0]) if text else text
 
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
@@ -123,8 +121,6 @@ class Privacy:
 
     async def types_in(self, scope: str, text: str) -> Mapping[str, int]:
         """Return the types of what is personal in a text that is not going to be shown."""
-        from .sanitizer import Text  # noqa: PLC0415 - as above
-
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
     async def learn(self, scope: str, value: Json) -> None:
@@ -132,8 +128,6 @@ class Privacy:
 
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
-        from .sanitizer import Text, Tree  # noqa: PLC0415 - as above
-
         part = Text(value) if isinstance(value, str) else Tree(value)
         await self._run(lambda: self.sanitizer().learn(scope, (part,)))
 
@@ -232,7 +226,7 @@ class Privacy:
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
     ) -> Restored:
-        from .sanitizer import Restored, allow_all  # noqa: PLC0415 - as above
+        from .restoring import Restored, allow_all  # noqa: PLC0415 - as above
 
         lenient = self._settings.privacy_lenient_restore
         if not lenient and not holds_token(value):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, cast
 
-from .sanitizer import Notation, Sanitizer
+from .sanitizer import Sanitizer
+from .sheets import Notation
 from .structured import JsonNotation, Scanner, WrittenLeaf
 from .tables import TableScanner
 from .tokens import TOKEN

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from ...sandbox.run import Json
 
@@ -57,26 +58,30 @@ def leaves_of(value: Json) -> Iterator[Leaf]:
     yield from _walk(value, ())
 
 
-def rebuilt(value: Json, texts: Iterator[tuple[str, bool]]) -> Json:
-    """Return the value with each leaf replaced by the next `(text, changed)`; what did not change is as it was.
+class KeysCollide(ValueError):
+    """Two keys of an object would become one."""
 
-    Raises `ValueError` where two keys of an object would become one.
+
+def rebuilt(value: Json, leaves: Iterator[Json]) -> Json:
+    """Return the value with the next of `leaves` in each place of one; for a number None says that it stays.
+
+    Raises `KeysCollide`.
     """
     if isinstance(value, Mapping):
         made: dict[str, Json] = {}
         for inner in value.values():
-            name, _changed = next(texts)
+            name = cast("str", next(leaves))
             if name in made:
-                raise ValueError("two keys would become the same token")
-            made[name] = rebuilt(inner, texts)
+                raise KeysCollide("two keys of an object would become one")
+            made[name] = rebuilt(inner, leaves)
         return made
     if isinstance(value, str):
-        return next(texts)[0]
+        return next(leaves)
     if isinstance(value, Sequence):
-        return [rebuilt(inner, texts) for inner in value]
+        return [rebuilt(inner, leaves) for inner in value]
     if _is_leaf_number(value):
-        text, changed = next(texts)
-        return text if changed else value
+        new = next(leaves)
+        return value if new is None else new
     return value
 
 

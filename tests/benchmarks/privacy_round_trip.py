@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import cast
 
 from sealab.server.privacy.detect import Detector, DetectorOptions, Mode
-from sealab.server.privacy.sanitizer import Sanitizer, Text
+from sealab.server.privacy.parts import Text
+from sealab.server.privacy.sanitizer import Sanitizer
 from sealab.server.privacy.structured import is_json
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Vault

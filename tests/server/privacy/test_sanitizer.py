@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sealab.server.errors import PrivacyFailed
 from sealab.server.privacy import streams
 from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
-from sealab.server.privacy.sanitizer import Sanitizer, Text, Tree
+from sealab.server.privacy.parts import Text, Tree
+from sealab.server.privacy.sanitizer import Sanitizer
 from sealab.server.privacy.streams import FileKind
 from sealab.server.privacy.tokens import TOKEN
 from sealab.skills_db.engine import open_database
