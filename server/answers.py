@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, cast
 
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import WithJsonSchema
+
+from .execution import FIGURE_MIME_TYPE, Execution
+from .report import as_text
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
@@ -20,3 +24,14 @@ def answered(structured: object, text: str, *, failed: bool = False) -> CallTool
         structured_content=cast("dict[str, object]", structured),
         is_error=failed,
     )
+
+
+def answered_run(execution: Execution) -> CallToolResult:
+    """Return the answer of a tool that ran code: its report, and the figures that the code showed."""
+    report = execution.report
+    answer = answered(report, as_text(report), failed=not report["success"])
+    answer.content.extend(
+        ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
+        for figure in execution.figures
+    )
+    return answer

@@ -183,10 +183,9 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
         await starting
-        later = asyncio.get_running_loop().call_later
-        later(_WARM_AFTER_SECONDS, app.registry.warm)
+        app.registry.warm()
         if app.privacy.filters:
-            later(_WARM_AFTER_SECONDS, app.privacy.warm)
+            asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await (serve_stdio(app) if address is None else serve_http(app, address))
 
 

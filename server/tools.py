@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
 
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, ImageContent, ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, WithJsonSchema
 
 from ..sandbox.run import Json
-from .answers import READS, OptionalText, answered
+from .answers import READS, OptionalText, answered, answered_run
 from .app import App
 from .bridge.registry_tools import registry_tools
 from .caller import Ask, Caller
 from .elicitation import Conversations, Newest
-from .execution import FIGURE_MIME_TYPE, CodeRequest, execute
+from .execution import CodeRequest, execute
 from .isolations import AUTO
 from .privacy_tools import privacy_tools
-from .report import Report, as_text
+from .report import Report
 from .scopes import scope_of
 from .settings import Surface
 from .skills.tools import skill_tools
@@ -93,14 +92,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             await newest().report_progress(elapsed_seconds, timeout_seconds, message)
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await execute(app, asked, progress=tell)
-        report = execution.report
-        answer = answered(report, as_text(report), failed=not report["success"])
-        answer.content.extend(
-            ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
-            for figure in execution.figures
-        )
-        return answer
+        return answered_run(await execute(app, asked, progress=tell))
 
     tool = StrictTool.published(
         execute_code,

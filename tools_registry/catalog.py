@@ -206,10 +206,6 @@ class Catalog:
             for name, alias in sorted(self._contents.server_aliases.items())
         }
 
-    def is_configured(self, server: str) -> bool:
-        """Whether `mcp.json` has the server, so that its tools can be called."""
-        return server in self._servers
-
     def is_listed(self, server: str) -> bool:
         """Whether the server itself has said, in this session or an earlier one, which tools it has."""
         return server in self._listed

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, ImageContent, ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, WithJsonSchema
 
 from ...sandbox.run import Json
-from ..answers import READS, OptionalText, OptionalWhole, answered
+from ..answers import READS, OptionalText, OptionalWhole, answered, answered_run
 from ..caller import Ask, Caller
 from ..elicitation import Conversations, Newest
-from ..execution import FIGURE_MIME_TYPE
-from ..report import Report, as_text
+from ..report import Report
 from ..scopes import scope_of
 from ..strict_tool import StrictTool, parsed_if_text
 from . import use_cases as skills
@@ -89,14 +87,7 @@ def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
             await newest().report_progress(elapsed_seconds, timeout_seconds, message)
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await skills.run(app, asked, progress=tell)
-        report = execution.report
-        answer = answered(report, as_text(report), failed=not report["success"])
-        answer.content.extend(
-            ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
-            for figure in execution.figures
-        )
-        return answer
+        return answered_run(await skills.run(app, asked, progress=tell))
 
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
         deleted = await skills.delete(app, name)

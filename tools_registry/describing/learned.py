@@ -21,12 +21,7 @@ from pathlib import Path
 from ..files import write_whole
 from .shapes import (
     ANY,
-    BOOL,
-    FLOAT,
-    INT,
     NEVER,
-    NONE,
-    STR,
     Field,
     ListOf,
     MapOf,
@@ -34,6 +29,7 @@ from .shapes import (
     Record,
     Shape,
     merged,
+    of_scalar,
     to_json,
     union,
 )
@@ -120,22 +116,12 @@ class _Look:
     def at(self, value: object, depth: int) -> Shape:
         self.left -= 1
         match value:
-            case None:
-                return NONE
-            case bool():
-                return BOOL
-            case int():
-                return INT
-            case float():
-                return FLOAT
-            case str():
-                return STR
             case Mapping():
                 return self._object(value, depth)
             case list() | tuple():
                 return self._list(value, depth)
             case _:
-                return ANY
+                return of_scalar(value)
 
     def _object(self, value: Mapping[object, object], depth: int) -> Shape:
         if depth <= 0 or self.left <= 0:

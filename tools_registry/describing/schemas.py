@@ -27,6 +27,7 @@ from .shapes import (
     Record,
     Shape,
     choice,
+    of_scalar,
     union,
 )
 
@@ -317,16 +318,6 @@ def _of_values(values: Iterable[object]) -> Shape:
 def of_value(value: object, depth: int) -> Shape:
     """Return the shape of one JSON value, `depth` levels deep; what lies deeper is not looked at."""
     match value:
-        case None:
-            return NONE
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case str():
-            return STR
         case Mapping():
             if depth <= 0 or not value:
                 return MapOf(ANY)
@@ -334,7 +325,7 @@ def of_value(value: object, depth: int) -> Shape:
         case list() | tuple():
             return ListOf(union(of_value(each, depth - 1) for each in value) if depth > 0 and value else ANY)
         case _:
-            return ANY
+            return of_scalar(value)
 
 
 def _description(schema: Schema, reader: SchemaReader) -> str:

@@ -71,6 +71,25 @@ ANY = Plain("object")
 NEVER = Plain("Never")
 NONE = Plain("None")
 STR, INT, FLOAT, BOOL = Plain("str"), Plain("int"), Plain("float"), Plain("bool")
+
+
+def of_scalar(value: object) -> Shape:
+    """Return the shape of a JSON value that holds no others; what is none is `ANY`."""
+    match value:
+        case None:
+            return NONE
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case str():
+            return STR
+        case _:
+            return ANY
+
+
 _ORDER = {name: number for number, name in enumerate(("str", "int", "float", "bool"))}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ..findings import Finding, PiiType
 
 _AT = re.compile(r"@|%40|\\u0040|&#64;|\s?[\[(](?:at|AT)[\])]\s?")
-_LOCAL = frozenset(".!#$%&'*+/=?^_`{|}~-")  # RFC 5322, 3.2.3
 _LOCAL_HERE = frozenset(".+_-%'&~")
 _LONGEST_LOCAL = 64
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"

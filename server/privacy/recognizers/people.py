@@ -58,7 +58,6 @@ _PARTS = re.compile(r"[^;,]{1,200}")
 _DISTINGUISHED = re.compile(
     r"(?i)(?<![\w])cn=([^,;\"'<>=/\n]{3,60})(?=,\s{0,2}(?:ou|o|dc|c|l|st|email\w{0,10})=|/(?:O|OU|emailAddress)=)"
 )
-_RPSL = re.compile(r"(?m)^(?:person|registrant|admin|tech)(?:-| )?(?:name)?:[ \t]{1,30}([^\n]{3,60})$")
 
 
 def people(text: str) -> Iterator[Finding]:
