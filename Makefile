@@ -80,7 +80,7 @@ bench-privacy: setup .bench/.installed ## Personal data found, false hits and co
 	@touch $@
 
 fuzz-privacy: setup ## Hostile texts against every recognizer, far more of them than the tests have
-	$(BIN)/python tests/benchmarks/privacy_hostile.py
+	$(BIN)/python -m tests.benchmarks.privacy_hostile
 
 bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python

@@ -1,6 +1,6 @@
 """Repeat what expressions begin with, and pairs of it, and time each recognizer at two lengths: growth must be linear.
 
-    python tests/benchmarks/privacy_hostile.py [PAIRS]
+    python -m tests.benchmarks.privacy_hostile [PAIRS]
 
 Prints those whose time grows much faster than the text, and ends with 1 if there are any.
 """
@@ -13,99 +13,8 @@ import sys
 import time
 
 from sealab.server.privacy.engine import RECOGNIZERS
+from tests.server.privacy.hostile_pieces import PIECES
 
-PIECES = [
-    *(
-        "a",
-        "0",
-        '"',
-        "\\",
-        '\\"',
-        "'",
-        " ",
-        "\n",
-        "@",
-        "a@",
-        "a.",
-        ".",
-        "-",
-        "=",
-        "a=",
-        "k: ",
-        "<",
-        "<a>",
-        "(",
-        "(1",
-        "[",
-        "{",
-        "|",
-    ),
-    *(
-        "-----BEGIN PRIVATE KEY-----\n",
-        "eyJaaaaaaaa.",
-        "sk-",
-        "http://a:a",
-        "+1 ",
-        "1-",
-        "1 ",
-        "a,",
-        "a;",
-        "a\t",
-        "| a ",
-        '"a":',
-    ),
-    *(
-        "A ",
-        "Aa ",
-        "1 Aa ",
-        "Rue Aa ",
-        "de ",
-        "password is ",
-        "account number ",
-        "insert into a (b,c) values (1,",
-        "(1,2),",
-        "1.",
-        "::",
-    ),
-    *(
-        "BEGIN:VCARD\nN:",
-        "xn--",
-        "DE12 ",
-        "a:",
-        "user=",
-        "--a ",
-        "- ",
-        "'a':",
-        "'a',",
-        "PuTTY-User-Key-File-2\n",
-        "Key (a)=(",
-        "é",
-        "\x00",
-    ),
-    *(
-        "Bearer ",
-        "<tr><th>a<td>",
-        "copy a (b) from stdin\n",
-        "Dear ",
-        "Regards\n",
-        "H.No. ",
-        "a_",
-        "cn=",
-        "a=['a',",
-        'a: "',
-        "Aa <a",
-    ),
-    *(
-        "aaaaaaaaaaaaaaaaaaaaweg ",
-        "weg 1",
-        "9 Aa St ",
-        "# a\n",
-        "Mr Aa ",
-        "insert into a (b) values (1),(2)",
-        "call 030-",
-        "IBAN DE12",
-    ),
-]
 SHORT, LONG, SHORTEST_SECONDS, MOST_GROWTH = 8_000, 64_000, 0.5, 24
 
 
