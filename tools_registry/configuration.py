@@ -14,7 +14,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from .errors import ConfigurationRefused, ServerUnknown, ServerUnusable
+from .files import write_whole
 
 Document = dict[str, object]
 """A whole `mcp.json` as it was read."""
@@ -185,27 +185,13 @@ def editing(path: Path) -> Iterator[Document]:
         document = read_document(path)
         yield document
         try:
-            _replace(real, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+            mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+            write_whole(real, json.dumps(document, ensure_ascii=False, indent=2) + "\n", mode=mode)
             os.fsync(folder)
         except OSError as error:
             raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. Change its permissions.") from None
     finally:
         os.close(folder)
-
-
-def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    file, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(file, "w", encoding="utf-8") as new:
-            new.write(text)
-            new.flush()
-            os.fchmod(new.fileno(), mode)
-            os.fsync(new.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
 
 
 class _Repeated(ValueError):

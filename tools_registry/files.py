@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str, *, durable: bool = True) -> None:
-    """Put a text in the place of a file, readable by its owner alone; a crash leaves the old one. Raises `OSError`.
+def write_whole(path: Path, text: str, *, durable: bool = True, mode: int = 0o600) -> None:
+    """Put a text in the place of a file, by default readable by its owner alone; a crash leaves the old one.
 
-    What is not `durable` may be lost when the machine goes down; it can be made again.
+    What is not `durable` may be lost when the machine goes down; it can be made again. Raises `OSError`.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
@@ -18,6 +18,7 @@ def write_whole(path: Path, text: str, *, durable: bool = True) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             if durable:
                 os.fsync(file.fileno())
         os.replace(beside, path)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -31,6 +29,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
+from ..files import write_whole
 
 Show = Callable[[str], Awaitable[None]]
 """Shows a user the address to open."""
@@ -98,13 +97,7 @@ class KeptSignIn:
         self._kept.client = client_info
 
     def _save(self) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=self._file.parent)  # which makes it readable by its owner alone
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(self._kept.model_dump_json(exclude_none=True))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self._file)
+        write_whole(self._file, self._kept.model_dump_json(exclude_none=True))
 
 
 def can_sign_in(config: ServerConfig) -> bool:
