@@ -17,36 +17,6 @@ from .registry import Registry
 Level = Literal["name", "summary", "signature", "full"]
 
 
-class FoundTool(TypedDict):
-    """One tool that was found, as much of it as was asked for."""
-
-    name: str
-    server: str
-    category: str
-    score: float
-    description: NotRequired[str]
-    arguments: NotRequired[list[str]]
-    signature: NotRequired[str]
-    call: NotRequired[str]
-    flags: NotRequired[list[str]]
-    input_schema: NotRequired[object]
-    output_schema: NotRequired[object]
-    annotations: NotRequired[Mapping[str, object]]
-    example: NotRequired[str]
-    use_cases: NotRequired[list[str]]
-
-
-class SearchAnswer(TypedDict):
-    """The tools that fit a query, best first; `unreachable` says of servers why their tools are not among them."""
-
-    query: str
-    category: str | None
-    detail_level: str
-    count: int
-    tools: list[FoundTool]
-    unreachable: NotRequired[dict[str, str]]
-
-
 class DefinitionAnswer(TypedDict):
     """What is known of one tool."""
 
@@ -63,6 +33,23 @@ class DefinitionAnswer(TypedDict):
     call: NotRequired[str]
     flags: NotRequired[list[str]]
     use_cases: NotRequired[list[str]]
+
+
+class FoundTool(DefinitionAnswer):
+    """One tool that was found, as much of it as was asked for."""
+
+    score: float
+
+
+class SearchAnswer(TypedDict):
+    """The tools that fit a query, best first; `unreachable` says of servers why their tools are not among them."""
+
+    query: str
+    category: str | None
+    detail_level: str
+    count: int
+    tools: list[FoundTool]
+    unreachable: NotRequired[dict[str, str]]
 
 
 class Category(TypedDict):

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ..sandbox.containers import needs_podman
 from .conftest import SEALAB, environment
 
-needs_podman = pytest.mark.skipif(
-    shutil.which("podman") is None,
-    reason="podman is not installed (Debian: apt install podman runc uidmap slirp4netns fuse-overlayfs)",
-)
 EXCEPT_STAR = "try:\n    raise ExceptionGroup('x', [ValueError(1)])\nexcept* ValueError:\n    print('caught')\n"
 
 
