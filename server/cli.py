@@ -183,7 +183,8 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
         await starting
-        app.registry.warm()
+        if home.holds_something_to_find or settings.database_url is not None:
+            app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await (serve_stdio(app) if address is None else serve_http(app, address))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..skills_db import DATABASE_FILE
 from .errors import HomeError
 
 
@@ -41,6 +42,11 @@ class Home:
     def registry(self) -> Path:
         """Where is kept what upstream servers listed before, and what was learned of their answers."""
         return self.root / "registry"
+
+    @property
+    def holds_something_to_find(self) -> bool:
+        """Whether there are upstream servers, definitions of tools, or a database, which may hold skills."""
+        return any(path.exists() for path in (self.servers_file, self.tools, self.registry, self.root / DATABASE_FILE))
 
     @property
     def containers(self) -> Path:

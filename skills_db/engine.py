@@ -22,11 +22,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session
 
-from . import migrations
+from . import DATABASE_FILE, migrations
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
 
-FILE_NAME = "sealab.db"
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
 CONNECT_SECONDS = 10
@@ -42,7 +41,7 @@ def open_database(url: str | None, home: Path) -> Database:
     """
     address = None if url is None else _parsed(url)
     if address is None:
-        database = _open_file(home / FILE_NAME)
+        database = _open_file(home / DATABASE_FILE)
     elif address.drivername == "sqlite":
         database = _open_file(Path(address.database or "").absolute())
     else:

@@ -1,7 +1,8 @@
 """The stored skills as the server holds them: reached from its event loop, and with a record of each run.
 
-Records are written by a thread of their own, after the reply, many at once. They never delay a run, and a record that
-cannot be written is only logged.
+Records are written by a thread of their own, after the reply, many at once, when no run has ended for a moment: opening
+the database costs a second of the processor, which is better spent when nobody waits for it. They never delay a run,
+and a record that cannot be written is only logged.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +32,21 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _PENDING_MAX = 10_000
 _PAUSE_SECONDS = 1.0
+_PENDING_SECONDS_MAX = 30.0
+"""How long a record may wait for a moment without runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A run that ended, and the version of a skill that it used; `ended` in seconds since the epoch."""
+
+    run_id: str
+    skill: str | None
+    version: int | None
+    ended: float
+    duration_ms: float
+    status: str
+    isolation: str
 
 
 class SkillShelf:
@@ -43,7 +61,7 @@ class SkillShelf:
         self._keeps_plain_runs = keeps_plain_runs
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
-        self._pending: deque[tuple[str, str | None, int | None, float, float, str, str]] = deque(maxlen=_PENDING_MAX)
+        self._pending: deque[_Ended] = deque(maxlen=_PENDING_MAX)
         self._writing = threading.Lock()
         self._wake = threading.Event()
         self._closing = False
@@ -74,9 +92,9 @@ class SkillShelf:
         ended = time.time()
         if skills:
             for name, version in skills.items():
-                self._pending.append((f"{run_id}/{name}", name, version, ended, duration_ms, status, isolation))
+                self._pending.append(_Ended(f"{run_id}/{name}", name, version, ended, duration_ms, status, isolation))
         elif self._keeps_plain_runs:
-            self._pending.append((run_id, None, None, ended, duration_ms, status, isolation))
+            self._pending.append(_Ended(run_id, None, None, ended, duration_ms, status, isolation))
         else:
             return
         if self._keeps_plain_runs and self._thread is None and not self._closing:
@@ -100,30 +118,33 @@ class SkillShelf:
         if self._thread is not None:
             self._thread.join()
         # A server that recorded nothing but plain runs, and is ending, has no use for opening a database.
-        if self._store or self._runs or any(entry[1] is not None for entry in self._pending):
+        if self._store or self._runs or any(each.skill is not None for each in self._pending):
             self.flush()
 
     def _work(self) -> None:
         while not self._wake.wait(_PAUSE_SECONDS):
-            if self._pending:
-                self.flush()
+            with suppress(IndexError):  # somebody else may write them meanwhile
+                now = time.time()
+                first, last = self._pending[0].ended, self._pending[-1].ended
+                if now - last >= _PAUSE_SECONDS or now - first >= _PENDING_SECONDS_MAX:
+                    self.flush()
 
-    def _write(self, pending: list[tuple[str, str | None, int | None, float, float, str, str]]) -> None:
+    def _write(self, pending: list[_Ended]) -> None:
         from ...skills_db.runs import RunRecord  # noqa: PLC0415 - as above
 
         self.run_store().record(
             *(
                 RunRecord(
-                    run_id=run_id,
-                    started_at=datetime.fromtimestamp(ended, UTC) - timedelta(milliseconds=duration_ms),
-                    duration_ms=duration_ms,
-                    status=status,
-                    isolation=isolation,
-                    kind="code" if skill is None else "skill",
-                    skill=skill,
-                    version=version,
+                    run_id=each.run_id,
+                    started_at=datetime.fromtimestamp(each.ended, UTC) - timedelta(milliseconds=each.duration_ms),
+                    duration_ms=each.duration_ms,
+                    status=each.status,
+                    isolation=each.isolation,
+                    kind="code" if each.skill is None else "skill",
+                    skill=each.skill,
+                    version=each.version,
                 )
-                for run_id, skill, version, ended, duration_ms, status, isolation in pending
+                for each in pending
             )
         )
 

@@ -28,8 +28,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sealab.skills_db import DATABASE_FILE
 from sealab.skills_db.content import SkillDraft
-from sealab.skills_db.engine import FILE_NAME, open_database
+from sealab.skills_db.engine import open_database
 from sealab.skills_db.skills import SkillStore
 from tests.skills_db.postgres import Cluster, throwaway_cluster
 
@@ -284,7 +285,7 @@ def faults(place: Place, record: Record) -> list[str]:
         if store.list("token", limit=None).total + store.list("skill", tag="crash").total == 0:
             wrong.append("the search finds nothing")
     if place.url is None:
-        connection = sqlite3.connect(place.home / FILE_NAME)
+        connection = sqlite3.connect(place.home / DATABASE_FILE)
         for check in ("integrity_check", "foreign_key_check"):
             rows = connection.execute(f"PRAGMA {check}").fetchall()
             wrong += [f"{check}: {row}" for row in rows if row != ("ok",)]

@@ -19,9 +19,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from sealab.skills_db import engine
+from sealab.skills_db import DATABASE_FILE, engine
 from sealab.skills_db.content import SkillDraft
-from sealab.skills_db.engine import FILE_NAME, Database, open_database
+from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import DatabaseDamaged, DatabaseUnavailable, OutcomeUnknown, SkillsDbError
 from sealab.skills_db.skills import SkillStore, next_revision
 
@@ -66,11 +66,11 @@ def test_the_file_lies_in_the_home_readable_by_its_owner_alone(file_place: Place
         with file_place.open() as database:
             SkillStore(database).save(draft("a"))
             files = sorted(file_place.home.iterdir())
-            assert [each.name for each in files] == [FILE_NAME, f"{FILE_NAME}-shm", f"{FILE_NAME}-wal"]
+            assert [each.name for each in files] == [DATABASE_FILE, f"{DATABASE_FILE}-shm", f"{DATABASE_FILE}-wal"]
             assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
     finally:
         os.umask(old)
-    assert [each.name for each in file_place.home.iterdir()] == [FILE_NAME]
+    assert [each.name for each in file_place.home.iterdir()] == [DATABASE_FILE]
 
 
 def test_every_commit_of_a_file_reaches_the_disk_unless_it_need_not(file_place: Place):
@@ -213,7 +213,7 @@ def test_without_the_driver_the_extra_is_named(tmp_path: Path):
     ids=["text", "zeros", "header"],
 )
 def test_a_file_that_is_no_database_is_named_and_left_as_it_is(file_place: Place, content: bytes):
-    file = file_place.home / FILE_NAME
+    file = file_place.home / DATABASE_FILE
     file.write_bytes(content)
     with pytest.raises(
         DatabaseDamaged, match=rf"^The database file {file} is damaged or not a database, and was left as it is\. Move"
@@ -223,7 +223,7 @@ def test_a_file_that_is_no_database_is_named_and_left_as_it_is(file_place: Place
 
 
 def test_a_file_that_lost_its_second_half_is_named_and_left_as_it_is(file_place: Place):
-    file = file_place.home / FILE_NAME
+    file = file_place.home / DATABASE_FILE
     with file_place.open() as database:
         store = SkillStore(database)
         for number in range(20):
@@ -236,7 +236,7 @@ def test_a_file_that_lost_its_second_half_is_named_and_left_as_it_is(file_place:
 
 
 def test_pages_that_were_overwritten_are_noticed_when_they_are_read_and_nothing_is_saved_over_them(file_place: Place):
-    file = file_place.home / FILE_NAME
+    file = file_place.home / DATABASE_FILE
     with file_place.open() as database:
         store = SkillStore(database)
         for number in range(20):
@@ -249,7 +249,7 @@ def test_pages_that_were_overwritten_are_noticed_when_they_are_read_and_nothing_
 
 
 def test_a_folder_in_the_place_of_the_file_and_a_missing_home_are_told(file_place: Place):
-    (file_place.home / FILE_NAME).mkdir()
+    (file_place.home / DATABASE_FILE).mkdir()
     with pytest.raises(DatabaseUnavailable, match=r"sealab\.db cannot be opened: Is a directory\. Correct"):
         file_place.open()
     with pytest.raises(DatabaseUnavailable, match=r"cannot be opened: No such file or directory\. Correct"):
@@ -258,7 +258,7 @@ def test_a_folder_in_the_place_of_the_file_and_a_missing_home_are_told(file_plac
 
 def test_a_file_that_was_replaced_while_it_is_open_takes_no_more_saves(file_place: Place):
     """They would go to a file that nobody can reach any more."""
-    file = file_place.home / FILE_NAME
+    file = file_place.home / DATABASE_FILE
     with file_place.open() as database:
         store = SkillStore(database)
         store.save(draft("a"))
@@ -317,7 +317,7 @@ def test_a_database_that_may_only_be_read_is_told_and_not_changed(file_place: Pl
 def test_a_file_that_another_program_holds_is_told_after_a_while(file_place: Place, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
     with file_place.open() as database:
-        holder = sqlite3.connect(file_place.home / FILE_NAME, isolation_level=None)
+        holder = sqlite3.connect(file_place.home / DATABASE_FILE, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         store = SkillStore(database)
         with pytest.raises(DatabaseUnavailable, match=r"is held by another program\. Wait until that has ended"):
