@@ -22,7 +22,7 @@ class Orders:
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
-    zygote and all its workers together.
+    zygote and all its workers together, `cpus` the processors that they may use together.
     """
 
     standing: Allowance
@@ -31,6 +31,7 @@ class Orders:
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
     group_limits: tuple[int, int] | None = None
+    cpus: float | None = None
 
     def to_json(self) -> str:
         """Write it for the command line."""
@@ -47,4 +48,5 @@ class Orders:
             value["workspace"],
             tuple(map(Isolation, value["wider"])),
             value["group_limits"] and tuple(value["group_limits"]),
+            value["cpus"],
         )

@@ -46,7 +46,7 @@ class PoolSettings:
     """What the operator allows. `maximum` is the most that any one job may ask for.
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
-    full Python that hints may name.
+    full Python that hints may name. `cpus` is how many processors all workers may use together.
     """
 
     spares: int = 2
@@ -59,6 +59,7 @@ class PoolSettings:
     python: str = sys.executable
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
+    cpus: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +326,7 @@ class Pool:
             settings.workspace,
             settings.wider,
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
+            settings.cpus,
         )
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:

@@ -65,6 +65,7 @@ class _Zygote:
             required=orders.required,
             workspace=orders.workspace,
             group_limits=orders.group_limits,
+            cpus=orders.cpus,
         )
         limits.require_settable()
         dialect.seal()

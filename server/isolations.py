@@ -136,6 +136,7 @@ def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: 
         python=settings.process_python if full_python and settings.process_python is not None else sys.executable,
         workspace=str(home.workspace.absolute()) if full_python else None,
         wider=wider,
+        cpus=settings.cpus,
     )
 
 

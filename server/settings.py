@@ -1,8 +1,7 @@
 """What the operator decides: limits, levels, sizes. Read once at start, then frozen.
 
 The command line wins over the environment (`SEALAB_<NAME>`), which wins over `<home>/sealab.toml`, which wins over the
-defaults below. An unknown key or a bad value stops the start with an error that names the key, and so does a setting
-for something that this version cannot do: a protection that is asked for and not there must not look as if it were.
+defaults below. An unknown key or a bad value stops the start with an error that names the key.
 """
 
 from __future__ import annotations
@@ -269,12 +268,6 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
     }
 )
 
-_NOT_YET: Mapping[str, str] = MappingProxyType(
-    {
-        "cpus": "cannot hold runs to a share of the processors yet",
-    }
-)
-
 
 def read_settings(
     *, file: Path, file_required: bool, environment: Mapping[str, str], command_line: Mapping[str, object]
@@ -338,8 +331,6 @@ def _parsed(name: str, shown: str, value: object) -> object:
     except ValueError as error:
         given = "set to something" if name in _SECRETS else repr(value)
         raise SettingsError(f"{shown} is {given}, which cannot be used. Give {error}.") from None
-    if name in _NOT_YET:
-        raise SettingsError(f"{shown} is set, but this version {_NOT_YET[name]}. Remove it.")
     return parsed
 
 

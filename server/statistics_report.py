@@ -23,6 +23,7 @@ class LimitsReport(TypedDict):
     memory_mb: int
     max_memory_mb: int
     pids_max: int
+    cpus: float | None
     output_max_chars: int
     tool_calls_max: int
     workers_max: int
@@ -127,6 +128,7 @@ async def statistics_of(app: App) -> Statistics:
             memory_mb=settings.memory_mb,
             max_memory_mb=settings.max_memory_mb,
             pids_max=settings.pids_max,
+            cpus=settings.cpus,
             output_max_chars=settings.output_max_chars,
             tool_calls_max=settings.tool_calls_max,
             workers_max=settings.workers_max,

@@ -1,8 +1,9 @@
-"""A bound on the memory and the processes of a zygote and all its workers together, where control groups are writable.
+"""Bounds on the memory, the processes and the processor time of a zygote and all its workers together.
 
-Each worker is limited by its own resource limits already; this is the net below them, and it also counts what they do
-not see: kernel memory, page tables, the files of a scratch directory. Sources: cgroups(7), the kernel's
-Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
+They hold where control groups are writable. Each worker is limited by its own resource limits already; the bound on
+memory and processes is the net below them, and it also counts what they do not see: kernel memory, page tables, the
+files of a scratch directory. Sources: cgroups(7), the kernel's Documentation/admin-guide/cgroup-v1/memory.rst,
+cgroup-v2.rst and scheduler/sched-bwc.rst.
 
 A group cannot be removed by who is in it: its host removes it when the zygote is gone. Host and zygote may be killed at
 any time, so each new zygote removes the empty groups of earlier ones too.
@@ -16,24 +17,31 @@ import mmap
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _PREFIX = "sealab-"
 _MEMBERS = "cgroup.procs"
+_PROCESSORS_STATISTICS = "cpu.stat"
+_PERIOD_MICROSECONDS = 100_000
+"""In which a share of the processors may be used up: the kernel's own default, which is not changed."""
 _LEAVING_SECONDS = 1.0
 _TRIAL_LIMIT_BYTES = 4 << 20
 _TRIAL_BYTES = 16 << 20
+_TRIAL_SHARE = 0.05
+_TRIAL_SECONDS = 0.015
+
+# The file of each controller that holds its limit, by version.
+_VERSION_1 = {"memory": "memory.limit_in_bytes", "pids": "pids.max", "cpu": "cpu.cfs_quota_us"}
+_VERSION_2 = {"memory": "memory.max", "pids": "pids.max", "cpu": "cpu.max"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Controller:
-    """One directory in which groups for `name` can be made; the files that hold its limits."""
+class _Place:
+    """One directory in which groups can be made, and the file of each limit that they have: memory, pids, cpu."""
 
-    name: str
     folder: str
-    memory_file: str | None
-    processes_file: str | None
+    limits: Mapping[str, str]
 
 
 def join(memory_bytes: int, processes: int) -> None:
@@ -44,37 +52,56 @@ def join(memory_bytes: int, processes: int) -> None:
     if where() is None:
         raise OSError(errno.ENOENT, "no control groups for memory and processes can be made")
     remove_empty()
-    for controller in _controllers():
-        _try(controller)
-        group = _new_group(controller, str(os.getpid()))
-        if controller.memory_file:
-            _write(group, controller.memory_file, memory_bytes)
-        if controller.processes_file:
-            _write(group, controller.processes_file, processes)
-        _write(group, _MEMBERS, os.getpid())
+    for place in _places("memory", "pids"):
+        _try(place)
+        _enter(place, {"memory": str(memory_bytes), "pids": str(processes)})
+
+
+def share_processors(share: float) -> None:
+    """Put this process, and whatever it forks, into a group that gets `share` processors, once that was seen to hold.
+
+    1.5 is one processor and half of another, in each tenth of a second. Raises OSError as `join`.
+    """
+    places = _places("cpu")
+    if not places:
+        raise OSError(errno.ENOENT, "no control group for processors can be made")
+    remove_empty()
+    for place in places:
+        _try_processors(place)
+        _enter(place, {"cpu": _quota(place, share)})
 
 
 def where() -> str | None:
-    """Say in which directories groups can be made, or None where they cannot."""
-    controllers = _controllers()
-    if not all(any(getattr(one, kind) for one in controllers) for kind in ("memory_file", "processes_file")):
+    """Say in which directories groups for memory and processes can be made, or None where they cannot."""
+    places = _places("memory", "pids")
+    if {"memory", "pids"} - {kind for place in places for kind in place.limits}:
         return None
-    return ", ".join(controller.folder for controller in controllers)
+    return ", ".join(place.folder for place in places)
+
+
+def where_processors() -> str | None:
+    """Say in which directory groups for processors can be made, or None where they cannot."""
+    return ", ".join(place.folder for place in _places("cpu")) or None
 
 
 def remove_empty() -> None:
     """Remove the groups whose processes are all gone, as far as possible."""
-    for controller in _controllers():
-        for entry in os.scandir(controller.folder):
-            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+    for place in _places():
+        for entry in os.scandir(place.folder):
+            if entry.name.startswith(_PREFIX) and not _is_being_made(entry.name):
                 with contextlib.suppress(OSError):  # EBUSY: another zygote lives in it
                     os.rmdir(entry.path)
+
+
+def _is_being_made(group: str) -> bool:
+    """Tell whether the zygote that a group is named for lives: then it may be about to enter it."""
+    return os.path.exists(f"/proc/{group.removeprefix(_PREFIX).partition('-')[0]}")
 
 
 def remove_of(pid: int) -> None:
     """Remove the groups of a process that has ended, once its children, which end with it, have ended too."""
     with contextlib.suppress(OSError):
-        groups = [os.path.join(controller.folder, f"{_PREFIX}{pid}") for controller in _controllers()]
+        groups = [os.path.join(place.folder, f"{_PREFIX}{pid}") for place in _places()]
         until = time.monotonic() + _LEAVING_SECONDS
         while groups := [group for group in groups if os.path.isdir(group) and not _removed(group)]:
             if time.monotonic() > until:
@@ -90,11 +117,15 @@ def _removed(group: str) -> bool:
     return True
 
 
-def _controllers() -> list[_Controller]:
-    """Find where groups can be made: of version 1 for each controller beneath this process's own, else version 2."""
+def _places(*kinds: str) -> Sequence[_Place]:
+    """Find where groups with any of these limits can be made (with all, if none is named).
+
+    In version 1 that is beneath this process's own group of each controller, else in version 2.
+    """
+    wanted = set(kinds or _VERSION_1)
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
-    found: list[_Controller] = []
+    found: list[_Place] = []
     unified: str | None = None
     with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
         for line in mounts:
@@ -105,18 +136,18 @@ def _controllers() -> list[_Controller]:
                 unified = _beneath(mount_point, mounted_root, own.get("", "/"))
             elif kind == "cgroup":
                 for names, path in own.items():
-                    its = set(names.split(",")) & {"memory", "pids"} & set(options.split(","))
+                    its = set(names.split(",")) & wanted & set(options.split(","))
                     folder = _beneath(mount_point, mounted_root, path)
                     if its and os.access(folder, os.W_OK):
-                        memory = "memory.limit_in_bytes" if "memory" in its else None
-                        pids = "pids.max" if "pids" in its else None
-                        found.append(_Controller("+".join(sorted(its)), folder, memory, pids))
-    if not found and unified is not None:
-        # Only where the parent already hands both controllers down: it may, or its processes would have to leave it.
+                        found.append(_Place(folder, {name: _VERSION_1[name] for name in sorted(its)}))
+    missing = wanted - {kind for place in found for kind in place.limits}
+    if missing and unified is not None:
+        # Only where the parent already hands controllers down: it may, or its processes would have to leave it.
         for folder in (unified, os.path.dirname(unified)):
             with contextlib.suppress(OSError), open(os.path.join(folder, "cgroup.subtree_control")) as file:
-                if {"memory", "pids"} <= set(file.read().split()) and os.access(folder, os.W_OK):
-                    return [_Controller("unified", folder, "memory.max", "pids.max")]
+                handed = missing & set(file.read().split())
+                if handed and os.access(folder, os.W_OK):
+                    return [*found, _Place(folder, {name: _VERSION_2[name] for name in sorted(handed)})]
     return found
 
 
@@ -125,33 +156,64 @@ def _beneath(mount_point: str, mounted_root: str, path: str) -> str:
     return os.path.join(mount_point, relative.lstrip("/")).rstrip("/")
 
 
-def _new_group(controller: _Controller, name: str) -> str:
-    group = os.path.join(controller.folder, _PREFIX + name)
-    os.mkdir(group)
+def _enter(place: _Place, limits: Mapping[str, str]) -> None:
+    """Join this process's own group there: in version 2 it is one for all limits."""
+    group = _group(place, str(os.getpid()))
+    for kind in place.limits:
+        _write(group, place.limits[kind], limits[kind])
+    _write(group, _MEMBERS, str(os.getpid()))
+
+
+def _quota(place: _Place, share: float) -> str:
+    microseconds = round(share * _PERIOD_MICROSECONDS)
+    return str(microseconds) if place.limits["cpu"] == _VERSION_1["cpu"] else f"{microseconds} {_PERIOD_MICROSECONDS}"
+
+
+def _group(place: _Place, name: str) -> str:
+    group = os.path.join(place.folder, _PREFIX + name)
+    os.makedirs(group, exist_ok=True)
     return group
 
 
-def _write(group: str, file: str, value: int) -> None:
+def _write(group: str, file: str, value: str) -> None:
     with open(os.path.join(group, file), "w", encoding="ascii") as limit:
-        limit.write(str(value))
+        limit.write(value)
 
 
-def _try(controller: _Controller) -> None:
-    """Raise OSError unless a group of this controller really holds a trial process back."""
-    group = _new_group(controller, f"{os.getpid()}-trial")
+def _try(place: _Place) -> None:
+    """Raise OSError unless a group there really holds back the memory and the processes of a trial process."""
+    group = _group(place, f"{os.getpid()}-trial")
     try:
-        if controller.processes_file:
-            _write(group, controller.processes_file, 1)
+        if "pids" in place.limits:
+            _write(group, place.limits["pids"], "1")
             if _ended(group, _fork_once) != 0:
                 raise OSError(errno.EPERM, "the control group for processes holds nothing back")
-            _write(group, controller.processes_file, 10)
-        if controller.memory_file:
-            _write(group, controller.memory_file, _TRIAL_LIMIT_BYTES)
+            _write(group, place.limits["pids"], "10")
+        if "memory" in place.limits:
+            _write(group, place.limits["memory"], str(_TRIAL_LIMIT_BYTES))
             if _ended(group, _use_memory) != -signal.SIGKILL:
                 raise OSError(errno.EPERM, "the control group for memory holds nothing back")
     finally:
         with contextlib.suppress(OSError):
             os.rmdir(group)
+
+
+def _try_processors(place: _Place) -> None:
+    """Raise OSError unless the kernel says that it made a busy process wait there for its share to be renewed."""
+    group = _group(place, f"{os.getpid()}-trial")
+    try:
+        _write(group, place.limits["cpu"], _quota(place, _TRIAL_SHARE))
+        if _ended(group, _be_busy) != 0 or not times_held_back(os.path.join(group, _PROCESSORS_STATISTICS)):
+            raise OSError(errno.EPERM, "the control group for processors holds nothing back")
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+
+
+def times_held_back(statistics_file: str) -> int:
+    """Read how often the processes of a group had to wait for their share of the processors. Raises OSError."""
+    with open(statistics_file, encoding="ascii") as file:
+        return int(dict(line.split() for line in file)["nr_throttled"])
 
 
 def _ended(group: str, action: Callable[[], int]) -> int:
@@ -160,7 +222,7 @@ def _ended(group: str, action: Callable[[], int]) -> int:
     if pid == 0:
         code = 1
         try:
-            _write(group, _MEMBERS, os.getpid())
+            _write(group, _MEMBERS, str(os.getpid()))
             code = action()
         finally:
             os._exit(code)
@@ -182,4 +244,11 @@ def _use_memory() -> int:
     with mmap.mmap(-1, _TRIAL_BYTES) as memory:
         for offset in range(0, _TRIAL_BYTES, mmap.PAGESIZE):
             memory[offset] = 1
+    return 0
+
+
+def _be_busy() -> int:
+    until = time.process_time() + _TRIAL_SECONDS
+    while time.process_time() < until:
+        pass
     return 0

@@ -9,6 +9,7 @@ kernel's larger machinery.
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 from ..run import Isolation
 from .seccomp import NoBits, Null, OneOf, Own, Policy, Rule, refuse
@@ -38,6 +39,7 @@ _PRCTL_LOOK_ONLY = (2, 3, 15, 16, 21, 23, 39)
 _CLONE_THREAD = (0x3D0F00, 0x7D0F00)
 
 _AF_UNIX = 1
+_CHOOSE_PROCESSORS = "sched_setaffinity"
 
 _COMMON = {
     # Its channel, output, and the files it may open.
@@ -184,7 +186,7 @@ _FULL_PYTHON = {
     "sched_getscheduler": Rule("thread attributes"),
     "sched_get_priority_max": Rule("thread attributes"),
     "sched_get_priority_min": Rule("thread attributes"),
-    "sched_setaffinity": Rule("thread pools of numerical libraries"),
+    _CHOOSE_PROCESSORS: Rule("thread pools of numerical libraries"),
     # An event loop of one's own: its wake-up pair is connected to itself, and nothing can be addressed through it.
     "epoll_create1": Rule("asyncio"),
     "epoll_ctl": Rule("asyncio"),
@@ -268,6 +270,14 @@ NAMES = tuple(
 """Every call that needs a number, here or in the steps that set a worker up."""
 
 
-def policy_for(isolation: Isolation) -> Policy:
-    """Give the policy of workers of that isolation; a container's worker runs under the one of full Python."""
-    return RESTRICTED if isolation is Isolation.RESTRICTED else PROCESS
+def policy_for(isolation: Isolation, *, pinned: bool = False) -> Policy:
+    """Give the policy of workers of that isolation; a container's worker runs under the one of full Python.
+
+    Those that are `pinned` to some of the processors may not choose others.
+    """
+    if isolation is Isolation.RESTRICTED:
+        return RESTRICTED
+    if not pinned:
+        return PROCESS
+    allowed = {name: rule for name, rule in PROCESS.allowed.items() if name != _CHOOSE_PROCESSORS}
+    return replace(PROCESS, allowed=allowed, refused={**PROCESS.refused, _CHOOSE_PROCESSORS: refuse(errno.EPERM)})

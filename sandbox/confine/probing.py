@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ..run import Isolation
-from . import cgroups, landlock, layout, namespaces, numbers, policy, privileges, seccomp, settling
+from . import cgroups, landlock, layout, namespaces, numbers, policy, privileges, processors, seccomp, settling
 from .levels import Finding, Probe
 
 _TRY_SECONDS = 10
@@ -32,7 +32,7 @@ def probe() -> Probe:
         return Probe(findings=(Finding("process", True, "a fresh process for every run"), *missing))
     abi, landlock_finding = _landlock()
     return Probe(
-        findings=(_process(), _seccomp(), landlock_finding, _namespaces(), _cgroup()),
+        findings=(_process(), _seccomp(), landlock_finding, _namespaces(), _cgroup(), _cpus()),
         landlock_abi=abi if landlock_finding.available else 0,
         is_root=os.geteuid() == 0,
     )
@@ -120,6 +120,17 @@ def _cgroup() -> Finding:
         detail = "no writable control group has the memory and pids controllers"
         return Finding("cgroup", False, detail, "Nothing needs to be done: each worker has its own limits.")
     return Finding("cgroup", True, f"groups can be made in {where}; their limits are tried when a zygote starts")
+
+
+def _cpus() -> Finding:
+    try:
+        where = cgroups.where_processors()
+    except OSError:
+        where = None
+    if where is None:
+        detail = "CPUS takes whole processors here, held by affinity: no writable control group has the cpu controller"
+        return Finding(processors.LAYER, True, detail)
+    return Finding(processors.LAYER, True, f"CPUS can be any share: groups can be made in {where}")
 
 
 def _attempt(action: Callable[[], None], fork: Callable[[], int] = os.fork) -> str | None:

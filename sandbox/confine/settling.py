@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import LevelMissing
 from ..run import Isolation
-from . import cgroups, landlock, layout, namespaces, owner_map, policy, privileges, root, seccomp
+from . import cgroups, landlock, layout, namespaces, owner_map, policy, privileges, processors, root, seccomp
 from .levels import Level, Probe, require
 from .plan import Plan
 
@@ -24,6 +24,7 @@ def prepare(
     workspace: str | None = None,
     scratch_bytes: int = SCRATCH_BYTES,
     group_limits: tuple[int, int] | None = None,
+    cpus: float | None = None,
 ) -> Plan:
     """Settle this process as a zygote and say how its workers will be confined.
 
@@ -32,24 +33,32 @@ def prepare(
     /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
     full Python only. `group_limits` are bytes of memory, and processes and threads, for this process and all its
     workers together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they
-    are not.
+    are not. `cpus` is how many processors all of them may use together (the layer "cpus").
 
-    Raises LevelMissing when the machine does not reach `required`, or a layer that was found cannot be set up. That
-    the layers hold is for `trial.prove` to show, once the zygote is as its workers will find it.
+    Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or `cpus`
+    cannot be held. That the layers hold is for `trial.prove` to show, once the zygote is as its workers will find it.
     """
     require(required, probe)
+    held = None if cpus is None else processors.hold(cpus)
     if sys.platform != "linux":
         privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))
     full_python = isolation is not Isolation.RESTRICTED
     grouped = group_limits is not None and _join_group(*group_limits)
     try:
-        plan = _settle(probe, isolation, workspace if full_python else None, scratch_bytes if full_python else 0)
+        plan = _settle(
+            probe,
+            isolation,
+            workspace if full_python else None,
+            scratch_bytes if full_python else 0,
+            pinned=held is processors.HeldBy.AFFINITY,
+        )
     except OSError as error:
         raise LevelMissing(
             f"A worker cannot be confined as planned: {error}. Run `sealab doctor` to see what this machine offers."
         ) from error
-    return replace(plan, layers=(*plan.layers, "cgroup")) if grouped else plan
+    more = (*(("cgroup",) if grouped else ()), *((processors.LAYER,) if held else ()))
+    return replace(plan, layers=(*plan.layers, *more))
 
 
 def _join_group(memory_bytes: int, processes: int) -> bool:
@@ -60,7 +69,7 @@ def _join_group(memory_bytes: int, processes: int) -> bool:
     return True
 
 
-def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int) -> Plan:
+def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int, *, pinned: bool) -> Plan:
     files = layout.layout_for(isolation, workspace)
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
@@ -79,7 +88,7 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
         isolation=isolation,
         layers=("process", *(name for name in names if probe.has(name))),
         zygote_pidfd=_pidfd(),
-        filter=seccomp.build(policy.policy_for(isolation)) if probe.has("seccomp") else None,
+        filter=seccomp.build(policy.policy_for(isolation, pinned=pinned)) if probe.has("seccomp") else None,
         landlock_abi=abi,
         # A scratch directory is another one in each worker, and so are the rules about it.
         ruleset_fd=landlock.ruleset(abi, readable, files.devices) if abi and not scratch_bytes else None,

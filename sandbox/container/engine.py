@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..confine import processors
 from ..errors import ContainerMissing
 from ..limits import CONTAINED_PROCESSES_MAX
 from . import trials
@@ -55,8 +56,9 @@ _LOG = logging.getLogger(__name__)
 class Engine:
     """One engine that works here. `runtime` is the OCI runtime to ask for ("" for its own choice, `runsc` is gVisor).
 
-    `state` is the folder below which podman keeps everything, or None for the engine's own place. `memory_held` and
-    `processes_held` say which of its limits were proved by running into them.
+    `state` is the folder below which podman keeps everything, or None for the engine's own place. `memory_held`,
+    `processes_held` and, where that was asked for, `cpus_held` say which of its limits were proved by running into
+    them.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class Engine:
     state: Path | None = None
     memory_held: bool = False
     processes_held: bool = False
+    cpus_held: bool = False
 
     @property
     def title(self) -> str:
@@ -74,7 +77,8 @@ class Engine:
     @property
     def layers(self) -> list[str]:
         """Name the layers that a container adds to what confines a worker in it."""
-        return ["container", "cgroup"] if self.memory_held and self.processes_held else ["container"]
+        grouped = ["cgroup"] if self.memory_held and self.processes_held else []
+        return ["container", *grouped, *([processors.LAYER] if self.cpus_held else [])]
 
     def base(self) -> list[str]:
         """Begin a command of the engine."""
@@ -96,6 +100,7 @@ class Engine:
         name: str,
         memory_mb: int,
         processes: int,
+        cpus: float | None = None,
         workspace: Path | None = None,
         trial: bool = False,
         command: Sequence[str],
@@ -113,6 +118,7 @@ class Engine:
         arguments += ["--network", "none", "--read-only", "--cap-drop", "ALL"]
         arguments += ["--security-opt", "no-new-privileges", "--user", f"{NOBODY}:{NOBODY}"]
         arguments += ["--memory", f"{memory_mb}m", "--memory-swap", f"{memory_mb}m", "--pids-limit", str(processes)]
+        arguments += [] if cpus is None else ["--cpus", f"{cpus:g}"]
         arguments += ["--ipc", "none", "--hostname", "sandbox", "--workdir", "/", "--log-driver", "none"]
         arguments += ["--tmpfs", f"/tmp:rw,noexec,nosuid,nodev,size={SCRATCH_MB}m,mode=1777"]  # noqa: S108 - inside
         arguments += ["--ulimit", _limit("nofile", resource.RLIMIT_NOFILE, _OPEN_FILES)]
@@ -157,18 +163,21 @@ class Engine:
             _LOG.warning("The container %s could not be removed: %s", name, complaint.strip()[-500:])
 
 
-async def find(wanted: str | None, image: Image, code: Path, state: Path) -> Engine:
+async def find(wanted: str | None, image: Image, code: Path, state: Path, *, cpus: bool = False) -> Engine:
     """Find an engine that runs `image`, and prove which of its limits hold.
 
     `wanted` is the operator's choice: the name or path of an engine, with `:` and an OCI runtime if it should not be
-    the engine's own. Raises `ContainerMissing`, which says what was tried and what to do.
+    the engine's own. `cpus` says that a share of the processors should be tried too. Raises `ContainerMissing`, which
+    says what was tried and what to do.
     """
     reasons = []
     for engine in _candidates(wanted, image, state):
-        try:
-            return await _tried(engine, image, code)
-        except ContainerMissing as error:
-            reasons.append(f"{engine.title}: {error}")
+        for with_cpus in (True, False) if cpus else (False,):  # some engines run nothing if they cannot hold a share
+            try:
+                return await _tried(engine, image, code, cpus=with_cpus)
+            except ContainerMissing as error:
+                reason = f"{engine.title}: {error}"
+        reasons.append(reason)
     if not reasons:
         raise ContainerMissing(f"There is no container engine {wanted or 'on this machine'}. {HOW_TO_INSTALL}")
     raise ContainerMissing(f"No container could be run ({'; '.join(reasons)}). Look into the engine's own messages.")
@@ -226,7 +235,7 @@ def _is_there(program: str) -> bool:
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin") is not None
 
 
-async def _tried(engine: Engine, image: Image, code: Path) -> Engine:
+async def _tried(engine: Engine, image: Image, code: Path, *, cpus: bool) -> Engine:
     """Run the trials in a container with small limits. Raises `ContainerMissing` when it does not run."""
     name = new_name()
     command = engine.run(
@@ -235,6 +244,7 @@ async def _tried(engine: Engine, image: Image, code: Path) -> Engine:
         name=name,
         memory_mb=trials.TRIAL_MEMORY_MB,
         processes=trials.TRIAL_PROCESSES,
+        cpus=trials.TRIAL_CPUS if cpus else None,
         trial=True,
         command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/trials.py"],
     )
@@ -245,7 +255,12 @@ async def _tried(engine: Engine, image: Image, code: Path) -> Engine:
         raise ContainerMissing(f"it did not answer within {_TRIAL_SECONDS:g} seconds") from None
     try:
         held = json.loads(said)
-        return replace(engine, memory_held=held["memory"] is True, processes_held=held["processes"] is True)
+        return replace(
+            engine,
+            memory_held=held["memory"] is True,
+            processes_held=held["processes"] is True,
+            cpus_held=cpus and held["cpus"] is True,
+        )
     except (ValueError, KeyError, TypeError):
         last = re.sub(r"\s+", " ", complaint.strip().rpartition("\n")[2])[:500]
         raise ContainerMissing(last or f"it ended with {status}") from None

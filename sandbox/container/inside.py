@@ -152,6 +152,7 @@ class _ForkServer:
             isolation=Isolation.CONTAINER,
             required=self._orders.required,
             workspace="/workspace" if readable else None,
+            cpus=self._orders.cpus,
         )
         confine.prove(plan)
         plan = replace(plan, layers=(*plan.layers, *cast("list[str]", given["layers"])))

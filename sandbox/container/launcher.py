@@ -46,7 +46,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all containers of a pool have in common; `processes` is how many code may have, threads included."""
+    """What all containers of a pool have in common.
+
+    `processes` is how many code may have, threads included; `cpus` the processors that the engine gives to each.
+    """
 
     engine: Engine
     image: Image
@@ -54,6 +57,7 @@ class Setup:
     workspace: Path | None
     orders: Orders
     processes: int
+    cpus: float | None = None
 
 
 class Containers:
@@ -142,6 +146,7 @@ class _Container:
             name=self._name,
             memory_mb=standing.memory_bytes // MIB + standing.output_bytes // MIB + SCRATCH_MB + _OWN_MB,
             processes=setup.processes + _OWN_PROCESSES,
+            cpus=setup.cpus,
             workspace=setup.workspace,
             command=setup.engine.fork_server(setup.image),
         )

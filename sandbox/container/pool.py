@@ -112,7 +112,9 @@ class ContainerPool:
         settings = self._settings
         code = await asyncio.to_thread(image.code, settings.folder)
         if self._engine is None:
-            self._engine = await engine.find(settings.wanted, settings.image, code, settings.folder / "engine")
+            state = settings.folder / "engine"
+            with_cpus = settings.pool.cpus is not None
+            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=with_cpus)
             _LOG.info("Containers run with %s.", self._engine.title)
         found = self._engine
         workspace = settings.pool.workspace
@@ -120,9 +122,18 @@ class ContainerPool:
         def launch(orders: Orders) -> Containers:
             # What is outside is no business of theirs; and the container itself is the wall around files.
             inside = replace(orders, workspace=None, required=Level.LIMITS)
-            shown = None if workspace is None else Path(workspace)
+            if found.cpus_held:
+                inside = replace(inside, cpus=None)
             return Containers(
-                Setup(found, settings.image, code, shown, inside, processes=settings.pool.maximum.pids_max)
+                Setup(
+                    found,
+                    settings.image,
+                    code,
+                    None if workspace is None else Path(workspace),
+                    inside,
+                    processes=settings.pool.maximum.pids_max,
+                    cpus=orders.cpus if found.cpus_held else None,
+                )
             )
 
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)

@@ -13,16 +13,22 @@ import os
 import resource
 import select
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 MIB = 1024 * 1024
 TRIAL_MEMORY_MB = 64
 TRIAL_PROCESSES = 16
+TRIAL_CPUS = 0.5
 
 _SPAN_BYTES = 2 * TRIAL_MEMORY_MB * MIB
 _FORKS = 2 * TRIAL_PROCESSES
 _WAIT_SECONDS = 20.0
+_BUSY_SECONDS = 0.08
+"""More than TRIAL_CPUS has in one period of the kernel's, a tenth of a second."""
+_STATISTICS = ("cpu.stat", "cpu/cpu.stat", "cpu,cpuacct/cpu.stat")
+"""Below /sys/fs/cgroup, where a container sees its own control group (cgroups(7), version 2 and 1)."""
 
 
 def inner_limits() -> dict[str, bool]:
@@ -31,8 +37,12 @@ def inner_limits() -> dict[str, bool]:
 
 
 def engine_limits() -> dict[str, bool]:
-    """Try the limits of a container that has `TRIAL_MEMORY_MB` and `TRIAL_PROCESSES`: which of the two hold."""
-    return {"memory": not _can(_touch_too_much), "processes": not _can(_fork_too_often)}
+    """Try the limits of a container that has those of the names above: which of them hold."""
+    return {
+        "memory": not _can(_touch_too_much),
+        "processes": not _can(_fork_too_often),
+        "cpus": _is_held_back_when_busy(),
+    }
 
 
 def _can(attempt: Callable[[], None]) -> bool:
@@ -70,6 +80,17 @@ def _fork_too_often() -> None:
     for _number in range(_FORKS):
         if os.fork() == 0:
             signal.pause()
+
+
+def _is_held_back_when_busy() -> bool:
+    """Tell whether the kernel says that this container had to wait for processors."""
+    until = time.process_time() + _BUSY_SECONDS
+    while time.process_time() < until:
+        pass
+    for file in _STATISTICS:
+        with suppress(OSError, KeyError), open(f"/sys/fs/cgroup/{file}", encoding="ascii") as statistics:
+            return int(dict(line.split() for line in statistics)["nr_throttled"]) > 0
+    return False
 
 
 def _map_above_limit() -> None:

@@ -102,12 +102,15 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
     try:
         if chosen is not None:
             code = await asyncio.to_thread(image.code, home.containers)
-            found = await engine.find(settings.container_runtime, chosen, code, home.containers / "engine")
+            state, cpus = home.containers / "engine", settings.cpus is not None
+            found = await engine.find(settings.container_runtime, chosen, code, state, cpus=cpus)
         else:
             problem = problem or NO_IMAGE
     except ContainerMissing as error:
         problem = problem or str(error)
-    held = [] if found is None else [("memory", found.memory_held), ("processes", found.processes_held)]
+    held = []
+    if found is not None:
+        held = [("memory", found.memory_held), ("processes", found.processes_held), ("cpus", found.cpus_held)]
     return ContainerStatus(
         usable=problem is None,
         allowed=allowed,

@@ -106,6 +106,7 @@ def main():
             workspace=request["workspace"],
             scratch_bytes=1 << 20,
             group_limits=request["group_limits"],
+            cpus=request["cpus"],
         )
         confine.prove(plan)
     except LevelMissing as error:

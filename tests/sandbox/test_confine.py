@@ -43,6 +43,7 @@ def start(code, *, isolation="restricted", user=False, without=(), workspace=Non
         "workers": 1,
         "die": False,
         "group_limits": None,
+        "cpus": None,
         "path": [],
         "kill_after": 0,
         "hollow_filter": False,
@@ -373,6 +374,53 @@ class TestAControlGroup:
     def test_is_not_claimed_where_none_can_be_made(self):
         answer = confined("tell(layers)", user=os.geteuid() == 0, group_limits=[1 << 27, 50])
         assert "cgroup" not in answer["told"][0]
+
+
+BUSY = """
+    end, before = time.monotonic() + 1, time.process_time()
+    while time.monotonic() < end:
+        pass
+    tell(time.process_time() - before)
+"""
+
+
+class TestAShareOfTheProcessors:
+    def test_is_held_by_a_control_group_where_one_can_be_made(self, isolation):
+        answer = confined(BUSY, cpus=0.1, isolation=isolation)
+        if cgroups.where_processors() is None:
+            pytest.skip("no control group for processors can be made here")
+        assert "cpus" in answer["layers"]
+        # A tenth of a second in each second, and what one period may lend.
+        assert answer["told"][0] < 0.2
+        cgroups.remove_empty()
+        for folder in cgroups.where_processors().split(", "):
+            assert f"sealab-{answer['zygote']}" not in os.listdir(folder)
+
+    @pytest.mark.usefixtures("kernel")
+    def test_is_whole_processors_without_control_groups_and_a_worker_cannot_take_others(self, isolation):
+        code = """
+            tell(layers)
+            tell(len(os.sched_getaffinity(0)))
+            tell(attempt(lambda: os.sched_setaffinity(0, range(64))))
+            tell(len(os.sched_getaffinity(0)))
+        """
+        answer = confined(code, cpus=1, user=os.geteuid() == 0, isolation=isolation)
+        assert "cpus" in answer["told"][0]
+        assert answer["told"][1:] == [1, "PermissionError" if isolation == "process" else "OSError", 1]
+
+    def test_is_not_more_than_there_are(self):
+        code = "tell(len(os.sched_getaffinity(0)))"
+        assert told(code, cpus=1000, user=os.geteuid() == 0) == [len(os.sched_getaffinity(0))]
+
+    def test_of_less_than_a_processor_is_refused_without_control_groups(self):
+        answer = confined("tell(1)", cpus=0.5, user=os.geteuid() == 0)
+        assert "CPUS is 0.5" in answer["refused"]
+        assert "Make CPUS a whole number, or run the server where control groups can be written." in answer["refused"]
+
+    def test_leaves_the_choice_of_processors_to_workers_that_have_no_share(self):
+        assert told("tell(attempt(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))))", isolation="process") == [
+            "done"
+        ]
 
 
 class TestALayerThatIsMissing:

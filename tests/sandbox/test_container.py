@@ -20,7 +20,7 @@ from sealab.sandbox.container.engine import Engine
 from sealab.sandbox.container.image import CODE_INSIDE, Image
 from sealab.sandbox.container.launcher import check_limits
 from sealab.sandbox.container.pool import ContainerPool, ContainerSettings
-from sealab.sandbox.errors import ContainerMissing, HostCallError
+from sealab.sandbox.errors import ContainerMissing, HostCallError, WorkerLost
 from sealab.sandbox.pool import PoolSettings
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
 
@@ -294,6 +294,46 @@ async def test_limits_that_the_engine_ignores_are_found_out_and_those_inside_hol
     assert outcome.status is Status.MEMORY
     assert "container" in outcome.layers
     assert "cgroup" not in outcome.layers
+
+
+def _with_cpus(folder: Path, built: Image, cpus: float, **more: object) -> ContainerSettings:
+    plain = settings(folder, built, spares=0, **more)
+    return replace(plain, pool=replace(plain.pool, cpus=cpus))
+
+
+async def test_a_share_of_the_processors_is_the_engines_to_hold_once_it_was_seen_to(folder: Path, built: Image) -> None:
+    code = """
+import time
+end, before = time.monotonic() + 1, time.process_time()
+while time.monotonic() < end:
+    pass
+time.process_time() - before
+"""
+    async with ContainerPool(_with_cpus(folder, built, 0.1)) as own:
+        outcome = await run(own, code)
+    assert outcome.status is Status.OK, outcome
+    assert "cpus" in outcome.layers
+    assert outcome.result < 0.2
+
+
+async def test_whole_processors_are_held_inside_where_the_engine_ignores_a_share(
+    folder: Path, built: Image, tmp_path: Path
+) -> None:
+    careless = _podman_without(tmp_path, "--cpus")
+    code = """
+import os
+try:
+    os.sched_setaffinity(0, range(64))
+except PermissionError:
+    pass
+len(os.sched_getaffinity(0))
+"""
+    async with ContainerPool(_with_cpus(folder, built, 1, wanted=careless)) as own:
+        outcome = await run(own, code)
+        assert (outcome.result, "cpus" in outcome.layers) == (1, True)
+    async with ContainerPool(_with_cpus(folder, built, 0.5, wanted=careless)) as own:
+        with pytest.raises(WorkerLost, match=r"CPUS is 0\.5.*Make CPUS a whole number"):
+            await run(own, "1")
 
 
 @pytest.mark.parametrize("limit", ["memory", "processes"])

@@ -95,17 +95,13 @@ def test_lowering_a_maximum_lowers_the_default_below_it_but_not_a_value_that_was
         read(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="2", SEALAB_TIMEOUT_SECONDS="5")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("CPUS", "2"),
-    ],
-)
-def test_a_protection_that_this_version_cannot_give_is_refused_not_ignored(
-    tmp_path: Path, key: str, value: str
-) -> None:
-    with pytest.raises(SettingsError, match=f"{key}.* this version "):
-        read(tmp_path, **{f"SEALAB_{key}": value})
+def test_a_share_of_the_processors_is_a_number_and_unlimited_unless_it_is_set(tmp_path: Path) -> None:
+    assert read(tmp_path).cpus is None
+    assert read(tmp_path, SEALAB_CPUS="1.5").cpus == 1.5
+    assert read(tmp_path, "CPUS = 2").cpus == 2
+    for share in ("0", "-1", "0.001", "nan", "all"):
+        with pytest.raises(SettingsError, match="SEALAB_CPUS"):
+            read(tmp_path, SEALAB_CPUS=share)
 
 
 def test_a_settings_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path) -> None:
