@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
+from sealab.server.address import Address
 from sealab.server.cli import make_parser
-from sealab.server.settings import _NAMES
+from sealab.server.settings import _NAMES, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = sorted(ROOT.glob("requirements*.txt"))
@@ -61,3 +64,38 @@ def test_every_command_stands_in_the_table_of_the_readme() -> None:
     table = (ROOT / "README.md").read_text().partition("## From a terminal")[2].partition("\n## ")[0]
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert [name for name in commands.choices if f"| `sealab {name}" not in table] == []
+
+
+def test_the_container_of_the_compose_file_is_hardened_and_serves_on_loopback() -> None:
+    (service,) = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"].values()
+    assert service["build"] == "."
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    options = make_parser().parse_args(service["command"])
+    assert Address.parse(options.http).port > 0
+
+
+def test_the_image_holds_every_folder_of_the_package_and_what_builds_it() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    copied = {name for line in re.findall(r"^COPY ([^-].*)$", text, re.MULTILINE) for name in line.split()[:-1]}
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in copied} <= set(ignored)
+    folders = {path.name for path in (ROOT / ".import" / "sealab").iterdir()}
+    assert copied == folders | {".import", "requirements.txt", "pyproject.toml", "README.md", "LICENSE"}
+
+
+def test_the_registry_entry_says_what_the_program_takes() -> None:
+    entry = json.loads((ROOT / "server.json").read_text())
+    (package,) = entry["packages"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (package["identifier"], package["version"], entry["version"]) == (
+        project["name"], project["version"], project["version"],
+    )  # fmt: skip
+    for variable in package["environmentVariables"]:
+        name = variable["name"].removeprefix("SEALAB_")
+        assert name == "HOME" or name in _NAMES
+        if "choices" in variable:
+            default = getattr(Settings(), name.lower())
+            assert set(variable["choices"]) == {each.value for each in type(default)}
+            assert variable["default"] == default.value
