@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from ..guest import GUEST
+from .log_handlers import FileHandler, Filter, Filterer, Handler, NullHandler, StreamHandler, refuse_files
 from .log_records import (
     BASIC_FORMAT,
     CRITICAL,
@@ -33,7 +34,6 @@ from .log_records import (
     makeLogRecord,
     set_extra,
 )
-from .streams import STDERR
 
 __all__ = [
     "BASIC_FORMAT", "CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING", "FileHandler", "Filter",
@@ -43,125 +43,39 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Filter:
-    """Lets the records of one logger and its children pass."""
+class _Levels:
+    """The methods that log at one level each, by the `log` of the class."""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    log: Callable[..., None]
 
-    def filter(self, record: LogRecord) -> bool | LogRecord:
-        """Tell whether a record passes."""
-        return not self.name or record.name == self.name or record.name.startswith(f"{self.name}.")
+    def debug(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at DEBUG."""
+        self.log(DEBUG, msg, *args, **options)
 
+    def info(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at INFO."""
+        self.log(INFO, msg, *args, **options)
 
-class _Filterer:
-    def __init__(self) -> None:
-        self.filters: list[Any] = []
+    def warning(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at WARNING."""
+        self.log(WARNING, msg, *args, **options)
 
-    def addFilter(self, filter: Any) -> None:
-        """Add a filter: an object with `filter`, or a function of a record."""
-        if filter not in self.filters:
-            self.filters.append(filter)
+    warn = warning
 
-    def removeFilter(self, filter: Any) -> None:
-        """Remove a filter."""
-        if filter in self.filters:
-            self.filters.remove(filter)
+    def error(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at ERROR."""
+        self.log(ERROR, msg, *args, **options)
 
-    def filter(self, record: LogRecord) -> bool | LogRecord:
-        """Tell whether all filters let a record pass."""
-        for item in self.filters:
-            passed = item.filter(record) if hasattr(item, "filter") else item(record)
-            if not passed:
-                return False
-            if isinstance(passed, LogRecord):
-                record = passed
-        return record
+    def exception(self, msg: object, *args: object, exc_info: object = True, **options: Any) -> None:
+        """Log at ERROR, with the exception being handled."""
+        self.log(ERROR, msg, *args, exc_info=exc_info, **options)
+
+    def critical(self, msg: object, *args: object, **options: Any) -> None:
+        """Log at CRITICAL."""
+        self.log(CRITICAL, msg, *args, **options)
 
 
-class Handler(_Filterer):
-    """Takes records; subclasses say in `emit` what becomes of one."""
-
-    def __init__(self, level: int | str = NOTSET) -> None:
-        super().__init__()
-        self.level = level_of(level)
-        self.formatter: Formatter | None = None
-        self.name: str | None = None
-
-    def setLevel(self, level: int | str) -> None:
-        """Take only records of this level and above."""
-        self.level = level_of(level)
-
-    def setFormatter(self, fmt: Formatter | None) -> None:
-        """Set what turns records into text."""
-        self.formatter = fmt
-
-    def format(self, record: LogRecord) -> str:
-        """Return the text of a record."""
-        return (self.formatter or _plain_formatter).format(record)
-
-    def handle(self, record: LogRecord) -> bool | LogRecord:
-        """Emit a record, if the filters let it pass."""
-        passed = self.filter(record)
-        if passed:
-            self.emit(passed if isinstance(passed, LogRecord) else record)
-        return passed
-
-    def emit(self, record: LogRecord) -> None:
-        """Do with a record what the handler is for."""
-        raise NotImplementedError("emit must be implemented by Handler subclasses")
-
-    def flush(self) -> None:
-        """Do nothing: nothing is held back."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-class StreamHandler(Handler):
-    """Writes records to a stream, by default to the output."""
-
-    terminator = "\n"
-
-    def __init__(self, stream: Any = None) -> None:
-        super().__init__()
-        self.stream = STDERR if stream is None else stream
-
-    def emit(self, record: LogRecord) -> None:
-        """Write a record."""
-        self.stream.write(self.format(record) + self.terminator)
-
-    def setStream(self, stream: Any) -> Any:
-        """Set the stream and return the one before."""
-        before, self.stream = self.stream, stream
-        return before
-
-
-class NullHandler(Handler):
-    """Does nothing with records."""
-
-    def handle(self, record: LogRecord) -> bool:  # noqa: ARG002 - Python's own signature
-        """Drop a record."""
-        return True
-
-    def emit(self, record: LogRecord) -> None:
-        """Drop a record."""
-
-
-class FileHandler(StreamHandler):
-    """Refuses: a log goes to the output here."""
-
-    def __init__(self, *_args: object, **_options: object) -> None:
-        _refuse_files()
-
-
-def _refuse_files() -> NoReturn:
-    raise NotImplementedError(
-        "log files cannot be opened here; log to the output, or write_file(name, text) at the end"
-    )
-
-
-class Logger(_Filterer):
+class Logger(_Levels, Filterer):
     """Takes events for one part of the code and passes them to its handlers and its parents'."""
 
     def __init__(self, name: str, level: int | str = NOTSET) -> None:
@@ -211,33 +125,7 @@ class Logger(_Filterer):
         """Tell whether any handler would see an event of this logger."""
         return any(True for _handler in self._all_handlers())
 
-    def debug(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at DEBUG."""
-        self.log(DEBUG, msg, *args, **options)
-
-    def info(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at INFO."""
-        self.log(INFO, msg, *args, **options)
-
-    def warning(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at WARNING."""
-        self.log(WARNING, msg, *args, **options)
-
-    warn = warning
-
-    def error(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at ERROR."""
-        self.log(ERROR, msg, *args, **options)
-
-    def exception(self, msg: object, *args: object, exc_info: object = True, **options: Any) -> None:
-        """Log at ERROR, with the exception being handled."""
-        self.log(ERROR, msg, *args, exc_info=exc_info, **options)
-
-    def critical(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at CRITICAL."""
-        self.log(CRITICAL, msg, *args, **options)
-
-    fatal = critical
+    fatal = _Levels.critical
 
     def log(
         self,
@@ -289,7 +177,7 @@ def _exception(exc_info: object) -> BaseException | None:
     return sys.exc_info()[1] if exc_info else None
 
 
-class LoggerAdapter:
+class LoggerAdapter(_Levels):
     """A logger that adds something of its own to every event."""
 
     def __init__(self, logger: Any, extra: Mapping[str, object] | None = None, merge_extra: bool = False) -> None:
@@ -308,30 +196,6 @@ class LoggerAdapter:
         msg, options = self.process(msg, options)
         self.logger.log(level, msg, *args, **options)
 
-    def debug(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at DEBUG."""
-        self.log(DEBUG, msg, *args, **options)
-
-    def info(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at INFO."""
-        self.log(INFO, msg, *args, **options)
-
-    def warning(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at WARNING."""
-        self.log(WARNING, msg, *args, **options)
-
-    def error(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at ERROR."""
-        self.log(ERROR, msg, *args, **options)
-
-    def exception(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at ERROR, with the exception being handled."""
-        self.log(ERROR, msg, *args, exc_info=True, **options)
-
-    def critical(self, msg: object, *args: object, **options: Any) -> None:
-        """Log at CRITICAL."""
-        self.log(CRITICAL, msg, *args, **options)
-
     def setLevel(self, level: int | str) -> None:
         """Set the logger's level."""
         self.logger.setLevel(level)
@@ -340,7 +204,6 @@ class LoggerAdapter:
 _root = Logger("root", WARNING)
 _loggers: dict[str, Logger] = {}
 _disabled = [NOTSET]
-_plain_formatter = Formatter("%(message)s")
 
 
 def getLogger(name: str | None = None) -> Logger:
@@ -380,7 +243,7 @@ def basicConfig(
 ) -> None:
     """Give the root a handler that writes to the output, unless it has one."""
     if filename is not None:
-        _refuse_files()
+        refuse_files()
     if force:
         _root.handlers.clear()
     if not _root.handlers:
