@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from .disclosure import repr_of, type_name
 from .guest import GUEST
 from .names import demangle
-from .places import Notes, Path
+from .places import Path
 from .real_classes import derives, mro_of
+from .rendering import TOO_LARGE, Rendering
 from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields
-from .value_sizes import is_unicode, json_size, size_as_it_is
+from .value_sizes import json_size, size_as_it_is
 from .value_texts import BITS_SURELY_SHORT, TEXTS, decimal_digits
 
 if TYPE_CHECKING:
@@ -57,14 +58,10 @@ NODES_MAX = 990_000
 DIGITS_MAX = 4300
 """Digits of an integer that Python's and pydantic's JSON parsers accept (docs: `sys.set_int_max_str_digits`)."""
 
-CYCLE = "<cycle>"
-
 _DIGITS_SHOWN_MAX = 10_000_000
 _KEY_CHARS_MAX = 200
 _KEY_SHOWN_MAX = 80
-_KEYS_REMEMBERED = 1000
 _RECURSION_NEEDED = 1000
-_TOO_LARGE = "a report cannot hold more. Write it to the workspace with write_file to keep it whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +99,11 @@ def render(
         return Rendered(f"<{kind} object>", {name: f"{kind} object that could not be shown"})
 
 
-class _Walk:
-    """One rendering: what is left of its bounds, the containers it stands in, and the notes taken so far.
+class _Walk(Rendering):
+    """One rendering of a value.
 
     Each `from_…` method renders one kind of value, with `levels` of containers still to come, and spends its size.
     """
-
-    def __init__(self, name: str, depth_max: int, size_max: int, nodes_max: int) -> None:
-        self._depth_max = depth_max
-        self._bytes_left = size_max
-        self._nodes_left = nodes_max
-        self._open: dict[int, Path] = {}
-        self.notes = Notes(name)
-        self._key_sizes: dict[str, int] = {}
 
     def render(self, value: object, path: Path, levels: int) -> Json:
         cls = type(value)
@@ -144,7 +133,7 @@ class _Walk:
             return number
         digits_about = int(bits * 0.30103)
         if digits_about > min(self._bytes_left, _DIGITS_SHOWN_MAX):
-            self.notes.add(path, f"an integer of about {digits_about} digits: {_TOO_LARGE}")
+            self.notes.add(path, f"an integer of about {digits_about} digits: {TOO_LARGE}")
             return self._text(f"<int of about {digits_about} digits>", path)
         digits = decimal_digits(number)
         self._spend(len(digits) + 2)
@@ -169,7 +158,7 @@ class _Walk:
         while kept and (size := json_size(kept)) > left:
             kept = kept[: min(len(kept) - 1, len(kept) * left // size)]
         if len(kept) < len(text):
-            self.notes.add(path, f"the first {len(kept)} of {len(text)} characters: {_TOO_LARGE}")
+            self.notes.add(path, f"the first {len(kept)} of {len(text)} characters: {TOO_LARGE}")
         return self._text(kept, path)
 
     def from_list(self, value: object, path: Path, levels: int) -> Json:
@@ -234,7 +223,7 @@ class _Walk:
             except (ValueError, TypeError):  # released, or too large and not in one piece
                 return self.from_other(value, path, levels)
         if size > fitting:
-            self.notes.add(path, f"the first {fitting} of {size} bytes as base64: {_TOO_LARGE}")
+            self.notes.add(path, f"the first {fitting} of {size} bytes as base64: {TOO_LARGE}")
         else:
             self.notes.add(path, f"{size} bytes as base64")
         return self._text(b2a_base64(data, newline=False).decode(), path)
@@ -324,13 +313,6 @@ class _Walk:
         self._leave(value, len(shown), count, "keys", path)
         return shown
 
-    def _key_size(self, key: str) -> int:
-        """Return the size of a simple key, 0 for others; rows repeat their keys, so sizes are remembered."""
-        size = size_as_it_is(key)
-        if len(self._key_sizes) < _KEYS_REMEMBERED:
-            self._key_sizes[key] = size
-        return size
-
     def _key(self, key: object, reserved: set[str], shown: dict[str, Json], path: Path) -> str:
         text, as_expected = self._key_text(key, path)
         name, again = text, 1
@@ -374,39 +356,6 @@ class _Walk:
         scratch._open = dict(self._open)
         text = type_name(type(member)) + repr(scratch.render(member, None, levels - 1))
         self._nodes_left = scratch._nodes_left
-        return text
-
-    def _enter(self, value: object, path: Path, levels: int) -> bool:
-        if levels <= 0 or id(value) in self._open:
-            return False
-        self._open[id(value)] = path
-        self._bytes_left -= 3
-        self._nodes_left -= 2
-        return True
-
-    def _leave(self, value: object, shown: int, count: int, unit: str, path: Path) -> None:
-        del self._open[id(value)]
-        if shown < count:
-            self.notes.add(path, f"the first {shown} of {count} {unit}: {_TOO_LARGE}")
-
-    def _marker(self, value: object, count: int, path: Path) -> Json:
-        if id(value) in self._open:
-            self.notes.add(path, f"refers back to {self.notes.place(self._open[id(value)])}")
-            return self._text(CYCLE, path)
-        self.notes.add(path, f"more than {self._depth_max} levels deep")
-        return self._text(f"<{type_name(type(value))} of {count}>", path)
-
-    # Bounds and notes.
-
-    def _spend(self, size: int) -> None:
-        self._bytes_left -= size + 1
-        self._nodes_left -= 1
-
-    def _text(self, text: str, path: Path) -> str:
-        if not text.isascii() and not is_unicode(text):
-            text = text.encode("utf-8", "backslashreplace").decode()
-            self.notes.add(path, "lone surrogates became \\u escapes, since JSON is UTF-8")
-        self._spend(json_size(text))
         return text
 
 
