@@ -1,10 +1,11 @@
-"""Protocol Buffers at the level of bytes: enough to rewrite a few nodes of an ONNX file without the `onnx` package.
+"""Protocol Buffers at the level of bytes: enough to read and write ONNX files without the `onnx` package.
 
 The format: https://protobuf.dev/programming-guides/encoding/.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -56,6 +57,23 @@ def read(message: memoryview) -> Iterator[WireField]:
 def number(field: int, value: int) -> bytes:
     """Encode a field that holds a number."""
     return _varint(field << 3 | _VARINT) + _varint(value)
+
+
+def float32(field: int, value: float) -> bytes:
+    """Encode a field that holds a floating-point number of four bytes."""
+    return _varint(field << 3 | _FOUR_BYTES) + struct.pack("<f", value)
+
+
+def varints(field: WireField) -> list[int]:
+    """Return the numbers of a field that repeats: by itself, or packed into one."""
+    if isinstance(field.value, int):
+        return [field.value]
+    numbers: list[int] = []
+    at = 0
+    while at < len(field.value):
+        value, at = _read_varint(field.value, at)
+        numbers.append(value)
+    return numbers
 
 
 def chunk(field: int, value: bytes | bytearray | memoryview | str) -> bytes:

@@ -1,0 +1,131 @@
+"""The words of a text that the model is asked about.
+
+Tool results are mostly code, logs and records, where a model trained on letters sees names in everything; and asking is
+what costs. So a word is asked about only with a capital letter that the start of a sentence does not explain, or in
+prose without capitals; never as a key, an identifier or beside a character of code; and what the rules have found
+already is not asked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .vocabulary import EVERYDAY, NO_NAMES, SMALL
+
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_LONGEST_WORD = 40
+_CODE_BEFORE = frozenset("_/\\={}[]@#$%&~^`")
+_CODE_AFTER = frozenset("_\\={[@#$%&*~^`/(")
+_KEY_AFTER = re.compile(r"\\{0,3}[\"']?\s{0,3}[:=](?!\s{0,8}\Z)")
+_QUOTED_KEY_AFTER = re.compile(r"\\{0,3}\"\s{0,3}:")
+_KEY_BEFORE = frozenset("\"'{,\\\n")
+_LETTER_WORD = re.compile(r"(?<![\w'])[A-Za-z']+(?!\w)")
+_COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)[ \t]")
+_CODE_SIGN = re.compile(r'[{}\[\]=<>_\\|;$#"]')
+_SENTENCE_STARTS = re.compile(r"(?:\A|[\n.!?:;)>\"“”'•*–—-])[ \t]{0,3}\Z")
+_LONGEST_LINE = 4000
+_FEWEST_WORDS, _SMALL_SHARE, _CODE_SHARE = 4, 0.18, 0.02
+_SHORTEST_CAPITALS = 3
+
+
+class Word(NamedTuple):
+    """A word and where it stands; `in_prose`: its line reads like natural language; `in_small`: and has no capitals."""
+
+    start: int
+    end: int
+    text: str
+    in_prose: bool
+    in_small: bool
+
+
+def words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[Word]:
+    """Yield the words that begin outside the stretches that are settled (in order)."""
+    prose = _prose_lines(text)
+    nothing = (len(text) + 1, len(text) + 1, False)
+    prose_start, prose_end, in_small = next(prose, nothing)
+    index = 0
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        while index < len(settled) and settled[index][1] <= start:
+            index += 1
+        if (index < len(settled) and settled[index][0] <= start) or end - start > _LONGEST_WORD:
+            continue
+        while prose_end <= start:
+            prose_start, prose_end, in_small = next(prose, nothing)
+        in_prose = prose_start <= start
+        yield Word(start, end, match[0], in_prose, in_prose and in_small)
+
+
+def comments(text: str) -> list[tuple[int, int]]:
+    """Return blocks of two or more comment lines of code: whom they thank is published with it."""
+    if "# " not in text and "// " not in text and "#\t" not in text and "//\t" not in text:
+        return []
+    blocks: list[tuple[int, int]] = []
+    start = lines = 0
+    at = 0
+    while at <= len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if _COMMENT.match(text, at, end + 1):
+            start, lines = (at, 1) if not lines else (start, lines + 1)
+        elif lines and (end > at and text[at] not in "#/"):
+            if lines > 1:
+                blocks.append((start, at))
+            lines = 0
+        at = end + 1
+    if lines > 1:
+        blocks.append((start, len(text)))
+    return blocks
+
+
+def is_asked(text: str, word: Word) -> bool:
+    """Tell whether a word is worth the model's time: whether it could be a name and would be believed to be one."""
+    said = word.text
+    if said[0].isupper():
+        low = said.lower()
+        if low in NO_NAMES or (said.isupper() and (len(said) < _SHORTEST_CAPITALS or not said.isalpha())):
+            return False
+        if low in EVERYDAY and _SENTENCE_STARTS.search(text, max(0, word.start - 4), word.start):
+            return False
+    elif not word.in_small or said in EVERYDAY:
+        return False
+    return not is_code(text, word) and not is_key(text, word)
+
+
+def is_code(text: str, word: Word) -> bool:
+    """Tell whether a character of code stands beside a word."""
+    start, end = word.start, word.end
+    if start:
+        before = text[start - 1]
+        if before in _CODE_BEFORE or (before == "." and start > 1 and text[start - 2].isalnum()):
+            return True
+    after = text[end : end + 2]
+    return after[:1] in _CODE_AFTER or (after[:1] == "." and after[1:].isalnum()) if after else False
+
+
+def is_key(text: str, word: Word) -> bool:
+    """Tell whether a word is the key of a field."""
+    following = text[word.end : word.end + 8]
+    if ":" not in following and "=" not in following:
+        return False
+    if _QUOTED_KEY_AFTER.match(following):
+        return True
+    before = text[word.start - 1] if word.start else "\n"
+    return before in _KEY_BEFORE and not following.startswith(": ") and _KEY_AFTER.match(following) is not None
+
+
+def _prose_lines(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield the lines that read like natural language, by small words and few signs, and if they have no capitals."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start : min(end, start + _LONGEST_LINE)]
+        said = _LETTER_WORD.findall(line)
+        if len(said) >= _FEWEST_WORDS:
+            small = sum(word.lower() in SMALL for word in said)
+            if small >= _SMALL_SHARE * len(said) and len(_CODE_SIGN.findall(line)) < _CODE_SHARE * len(line):
+                yield start, end, line == line.lower()
+        start = end + 1
