@@ -14,7 +14,8 @@ from ...sandbox.run import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import identifier
 from ..errors import RequestRefused
-from .registry import Registry, is_permitted
+from .registry import Registry
+from .wiring import is_permitted
 
 if TYPE_CHECKING:
     from ...tools_registry.describing.details import Describer, DetailLevel

@@ -10,26 +10,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...tools_registry.configuration import Configuration, ServerConfig, read
-from ...tools_registry.errors import RegistryError, ServerUnknown, ServerUnusable, ToolUnknown
+from ...tools_registry.configuration import Configuration
+from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ..definitions_folder import DefinitionsFolder
 from ..extras import Extra, Extras
 from ..home import Home
 from ..registry_report import RegistryReport, published_chars, tokens
-from .policy import why_refused
+from .wiring import Wired, index_of, is_permitted, say_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer
     from ...tools_registry.describing.learned import LearnedTypes
     from ...tools_registry.models import Tool
-    from ...tools_registry.search.ranking import Searchable, SearchIndex
+    from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
 
 ASK_SECONDS = 20.0
@@ -41,44 +39,13 @@ _WARM_AFTER_SECONDS = 1.0
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Wired:
-    """What belongs to one reading of `mcp.json`."""
-
-    configured: int
-    """When `mcp.json` changed last."""
-    defined: int
-    """When a file below `tools/` did."""
-    configuration: Configuration
-    catalog: Catalog
-    upstreams: Upstreams
-    fresh: set[str] = field(default_factory=set)
-    """Servers that were asked in this session what they have."""
-    failed: dict[str, tuple[float, str]] = field(default_factory=dict)
-    """Servers that could not be asked: when, and why."""
-    calls: int = 0
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep the connections open while the context lasts, even when `mcp.json` changes meanwhile."""
-        self.calls += 1
-        self.idle.clear()
-        try:
-            yield
-        finally:
-            self.calls -= 1
-            if not self.calls:
-                self.idle.set()
-
-
 class Registry:
     """All tools of all servers; any task of the event loop may use it. `close` ends every connection."""
 
     def __init__(self, home: Home, environment: Mapping[str, str] | None = None) -> None:
         self._home = home
         self._environment = os.environ if environment is None else environment
-        self._wired: _Wired | None = None
+        self._wired: Wired | None = None
         self._wiring = asyncio.Lock()
         self._definitions = DefinitionsFolder(home.tools)
         self._index: tuple[object, SearchIndex] | None = None
@@ -136,7 +103,7 @@ class Registry:
             state = (id(wired), wired.catalog.revision, *(state for state, _ in extra))
             if self._index is None or self._index[0] != state:
                 more = [each.document for _, extras in extra for each in extras]
-                index = await asyncio.to_thread(_index_of, wired.catalog, wired.configuration, more)
+                index = await asyncio.to_thread(index_of, wired.catalog, wired.configuration, more)
                 self._index = (state, index)
             return self._index[1]
 
@@ -200,13 +167,13 @@ class Registry:
         Raises `RegistryError`.
         """
         wired = await self._current()
-        server = _named_server(wired, name)
+        server = wired.named_server(name)
         if name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
-            _refuse_what_is_denied(wired, server, name)
+            wired.refuse_what_is_denied(server, name)
             if server is not None and server not in wired.fresh:
                 await self._ask_one(wired, server)
             elif "." not in name and self._unasked(wired):
@@ -263,18 +230,20 @@ class Registry:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
 
-    async def _current(self) -> _Wired:
+    async def _current(self) -> Wired:
         async with self._wiring:
             configured, defined = await asyncio.to_thread(self._stamp)
             wired = self._wired
             if wired is None or wired.configured != configured:
-                self._wired = await asyncio.to_thread(self._wire, configured, defined)
+                self._wired = await asyncio.to_thread(
+                    wire, self._home, self._environment, configured, defined, self._list_changed
+                )
                 if wired is not None:
-                    self._in_background(_wound_up(wired))
+                    self._in_background(wired.wind_up())
             elif wired.defined != defined:
                 await asyncio.to_thread(wired.catalog.reload_files)
                 wired.defined = defined
-                _say_problems(wired.catalog)
+                say_problems(wired.catalog)
             assert self._wired is not None
             return self._wired
 
@@ -282,23 +251,11 @@ class Registry:
         """Return what changes when the configuration does, and what does when the definitions do."""
         return _modified(self._home.servers_file), self._definitions.last_change()
 
-    def _wire(self, configured: int, defined: int) -> _Wired:
-        from ...tools_registry.catalog import Catalog  # noqa: PLC0415 - nothing of it is needed to start
-        from ...tools_registry.upstream.upstreams import Upstreams  # noqa: PLC0415 - as above
-
-        configuration = read(self._home.servers_file, self._environment)
-        for name, problem in configuration.problems.items():
-            _LOG.warning("The server %s cannot be used: %s", name, problem)
-        catalog = Catalog.load(self._home.tools, lists_of(self._home), configuration.servers)
-        _say_problems(catalog)
-        upstreams = Upstreams(configuration, state=self._home.registry, on_list_changed=self._list_changed)
-        return _Wired(configured, defined, configuration, catalog, upstreams)
-
     async def _list_changed(self, server: str) -> None:
         if self._wired is not None and server in self._wired.configuration.enabled:
             await self._ask_quietly(self._wired, server)
 
-    def _unasked(self, wired: _Wired) -> list[str]:
+    def _unasked(self, wired: Wired) -> list[str]:
         now = asyncio.get_running_loop().time()
         return [
             server
@@ -308,7 +265,7 @@ class Registry:
             and now - wired.failed.get(server, (-_ASK_AGAIN_SECONDS, ""))[0] >= _ASK_AGAIN_SECONDS
         ]
 
-    def _asked(self, wired: _Wired, server: str) -> asyncio.Task[None]:
+    def _asked(self, wired: Wired, server: str) -> asyncio.Task[None]:
         """Return the task that asks a server what it has: one at a time, whoever waits for it."""
         task = self._asking.get(server)
         if task is None:
@@ -317,7 +274,7 @@ class Registry:
             task.add_done_callback(lambda _task: self._asking.pop(server, None))
         return task
 
-    async def _ask_quietly(self, wired: _Wired, server: str) -> None:
+    async def _ask_quietly(self, wired: Wired, server: str) -> None:
         try:
             with wired.in_use():
                 listed = await wired.upstreams.list_tools(server)
@@ -328,7 +285,7 @@ class Registry:
         wired.fresh.add(server)
         wired.failed.pop(server, None)
 
-    async def _ask_one(self, wired: _Wired, server: str) -> None:
+    async def _ask_one(self, wired: Wired, server: str) -> None:
         await asyncio.shield(self._asked(wired, server))
         if server in wired.failed:
             reason = wired.failed[server][1]
@@ -347,11 +304,6 @@ class Registry:
         task.add_done_callback(self._background.discard)
 
 
-def lists_of(home: Home) -> Path:
-    """Return the folder where is kept what servers listed."""
-    return home.registry / "lists"
-
-
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
@@ -363,74 +315,8 @@ def _learned_types(home: Home) -> LearnedTypes:
     return LearnedTypes(learned_of(home))
 
 
-def _say_problems(catalog: Catalog) -> None:
-    for found in catalog.problems:
-        _LOG.warning("A definition was left out: %s", found)
-
-
 def _modified(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _named_server(wired: _Wired, name: str) -> str | None:
-    """Return the configured server whose name or alias stands before a dot in the name of a tool."""
-    for server in sorted(wired.configuration.enabled, key=len, reverse=True):
-        if name.startswith((f"{server}.", f"{wired.catalog.server_alias(server)}.")):
-            return server
-    return None
-
-
-def _refuse_what_is_denied(wired: _Wired, server: str | None, name: str) -> None:
-    """Say why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
-    if server is None:
-        return
-    config = wired.configuration.enabled[server]
-    tool = name.removeprefix(server).removeprefix(wired.catalog.server_alias(server)).removeprefix(".")
-    if not config.permits(tool):
-        raise ToolUnknown(why_refused(tool, config))
-
-
-def _index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Searchable]) -> SearchIndex:
-    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - only an index needs it
-    from ...tools_registry.search.ranking import Searchable, SearchIndex  # noqa: PLC0415 - as above
-
-    documents = [
-        Searchable(
-            key=tool.full_name,
-            name=tool.name,
-            server=tool.server,
-            category=tool.category,
-            description=" ".join((tool.title, tool.description, *tool.use_cases)).strip(),
-            parameters=tuple((each.name, each.description) for each in parameters_of(tool)),
-        )
-        for tool in catalog.tools()
-        if is_permitted(tool, configuration)
-    ]
-    return SearchIndex([*documents, *more])
-
-
-def is_permitted(tool: Tool, configuration: Configuration) -> bool:
-    """Tell whether the operator lets a tool be seen; one whose server is not configured can be seen and not called."""
-    server = configuration.servers.get(tool.server)
-    return server is None or server.permits(tool.name)
-
-
-def config_of(tool: Tool, configuration: Configuration) -> ServerConfig:
-    """Return what `mcp.json` says of a tool's server. Raises `ServerUnknown`, `ServerUnusable`."""
-    try:
-        return configuration.server(tool.server)
-    except ServerUnknown:
-        raise ServerUnknown(
-            f"The tool {tool.full_name} is described below tools/, but mcp.json has no server {tool.server!r} to call. "
-            f"Have the user add it with `sealab servers add`."
-        ) from None
-
-
-async def _wound_up(wired: _Wired) -> None:
-    """End the connections of an earlier configuration once no call uses them."""
-    if wired.calls:
-        await wired.idle.wait()
-    await wired.upstreams.__aexit__(None, None, None)

@@ -26,7 +26,8 @@ from . import discovery, policy
 from .arguments import checked
 from .call_log import BYTES_MAX
 from .policy import Decision
-from .registry import Registry, config_of
+from .registry import Registry
+from .wiring import config_of
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))

@@ -11,7 +11,8 @@ from contextvars import ContextVar
 from ...sandbox.run import Json
 from ..errors import RequestRefused
 from ..home import find_home
-from .registry import Registry, config_of
+from .registry import Registry
+from .wiring import config_of
 
 _OPEN: ContextVar[Registry | None] = ContextVar("the registry whose servers are kept warm", default=None)
 

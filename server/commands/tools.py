@@ -143,7 +143,7 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
 async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
     from ..bridge import discovery  # noqa: PLC0415 - as above
     from ..bridge.arguments import checked  # noqa: PLC0415 - as above
-    from ..bridge.registry import config_of  # noqa: PLC0415 - as above
+    from ..bridge.wiring import config_of  # noqa: PLC0415 - as above
 
     tool = await discovery.found(registry, chosen.name)
     config_of(tool, await registry.configuration())
