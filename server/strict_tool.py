@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import PrivateAttr, ValidationError
 
 from .errors import KNOWN_ERRORS
+from .kept_schemas import Schemas, kept_schemas
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
 _NAMED = frozenset({"properties", "$defs"})
 _SHOWN_CHARS_MAX = 60
+_CONTEXT = "ctx"
+"""The parameter of a tool's function that takes the context of the call."""
 
 
 class StrictTool(Tool):
@@ -28,6 +33,8 @@ class StrictTool(Tool):
 
     The SDK drops unknown arguments, reads "5" as a number, and puts its own words before every error text.
     """
+
+    _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
 
     @classmethod
     def published(
@@ -40,19 +47,22 @@ class StrictTool(Tool):
     ) -> StrictTool:
         """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
 
-        The schemas lose what costs a client's context and tells it nothing: titles, repeated descriptions, null
-        defaults. `always_loaded` asks clients that defer tools to show this one from the start.
+        `always_loaded` asks clients that defer tools to show this one from the start.
         """
-        tool = cls.from_function(
-            function,
+        schemas = kept_schemas(function) or derived_schemas(function)
+        return cls(
+            fn=function,
+            name=function.__name__,
+            title=None,
             description=description,
+            parameters=schemas.parameters,
+            # The arguments are read with a model that is made by the first call.
+            fn_metadata=FuncMetadata(arg_model=ArgModelBase, output_schema=schemas.output),
+            is_async=True,
+            context_kwarg=_context_of(function),
             annotations=annotations,
             meta={"anthropic/alwaysLoad": True} if always_loaded else None,
         )
-        tool.parameters = compact(tool.parameters) | {"additionalProperties": False}
-        if tool.fn_metadata.output_schema is not None:
-            tool.fn_metadata.output_schema = compact(tool.fn_metadata.output_schema)
-        return cast("StrictTool", tool)
 
     async def run(
         self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
@@ -84,8 +94,10 @@ class StrictTool(Tool):
                     f"{self.name} takes no argument {_shown(given)}. "
                     + (f"Did you mean {near[0]}?" if near else f"It takes {', '.join(known) or 'none'}.")
                 )
+        if self._arguments is None:
+            self._arguments = _argument_model(self.fn)
         try:
-            return self.fn_metadata.arg_model.model_validate(dict(arguments), strict=True).model_dump_one_level()
+            return self._arguments.model_validate(dict(arguments), strict=True).model_dump_one_level()
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
@@ -95,6 +107,28 @@ class StrictTool(Tool):
             raise ToolError(
                 f"The argument {name} of {self.name} cannot be {_shown(first['input'])}. Its schema is {schema}."
             ) from error
+
+
+def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
+    """Make the schemas of a tool from its signature.
+
+    They lose what costs a client's context and tells it nothing: titles, repeated descriptions, null defaults.
+    """
+    metadata = func_metadata(function, skip_names=_skipped(function))
+    parameters = compact(metadata.arg_model.model_json_schema(by_alias=True)) | {"additionalProperties": False}
+    return Schemas(parameters, None if metadata.output_schema is None else compact(metadata.output_schema))
+
+
+def _argument_model(function: Callable[..., Awaitable[CallToolResult]]) -> type[ArgModelBase]:
+    return func_metadata(function, skip_names=_skipped(function), structured_output=False).arg_model
+
+
+def _context_of(function: Callable[..., object]) -> str | None:
+    return _CONTEXT if _CONTEXT in inspect.signature(function).parameters else None
+
+
+def _skipped(function: Callable[..., object]) -> list[str]:
+    return [_CONTEXT] if _context_of(function) else []
 
 
 def parsed_if_text(value: object) -> object:
