@@ -7,12 +7,14 @@ ignore limits without a word. So nothing is believed: `find` runs a container wi
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import uuid
@@ -24,8 +26,10 @@ from pathlib import Path
 from ..confine import processors
 from ..errors import ContainerMissing
 from ..limits import CONTAINED_PROCESSES_MAX
+from ..orders import PACKETS
 from . import trials
 from .image import CODE_INSIDE, LIBRARIES_INSIDE, Image
+from .wire import CONTROL_FD
 
 NOBODY = 65534
 SCRATCH_MB = 64
@@ -49,6 +53,11 @@ _FORK_SERVER = (
     "import sys,sysconfig;sys.path+=[sysconfig.get_path('purelib'),sys.argv[1]];"
     "from sealab.sandbox.container.inside import main;main()"
 )
+_PASSING = (
+    "import os,sys;ours,theirs=map(int,sys.argv[1:3]);os.dup2(ours,theirs);"
+    "ours==theirs or os.close(ours);os.execvp(sys.argv[3],sys.argv[3:])"
+)
+_ANSWER_BYTES = 1 << 16
 _LOG = logging.getLogger(__name__)
 
 
@@ -58,7 +67,7 @@ class Engine:
 
     `state` is the folder below which podman keeps everything, or None for the engine's own place. `memory_held`,
     `processes_held` and, where that was asked for, `cpus_held` say which of its limits were proved by running into
-    them.
+    them. `direct` says that it passes a socket into a container.
     """
 
     kind: str
@@ -68,6 +77,7 @@ class Engine:
     memory_held: bool = False
     processes_held: bool = False
     cpus_held: bool = False
+    direct: bool = False
 
     @property
     def title(self) -> str:
@@ -103,16 +113,19 @@ class Engine:
         cpus: float | None = None,
         workspace: Path | None = None,
         trial: bool = False,
+        direct: bool = False,
         command: Sequence[str],
     ) -> list[str]:
         """Give the command that runs a container of that name in the foreground; it is gone once it has ended.
 
         It has no network, no capability, nothing that can be written but a scratch directory, and no way to gain
         privileges; the engine's own system call filter stays on. Where the engine does not hold the limit of processes,
-        a resource limit stands in, but not in a `trial` of the engine's own.
+        a resource limit stands in, but not in a `trial` of the engine's own. `direct` hands on the descriptor
+        `CONTROL_FD` of the process that becomes the engine, else its standard input.
         """
         own = ["--rootfs"] if image.root is not None and self.kind == "podman" else []
-        arguments = [*self._as_its_owner(workspace), *self.base(), "run", "--rm", "--interactive", "--name", name]
+        arguments = [*self._as_its_owner(workspace), *self.base(), "run", "--rm", "--name", name]
+        arguments += ["--preserve-fds", "1"] if direct else ["--interactive"]
         if self.kind == "docker" and self.runtime:
             arguments += ["--runtime", self.runtime]
         arguments += ["--network", "none", "--read-only", "--cap-drop", "ALL"]
@@ -172,9 +185,12 @@ async def find(wanted: str | None, image: Image, code: Path, state: Path, *, cpu
     """
     reasons = []
     for engine in _candidates(wanted, image, state):
-        for with_cpus in (True, False) if cpus else (False,):  # some engines run nothing if they cannot hold a share
+        # Some engines run nothing if they cannot hold a share of the processors, or pass nothing in.
+        for direct, with_cpus in itertools.product((True, False), (True, False)):
+            if (direct and engine.kind != "podman") or (with_cpus and not cpus):
+                continue
             try:
-                return await _tried(engine, image, code, cpus=with_cpus)
+                return await _tried(replace(engine, direct=direct), image, code, cpus=with_cpus)
             except ContainerMissing as error:
                 reason = f"{engine.title}: {error}"
         reasons.append(reason)
@@ -246,10 +262,13 @@ async def _tried(engine: Engine, image: Image, code: Path, *, cpus: bool) -> Eng
         processes=trials.TRIAL_PROCESSES,
         cpus=trials.TRIAL_CPUS if cpus else None,
         trial=True,
+        direct=engine.direct,
         command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/trials.py"],
     )
     try:
-        status, said, complaint = await _output_of(command, seconds=_TRIAL_SECONDS, cwd=engine.cwd())
+        status, said, complaint = await (_passed_output_of if engine.direct else _output_of)(
+            command, seconds=_TRIAL_SECONDS, cwd=engine.cwd()
+        )
     except TimeoutError:
         await engine.remove(name)
         raise ContainerMissing(f"it did not answer within {_TRIAL_SECONDS:g} seconds") from None
@@ -266,7 +285,34 @@ async def _tried(engine: Engine, image: Image, code: Path, *, cpus: bool) -> Eng
         raise ContainerMissing(last or f"it ended with {status}") from None
 
 
-async def _output_of(command: Sequence[str], *, seconds: float, cwd: str) -> tuple[int, str, str]:
+def passing(descriptor: int, command: Sequence[str]) -> list[str]:
+    """Run a command with a descriptor of this process under the number that an engine hands on."""
+    return [sys.executable, "-I", "-S", "-c", _PASSING, str(descriptor), str(CONTROL_FD), *command]
+
+
+async def _passed_output_of(command: Sequence[str], *, seconds: float, cwd: str) -> tuple[int, str, str]:
+    """Do the same as `_output_of` for a command that writes into a descriptor which it is sent over the socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+    reading, writing = os.pipe()
+    try:
+        with theirs:
+            with ours:
+                socket.send_fds(ours, [trials.ANSWER_HERE], [writing])
+                given = passing(theirs.fileno(), command)
+                status, _said, complaint = await _output_of(given, seconds=seconds, cwd=cwd, pass_fds=[theirs.fileno()])
+            os.close(writing)
+            writing = -1
+        # What nobody took out of the socket was closed with it, so the pipe has an end.
+        return status, os.read(reading, _ANSWER_BYTES).decode("utf-8", "replace"), complaint
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+
+
+async def _output_of(
+    command: Sequence[str], *, seconds: float, cwd: str, pass_fds: Sequence[int] = ()
+) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -275,6 +321,7 @@ async def _output_of(command: Sequence[str], *, seconds: float, cwd: str) -> tup
         env=environment(),
         cwd=cwd,
         start_new_session=True,
+        pass_fds=pass_fds,
     )
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""The host's side of containers: makes a pool's workers in them, and carries what goes in and out.
+"""The host's side of containers: makes a pool's workers in them.
 
 Each worker has a container to itself. When it has ended and the fork server says that nothing is left of it, the
 container takes the next one; else another container takes its place. A worker that does not end when told to is ended
@@ -9,12 +9,12 @@ one run that it holds.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,10 @@ from typing import Any, cast
 from ..child import Child, Exit
 from ..errors import ContainerMissing, WorkerLost
 from ..limits import MIB
-from ..orders import Orders
-from ..output import Output
-from . import wire
-from .engine import SCRATCH_MB, Engine, environment, new_name
+from ..orders import PACKETS, Orders
+from . import engine
+from .engine import SCRATCH_MB, Engine, new_name
+from .host_link import DirectHostLink, HostLink, StreamHostLink
 from .image import Image
 
 KILL_SECONDS = 1.0
@@ -130,6 +130,7 @@ class _Container:
         self._done = done
         self._name = new_name()
         self._process: asyncio.subprocess.Process | None = None
+        self._link: HostLink | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._said: asyncio.Future[Mapping[str, Any]] | None = None
@@ -148,38 +149,32 @@ class _Container:
             processes=setup.processes + _OWN_PROCESSES,
             cpus=setup.cpus,
             workspace=setup.workspace,
+            direct=setup.engine.direct,
             command=setup.engine.fork_server(setup.image),
         )
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the container
         self._said = asyncio.get_running_loop().create_future()
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=self._stderr,
-            env=environment(),
-            cwd=setup.engine.cwd(),
-            start_new_session=True,
-        )
-        self._hearing = asyncio.create_task(self._hear())
-        self._send(wire.words(orders=setup.orders.to_json(), layers=setup.engine.layers))
+        self._link = await self._run(command)
+        self._hearing = asyncio.create_task(self._hear(self._link))
+        self._link.say(orders=setup.orders.to_json(), layers=list(setup.engine.layers))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 said = await asyncio.shield(self._said)
         except TimeoutError:
             raise WorkerLost(f"A container was not ready within {_START_SECONDS:g} seconds.") from None
         if "hello" not in said:
-            raise WorkerLost(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
+            raise ContainerMissing(f"A container cannot confine its workers: {str(said.get('failed'))[:1000]}")
         check_limits(setup.engine, said["hello"])
         if setup.workspace is not None and said["hello"].get("workspace") is not True:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
     async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool) -> Child:
         """Have its fork server make a worker. Raises `WorkerLost`."""
-        loop = asyncio.get_running_loop()
-        self._said = loop.create_future()
-        self._worker = worker = _ContainedWorker(self, channel.dup(), Output(os.dup(output_fd)))
-        self._send(wire.words(fork={"rehearse": rehearse}))
+        assert self._link is not None
+        self._said = asyncio.get_running_loop().create_future()
+        self._worker = worker = _ContainedWorker(self)
+        output_bytes = self._setup.orders.standing.output_bytes
+        self._link.ask_for_worker(channel, output_fd, worker.kill, rehearse=rehearse, output_bytes=output_bytes)
         try:
             said = await asyncio.shield(self._said)
         except BaseException:
@@ -189,20 +184,17 @@ class _Container:
             self.end()
             raise WorkerLost(f"A container could make no worker: {str(said.get('refused'))[:200]}")
         worker.pid = int(said["forked"])
-        worker.carry()
         return worker
 
-    def send(self, message: bytes) -> None:
-        """Send what its worker has to say to it."""
-        if not self.gone:
-            self._send(message)
+    def begin(self) -> None:
+        """Tell it that its worker is about to get a job."""
+        if self._link is not None and not self.gone:
+            self._link.begin()
 
-    async def drained(self) -> None:
-        """Wait until what was sent is on its way."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with suppress(ConnectionError):
-            await self._process.stdin.drain()
+    def kill_worker(self) -> None:
+        """Have its fork server end the worker."""
+        if self._link is not None and not self.gone:
+            self._link.say(kill=True)
 
     def end(self) -> None:
         """End it now, without waiting for it."""
@@ -216,22 +208,40 @@ class _Container:
         assert self._closing is not None
         await asyncio.shield(self._closing)
 
-    def _send(self, message: bytes) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with suppress(ConnectionError, RuntimeError):
-            self._process.stdin.write(message)
+    async def _run(self, command: Sequence[str]) -> HostLink:
+        """Start the engine, and with it the container."""
+        direct = self._setup.engine.direct
+        ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS) if direct else (None, None)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(engine.passing(theirs.fileno(), command) if theirs is not None else command),
+                stdin=subprocess.DEVNULL if direct else subprocess.PIPE,
+                stdout=subprocess.DEVNULL if direct else subprocess.PIPE,
+                stderr=self._stderr,
+                env=engine.environment(),
+                cwd=self._setup.engine.cwd(),
+                start_new_session=True,
+                pass_fds=[] if theirs is None else [theirs.fileno()],
+            )
+        except BaseException:
+            if ours is not None:
+                ours.close()
+            raise
+        finally:
+            if theirs is not None:
+                theirs.close()
+        self._process = process
+        if ours is not None:
+            return DirectHostLink(ours)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        return StreamHostLink(process.stdout, process.stdin)
 
-    async def _hear(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        stream = self._process.stdout
+    async def _hear(self, link: HostLink) -> None:
         try:
             while True:
-                header = await stream.readexactly(wire.HEADER_BYTES)
-                body = await stream.readexactly(wire.length(header))
-                await self._take(body[:1], body[1:])
-        except asyncio.IncompleteReadError:
+                self._take(await link.heard())
+        except EOFError:
             pass
         except Exception as error:  # noqa: BLE001 - what it says may be wrong in any way
             _LOG.warning("A container was ended: it said what none may say (%s: %s).", type(error).__name__, error)
@@ -239,22 +249,13 @@ class _Container:
             self._lost()
             self.end()
 
-    async def _take(self, kind: bytes, body: bytes) -> None:
-        if kind == wire.DATA:
-            if self._worker is not None:
-                await self._worker.hear(body)
-        elif kind == wire.OUTPUT:
-            (start,) = wire.POSITION.unpack_from(body)
-            if self._worker is not None:
-                self._worker.output.fill(start, body[wire.POSITION.size :])
-        elif kind == wire.JSON:
-            said = json.loads(body)
-            if "exit" in said:
-                self._bury(said["exit"])
-            elif self._said is not None and not self._said.done():
-                self._said.set_result(said)
+    def _take(self, said: Mapping[str, Any]) -> None:
+        if "exit" in said:
+            self._bury(said["exit"])
+        elif self._said is not None and not self._said.done():
+            self._said.set_result(said)
         else:
-            raise ValueError("an unknown kind of message")
+            raise ValueError("words that nobody waits for")
 
     def _bury(self, said: Mapping[str, Any]) -> None:
         worker, self._worker = self._worker, None
@@ -263,7 +264,7 @@ class _Container:
         ended = Exit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
         if said["clean"] is not True:
             self.end()
-        worker.bury(ended)
+        self._bury_worker(worker, ended)
         self._done(self)
 
     def _lost(self) -> None:
@@ -274,18 +275,21 @@ class _Container:
             self._said.exception()
         worker, self._worker = self._worker, None
         if worker is not None:
-            worker.bury(Exit())
+            self._bury_worker(worker, Exit())
         self._done(self)
 
+    def _bury_worker(self, worker: _ContainedWorker, ended: Exit) -> None:
+        if self._link is not None:
+            self._link.forget_worker()
+        worker.bury(ended)
+
     async def _end(self) -> None:
-        """Close its input, by which it ends itself; where that does not help, have the engine end it."""
-        process = self._process
-        if process is None:
+        """Close its link, by which it ends itself; where that does not help, have the engine end it."""
+        process, link = self._process, self._link
+        if process is None or link is None:
             self._done(self)
             return
-        assert process.stdin is not None
-        with suppress(ConnectionError, RuntimeError):
-            process.stdin.close()
+        link.close()
         try:
             async with asyncio.timeout(KILL_SECONDS):
                 await process.wait()
@@ -314,15 +318,11 @@ class _Container:
 
 
 class _ContainedWorker:
-    """A worker in a container (`Child`): `channel` is the far end of the one that a `LiveWorker` reads."""
+    """A worker in a container (`Child`)."""
 
-    def __init__(self, container: _Container, channel: socket.socket, shared: Output) -> None:
+    def __init__(self, container: _Container) -> None:
         self._container = container
-        self._channel = channel
-        self._channel.setblocking(False)
-        self._carrying: asyncio.Task[None] | None = None
         self._overdue: asyncio.TimerHandle | None = None
-        self.output = shared
         self.pid = 0
         self.exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
@@ -330,7 +330,7 @@ class _ContainedWorker:
         """Have the fork server end it; if that does not help within `KILL_SECONDS`, end the container."""
         if self.exit.done() or self._overdue is not None:
             return
-        self._container.send(wire.message(wire.KILL))
+        self._container.kill_worker()
         self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
 
     def close(self) -> None:
@@ -338,8 +338,8 @@ class _ContainedWorker:
         self.kill()
 
     def begin(self) -> None:
-        """Have the output begin anew."""
-        self._container.send(wire.message(wire.BEGIN))
+        """Hear that a job is about to be sent."""
+        self._container.begin()
 
     def cpu_ms(self) -> float | None:
         """Not know, while it lives: only the container could tell."""
@@ -349,35 +349,11 @@ class _ContainedWorker:
         """Not know, as `cpu_ms`."""
         return None
 
-    def carry(self) -> None:
-        """Begin to carry what the host sends it."""
-        self._carrying = asyncio.create_task(self._carry())
-
-    async def hear(self, data: bytes) -> None:
-        """Pass on what it said, as fast as that is read."""
-        with suppress(OSError):
-            await asyncio.get_running_loop().sock_sendall(self._channel, data)
-
     def bury(self, ended: Exit) -> None:
-        """Tell how it ended, and give back what belonged to it."""
+        """Tell how it ended."""
         if self._overdue is not None:
             self._overdue.cancel()
-        if self._carrying is not None:
-            self._carrying.cancel()
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._channel)
-        loop.remove_writer(self._channel)
-        self._channel.close()
-        self.output.close()
         self.exit.set_result(ended)
-
-    async def _carry(self) -> None:
-        loop = asyncio.get_running_loop()
-        with suppress(OSError):
-            while data := await loop.sock_recv(self._channel, wire.CHUNK_BYTES):
-                self._container.send(wire.message(wire.DATA, data))
-                await self._container.drained()
-        self.kill()
 
 
 def check_limits(engine: Engine, hello: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,13 +21,16 @@ from contextlib import suppress
 MIB = 1024 * 1024
 TRIAL_MEMORY_MB = 64
 TRIAL_PROCESSES = 16
-TRIAL_CPUS = 0.5
+TRIAL_CPUS = 0.1
+ANSWER_HERE = b"answer here"
 
 _SPAN_BYTES = 2 * TRIAL_MEMORY_MB * MIB
 _FORKS = 2 * TRIAL_PROCESSES
 _WAIT_SECONDS = 20.0
-_BUSY_SECONDS = 0.08
-"""More than TRIAL_CPUS has in one period of the kernel's, a tenth of a second."""
+_CONTROL_FD = 3
+"""As in `wire`, which this script cannot import."""
+_BUSY_SECONDS = 0.03
+"""More than TRIAL_CPUS has in one period of the kernel's, a tenth of a second; little, as others may be busy too."""
 _STATISTICS = ("cpu.stat", "cpu/cpu.stat", "cpu,cpuacct/cpu.stat")
 """Below /sys/fs/cgroup, where a container sees its own control group (cgroups(7), version 2 and 1)."""
 
@@ -104,5 +108,16 @@ def _fork_above_limit() -> None:
         os._exit(0)
 
 
+def _answer(text: str) -> None:
+    """Write to a descriptor that the host has sent over the socket which it passed in, if there is one."""
+    try:
+        control = socket.socket(fileno=_CONTROL_FD)
+    except OSError:
+        print(text)  # noqa: T201 - its answer to the host
+        return
+    _data, (descriptor,), _flags, _address = socket.recv_fds(control, len(ANSWER_HERE), 1, socket.MSG_DONTWAIT)
+    os.write(descriptor, text.encode())
+
+
 if __name__ == "__main__":
-    print(json.dumps(engine_limits()))  # noqa: T201 - its answer to the host
+    _answer(json.dumps(engine_limits()))

@@ -1,13 +1,19 @@
-"""What the host and the fork server in a container say to each other, over the container's standard streams.
+"""What the host and the fork server in a container say to each other.
 
-Each message is a frame as in `protocol`: a 4-byte big-endian length, then one byte for the kind and the rest. A
+Where the engine passes a socket in (`CONTROL_FD`), each packet is one JSON object, with the descriptors of a worker
+where one is asked for:
+
+Downwards:  `{"orders", "layers"}` at the start, then `{"fork": {"rehearse", "output_bytes"}}` and `{"kill"}`
+Upwards:    one of `{"hello"}`, `{"failed"}`, `{"forked"}`, `{"refused"}` and `{"exit"}`
+
+Else there are the container's standard streams, which have to carry what a worker and its host say to each other too.
+Each message is then a frame as in `protocol`: a 4-byte big-endian length, one byte for the kind, and the rest. A
 container holds one worker at a time, so no message needs to say which.
 
-Downwards:  `J` JSON, the orders at the start, then `{"fork": {"rehearse"}}`
+Downwards:  `J` JSON, as above
             `D` bytes for the worker's channel
             `B` a job follows, and its output begins anew
-            `K` end the worker now
-Upwards:    `J` JSON, one of `{"hello"}`, `{"failed"}`, `{"forked"}`, `{"refused"}` and `{"exit"}`
+Upwards:    `J` JSON, as above
             `D` bytes of the worker's channel
             `O` 8 bytes that say where in the output the text that follows begins, and the text
 
@@ -26,7 +32,9 @@ JSON: Final = b"J"
 DATA: Final = b"D"
 BEGIN: Final = b"B"
 OUTPUT: Final = b"O"
-KILL: Final = b"K"
+
+CONTROL_FD = 3
+"""The number under which an engine passes a socket in."""
 
 CHUNK_BYTES = 1 << 16
 MESSAGE_BYTES_MAX = 1 << 20

@@ -1,0 +1,182 @@
+"""The host's end of what it and a fork server say to each other: a socket passed into the container, or its streams."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from ..orders import PACKET_BYTES_MAX
+from ..output import Output
+from ..run import Json
+from . import wire
+
+
+class HostLink(Protocol):
+    """How the host hears a fork server, which may say anything, and at whose mercy it never is."""
+
+    async def heard(self) -> Mapping[str, Any]:
+        """Wait for its next words. Raises EOFError at their end, ValueError for what no fork server says."""
+        ...
+
+    def say(self, **words: Json) -> None:
+        """Tell it something."""
+
+    def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
+        """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more."""
+
+    def begin(self) -> None:
+        """Hear that a job is about to be sent, and that the output begins anew."""
+
+    def forget_worker(self) -> None:
+        """Give back what belonged to a worker that has ended."""
+
+    def close(self) -> None:
+        """End it; the fork server ends with it."""
+
+
+class DirectHostLink:
+    """A socket whose other end the engine passes into the container; a packet for each message."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        control.setblocking(False)
+
+    async def heard(self) -> Mapping[str, Any]:
+        """Wait for a packet."""
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._control, PACKET_BYTES_MAX)
+        except OSError:
+            raise EOFError from None
+        if not data:
+            raise EOFError
+        return cast("Mapping[str, Any]", json.loads(data))
+
+    def say(self, **words: Json) -> None:
+        """Send a packet; one that finds no room meets nobody who still listens."""
+        with suppress(OSError):
+            self._control.send(json.dumps(words).encode())
+
+    def ask_for_worker(
+        self,
+        channel: socket.socket,
+        output_fd: int,
+        kill: Callable[[], None],  # noqa: ARG002 - the worker hears the end of its channel itself
+        **wanted: Json,
+    ) -> None:
+        """Pass its descriptors on."""
+        with suppress(OSError):
+            socket.send_fds(self._control, [json.dumps({"fork": wanted}).encode()], [channel.fileno(), output_fd])
+
+    def begin(self) -> None:
+        """Have nothing to do: the worker shares the host's own buffer."""
+
+    def forget_worker(self) -> None:
+        """Have nothing to do: what belonged to it was its own."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._control)
+        self._control.close()
+
+
+class StreamHostLink:
+    """The container's standard streams, over which the worker's bytes and its output are carried too."""
+
+    def __init__(self, reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
+        self._reading = reading
+        self._writing = writing
+        self._carried: _Carried | None = None
+
+    async def heard(self) -> Mapping[str, Any]:
+        """Wait for a message of JSON, and carry what comes meanwhile."""
+        while True:
+            try:
+                header = await self._reading.readexactly(wire.HEADER_BYTES)
+                body = await self._reading.readexactly(wire.length(header))
+            except asyncio.IncompleteReadError:
+                raise EOFError from None
+            kind, body = body[:1], body[1:]
+            if kind == wire.JSON:
+                return cast("Mapping[str, Any]", json.loads(body))
+            if kind == wire.DATA:
+                if self._carried is not None:
+                    await self._carried.hear(body)
+            elif kind == wire.OUTPUT:
+                (start,) = wire.POSITION.unpack_from(body)
+                if self._carried is not None:
+                    self._carried.output.fill(start, body[wire.POSITION.size :])
+            else:
+                raise ValueError("an unknown kind of message")
+
+    def say(self, **words: Json) -> None:
+        """Send a message of JSON."""
+        self._send(wire.words(**words))
+
+    def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
+        """Ask for one, and carry what the host sends it."""
+        self.forget_worker()
+        self._carried = _Carried(self, channel.dup(), Output(os.dup(output_fd)), kill)
+        self.say(fork=wanted)
+
+    def begin(self) -> None:
+        """Have the output begin anew."""
+        self._send(wire.message(wire.BEGIN))
+
+    def forget_worker(self) -> None:
+        """Carry no more."""
+        carried, self._carried = self._carried, None
+        if carried is not None:
+            carried.close()
+
+    def close(self) -> None:
+        """Close its standard input."""
+        with suppress(ConnectionError, RuntimeError):
+            self._writing.close()
+
+    async def carry(self, data: bytes) -> None:
+        """Send a worker what the host has for it, as fast as that is read."""
+        self._send(wire.message(wire.DATA, data))
+        with suppress(ConnectionError):
+            await self._writing.drain()
+
+    def _send(self, message: bytes) -> None:
+        with suppress(ConnectionError, RuntimeError):
+            self._writing.write(message)
+
+
+class _Carried:
+    """The worker that there is: `channel` is the far end of the one that its `LiveWorker` reads."""
+
+    def __init__(self, link: StreamHostLink, channel: socket.socket, shared: Output, kill: Callable[[], None]) -> None:
+        self._link = link
+        self._channel = channel
+        self._kill = kill
+        self.output = shared
+        channel.setblocking(False)
+        self._carrying = asyncio.create_task(self._carry())
+
+    async def hear(self, data: bytes) -> None:
+        """Pass on what it said, as fast as that is read."""
+        with suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(self._channel, data)
+
+    def close(self) -> None:
+        self._carrying.cancel()
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._channel)
+        loop.remove_writer(self._channel)
+        self._channel.close()
+        self.output.close()
+
+    async def _carry(self) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while data := await loop.sock_recv(self._channel, wire.CHUNK_BYTES):
+                await self._link.carry(data)
+        self._kill()
