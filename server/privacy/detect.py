@@ -183,11 +183,8 @@ class Detector:
         assert self._analyzer is not None
         results: list[Finding] = []
         for start in range(0, max(len(text), 1), _BLOCK_CHARS):
-            block = text[start : start + _BLOCK_CHARS + _SEAM_CHARS]
-            results += [
-                Finding(result.start + start, result.end + start, result.entity_type, result.score)
-                for result in self._analyzer.all_results(block)
-            ]
+            found = self._analyzer.findings(text[start : start + _BLOCK_CHARS + _SEAM_CHARS])
+            results += [Finding(f.start + start, f.end + start, f.type, f.score) for f in found] if start else found
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:

@@ -74,7 +74,7 @@ class FunctionRecognizer(EntityRecognizer):
     """One of our functions as a recognizer of Presidio's."""
 
     def __init__(self, find: Find, types: Iterable[str], name: str) -> None:
-        self._find = find
+        self.find = find
         super().__init__(supported_entities=[str(each) for each in types], name=name, supported_language=_LANGUAGE)
 
     def load(self) -> None:
@@ -86,7 +86,7 @@ class FunctionRecognizer(EntityRecognizer):
         wanted = set(entities)
         return [
             RecognizerResult(str(found.type), found.start, found.end, found.score)
-            for found in self._find(text)
+            for found in self.find(text)
             if found.type in wanted
         ]
 
@@ -134,21 +134,20 @@ class WithoutNlp(NlpEngine):
 
 
 class LinearAnalyzer(AnalyzerEngine):
-    """`AnalyzerEngine` with a way to all results of its recognizers: its own merging is quadratic in their number.
+    """`AnalyzerEngine` with a way to all findings of its recognizers: its own merging is quadratic in their number.
 
     There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
     """
 
-    def all_results(self, text: str) -> list[RecognizerResult]:
+    def findings(self, text: str) -> list[Finding]:
         """Return what the recognizers of the registry find, duplicates and overlaps included."""
-        recognizers, wanted, artifacts = self._chosen
-        return [result for each in recognizers for result in each.analyze(text, wanted, artifacts)]
+        return [found for find in self._finds for found in find(text)]
 
     @cached_property
-    def _chosen(self) -> tuple[list[EntityRecognizer], list[str], NlpArtifacts]:
-        """The recognizers, what they find, and what is known of any text's language: made once, not for each text."""
+    def _finds(self) -> list[Find]:
+        """What each recognizer finds with, without an object of Presidio's for each finding: chosen once."""
         recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
-        return recognizers, self.get_supported_entities(_LANGUAGE), self.nlp_engine.process_text("", _LANGUAGE)
+        return [each.find for each in recognizers if isinstance(each, FunctionRecognizer)]
 
 
 def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:

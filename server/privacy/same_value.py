@@ -40,15 +40,17 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
                 values.update(dict.fromkeys(_names(value), finding.type))
         elif finding.type in _SWEPT and len(value) >= _SHORTEST and not (value.isalpha() and value.islower()):
             values[value] = finding.type
+    taken = bytearray(len(text))
+    for finding in found:
+        taken[finding.start : finding.end] = b"\x01" * (finding.end - finding.start)
+    if len(values) <= _FEW:
+        values = {value: kind for value, kind in values.items() if _stands_free(text, value, taken)}
     by_first_word: dict[str, list[str]] = defaultdict(list)
     for value in values:
         if first := _WORD.match(value):
             by_first_word[first[0]].append(value)
     for candidates in by_first_word.values():
         candidates.sort(key=len, reverse=True)
-    taken = bytearray(len(text))
-    for finding in found:
-        taken[finding.start : finding.end] = b"\x01" * (finding.end - finding.start)
     more: list[Finding] = []
     for word in _WORD.finditer(text) if by_first_word else ():
         start = word.start()
@@ -62,6 +64,18 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
 
 
 _MOST_CANDIDATES = 200
+_FEW = 40
+"""So many values are looked for one by one before the words of the text are: mostly none stands anywhere else."""
+
+
+def _stands_free(text: str, value: str, taken: bytearray) -> bool:
+    """Tell whether a value stands anywhere where nothing is found yet."""
+    at = text.find(value)
+    while at >= 0:
+        if taken.find(1, at, at + len(value)) < 0:
+            return True
+        at = text.find(value, at + len(value))
+    return False
 
 
 def _names(value: str) -> list[str]:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from .glance import holds
 
 _LOGIN = re.compile(
     r"(?<!\w)(?:for(?: invalid)?(?: user)?|(?:invalid )?user|acct|login|account|USER|session opened for user|session closed for user)[ =](?:user )?[\"']?([A-Za-z][\w.-]{2,31})[\"']?"
     r"(?= from |[ ]{1,2}by |\(uid| logged| failed| authenticated| has | signed| ?; ?TTY| rhost)"
 )
+_AFTER_LOGIN = ("from ", " by ", "(uid", " logged", " failed", " authenticated", " has ", " signed", "TTY", " rhost")
 _DIRECTORY = re.compile(r"(?i)(?<!\w)uid=([\w.-]{3,40})(?=,\s?(?:ou|dc|cn|o)=)")
 _HOME = re.compile(
     r"(?:(?<![\w.])/home/|(?<![\w.])/Users/|(?<![A-Za-z])[A-Z]:\\{1,2}Users\\{1,2})([A-Za-z][\w.-]{1,30})(?![\w.-])"
@@ -33,16 +35,16 @@ _SYSTEM = frozenset(
 def accounts(text: str) -> Iterator[Finding]:
     """Yield the names of people's accounts."""
     for pattern, score, needed in (
-        (_LOGIN, 0.8, ("",)),
+        (_LOGIN, 0.8, _AFTER_LOGIN),
         (_DIRECTORY, 0.8, ("=",)),
         (_HOME, 0.6, ("/home/", "Users")),
-        (_PROFILE, 0.7, (".com/", "t.me/")),
+        (_PROFILE, 0.7, (".com/", "t.me/", ".io/")),
         (_SUDO, 0.8, ("sudo",)),
         (_HASHED, 0.8, (":$",)),
         (_ACCESS_LOG, 0.75, (" [",)),
         (_SSH_TARGET, 0.7, ("@",)),
     ):
         # Most texts hold none of these: the search costs more than the look.
-        for match in pattern.finditer(text) if any(each in text for each in needed) else ():
+        for match in pattern.finditer(text) if holds(text, needed) else ():
             if match[1].lower() not in _SYSTEM:
                 yield Finding(*match.span(1), PiiType.USERNAME, score)

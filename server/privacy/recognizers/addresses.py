@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from .glance import has_digit, holds, lowered
 
 _ENGLISH = (
     "Alley Ally Aly Avenue Ave Av Bayou Beach Bend Bluff Bluffs Bottom Boulevard Blvd Branch Bridge Brook Brooks Burg Burgs Bypass Camp Canyon Cape "
@@ -31,8 +32,12 @@ _WORD = r"[^\W\d_][\w'’.-]{0,24}"
 _CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
 _UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|#)\.?[ ]?[\w-]{1,8})?"
 _NUMBER_FIRST = re.compile(
-    rf"(?:(?<![\w.])(?:H\. ?No\.?|House No\.?|Flat(?: No\.?)?|Plot(?: No\.?)?|Door No\.?|Unit|Apt\.?|Suite) ?)?(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
+    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
 )
+_BEFORE_NUMBER = re.compile(
+    r"(?<![\w.])(?:H\. ?No\.?|House No\.?|Flat(?: No\.?)?|Plot(?: No\.?)?|Door No\.?|Unit|Apt\.?|Suite) ?\Z"
+)
+_LONGEST_BEFORE_NUMBER = 12
 _WORD_FIRST = re.compile(
     rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Estrada|Ulica|ulica|ul\.|al\.|Aleja|Trg|Strada|Str\.|Bulevardul|Calea|Contrada|Borgo|Calzada|Cañada|Prolongación|Pasaje|Callejón|Andador|Privada|Circuito|Cerrada|Eje|Retorno|Viaducto|Periférico|Rambla|Cuesta|Alameda|Glorieta|Acceso|Bulevar|Corredor|Diagonal|Peatonal|Vereda|Ampliación|Continuación|pl\.|os\.|Náměstí|Phố|Đường|Jalan|Jl\.|Gran Vía|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
     rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL},?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}"
@@ -41,15 +46,20 @@ _NUMBER_THEN_WORD = re.compile(
     rf"(?<![\w.,:/-])\d{{1,5}}(?: ?(?:bis|ter|[A-Z]))?,? (?i:rue|avenue|av\.|boulevard|bd|place|chemin|allée|impasse|quai|route|cours|square|passage) (?:{_CAPITAL}[ -]){{0,5}}{_CAPITAL}{_UNIT}"
 )
 # Street words that end a word, of German, Dutch, Scandinavian, Finnish, Hungarian, Turkish and Czech; what is before them is looked at after.
+_ENDS_OF_STREETS = (
+    "straße strasse str. gasse weg platz allee damm ufer chaussee steig graben markt stieg pfad straat laan plein gracht kade dreef singel steenweg baan gatan "
+    "vägen gränd backen stigen gata gaten veien vegen vej vejen gade allé stræde katu polku kuja utca caddesi sokak sokağı ulice náměstí"
+).split()
+_COMPOUND_ENDS = tuple(f"{end} " for end in _ENDS_OF_STREETS)
 _COMPOUND = re.compile(
-    r"(?:straße|strasse|str\.|gasse|weg|platz|allee|damm|ufer|chaussee|steig|graben|markt|stieg|pfad|straat|laan|plein|gracht|kade|dreef|singel|steenweg|baan|gatan|vägen|gränd|backen|stigen|gata|gaten|veien|vegen|vej|vejen|gade|allé|stræde|katu|polku|kuja|utca|caddesi|sokak|sokağı|ulice|náměstí)"
-    rf" \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
+    rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}) \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
 )
 _COMPOUND_BEFORE = re.compile(r"(?<!\w)(?:[A-ZÀ-ÞŠŽČĐ][\w'’.]{0,24}[ -]){0,3}[A-ZÀ-ÞŠŽČĐ][\w'’.-]{0,40}[ -]?\Z")
 _LONGEST_BEFORE = 120
 _BOX = re.compile(
     r"(?i)(?<!\w)(?:p\.? ?o\.? box|postfach|apartado(?: de correos)?|bo[iî]te postale|casella postale|postbus|caixa postal) ?#?\d[\d ]{0,8}\d?(?!\w)"
 )
+_BOX_WORDS = ("box", "postfach", "apartado", "postale", "postbus", "caixa")
 _MILITARY = re.compile(
     r"(?i)(?<!\w)(?:(?:unit|psc|cmr)[ ]\d{1,5},?[ ]box[ ]\d{1,5}|(?:uss|uscgc|usns|usnv|usnm)[ ][\w-]{2,30})[\s,]{1,4}(?:apo|fpo|dpo),?[ ](?:aa|ae|ap)[ ]\d{5}(?:-\d{4})?"
 )
@@ -75,11 +85,15 @@ _CODE = re.compile(
 
 def addresses(text: str) -> Iterator[Finding]:
     """Yield streets with numbers, boxes, and the places and codes that stand with them."""
+    if not has_digit(text):
+        return
     for match in _NUMBER_FIRST.finditer(text):
         sure = match[1] in _SURE_ENGLISH
-        yield Finding(*match.span(), PiiType.ADDRESS, 0.75 if sure else 0.6)
+        word = _BEFORE_NUMBER.search(text, max(0, match.start() - _LONGEST_BEFORE_NUMBER), match.start())
+        start = word.start() if word else match.start()
+        yield Finding(start, match.end(), PiiType.ADDRESS, 0.75 if sure else 0.6)
         yield from _after(text, match.end())
-    for match in _COMPOUND.finditer(text):
+    for match in _COMPOUND.finditer(text) if holds(text, _COMPOUND_ENDS) else ():
         before = _COMPOUND_BEFORE.search(text, max(0, match.start() - _LONGEST_BEFORE), match.start())
         if before:
             yield Finding(before.start(), match.end(), PiiType.ADDRESS, 0.7)
@@ -88,8 +102,9 @@ def addresses(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text):
             yield Finding(*match.span(), PiiType.ADDRESS, 0.7)
             yield from _after(text, match.end())
-    for pattern in (_BOX, _MILITARY):
-        for match in pattern.finditer(text):
+    lower = lowered(text)
+    for pattern, needed in ((_BOX, _BOX_WORDS), (_MILITARY, (" aa ", " ae ", " ap "))):
+        for match in pattern.finditer(text) if holds(lower, needed) else ():
             yield Finding(*match.span(), PiiType.ADDRESS, 0.9)
             yield from _after(text, match.end())
     for match in _PLACE_AND_CODE.finditer(text):

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from .glance import holds
 
+_SIGN = re.compile("@")
 _AT = re.compile(r"@|%40|\\u0040|&#64;|\s?[\[(](?:at|AT)[\])]\s?")
+_SPELLED = ("%40", "\\u0040", "&#64;", "at]", "at)", "AT]", "AT)")
 _LOCAL_HERE = frozenset(".+_-%'&~")
 _LONGEST_LOCAL = 64
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -24,7 +27,7 @@ _MESSAGE_ID = re.compile(
 
 def emails(text: str) -> Iterator[Finding]:
     """Yield the e-mail addresses."""
-    for at in _AT.finditer(text):
+    for at in (_AT if holds(text, _SPELLED) else _SIGN).finditer(text):
         spelled = at[0] not in ("@", "%40", "\\u0040", "&#64;")
         start = _local_start(text, at.start())
         if start == at.start():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..findings import Finding, PiiType
+from .glance import has_digit, lowered
 
 _MONTH = (
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mär|Mai|Juni?|Juli?|Okt|Dez|janv|févr|mars|avr|juin|juil|août|ene|abr|ago|dic|gen|mag|giu|lug|set|ott)"
@@ -110,30 +111,30 @@ _BRIDGE = re.compile(
 )
 
 
-def _lower(text: str) -> str:
-    """Return a text in lower case and of the same length: a few capitals have small letters of two characters."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
-
-
-def _words_of(kind: _Kind, text: str, lower: str) -> Iterator[re.Match[str]]:
-    """Yield where the words for a kind stand. Finding their beginnings as plain texts costs the least."""
-    for anchor in kind.anchors:
-        at = lower.find(anchor)
-        while at >= 0:
-            if words := kind.words.match(text, at):
-                yield words
-            at = lower.find(anchor, at + 1)
+_BY_ANCHOR: dict[str, list[_Kind]] = {}
+for _each in _KINDS:
+    for _anchor in _each.anchors:
+        _BY_ANCHOR.setdefault(_anchor, []).append(_each)
 
 
 def identifiers(text: str) -> Iterator[Finding]:
     """Yield the numbers after words that tell what they are."""
-    lower = _lower(text)
-    for kind in _KINDS:
-        for words in _words_of(kind, text, lower):
-            bridge = _BRIDGE.match(text, words.end())
-            value = bridge and kind.value.match(text, bridge.end())
-            if not value:
-                continue
-            found = value[1].rstrip(" -.")
-            yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)
+    if not has_digit(text):
+        return
+    # Finding how the words begin as plain texts costs the least.
+    lower = lowered(text)
+    for anchor, kinds in _BY_ANCHOR.items():
+        at = lower.find(anchor)
+        while at >= 0:
+            for kind in kinds:
+                if words := kind.words.match(text, at):
+                    yield from _number(kind, text, words.end())
+            at = lower.find(anchor, at + 1)
+
+
+def _number(kind: _Kind, text: str, at: int) -> Iterator[Finding]:
+    bridge = _BRIDGE.match(text, at)
+    value = bridge and kind.value.match(text, bridge.end())
+    if value:
+        found = value[1].rstrip(" -.")
+        yield Finding(value.start(1), value.start(1) + len(found), kind.type, 0.8)

@@ -28,17 +28,18 @@ _NOBODYS = frozenset(
     )
 )
 _FEWEST_HEXTETS = 3
+_FEWEST_DOTS, _FEWEST_COLONS, _MAC_MARKS = 3, 2, 5
 
 
 def devices(text: str) -> Iterator[Finding]:
     """Yield addresses of devices."""
-    for match in _IPV4.finditer(text):
+    for match in _IPV4.finditer(text) if text.count(".") >= _FEWEST_DOTS else ():
         if match[0] not in _NOBODYS and not _is_version(text, match.start()):
             yield Finding(*match.span(), PiiType.IP, 0.9)
-    for match in _IPV6.finditer(text):
+    for match in _IPV6.finditer(text) if text.count(":") >= _FEWEST_COLONS else ():
         if _is_ipv6(match[0]):
             yield Finding(*match.span(), PiiType.IP, 0.9)
-    for match in _MAC.finditer(text):
+    for match in _MAC.finditer(text) if max(text.count(":"), text.count("-")) >= _MAC_MARKS else ():
         if match[0].lower() not in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             yield Finding(*match.span(), PiiType.MAC, 0.9)
 

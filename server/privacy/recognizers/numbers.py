@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .. import checksums
 from ..findings import Finding, PiiType
+from .glance import has_digit
 
 _CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(
@@ -25,7 +26,7 @@ _SHORTEST_IBAN = 15
 
 def cards(text: str) -> Iterator[Finding]:
     """Yield numbers of payment cards: first digit 2 to 6, 12 to 19 digits, Luhn; short ones only beside such a word."""
-    for match in _CARD.finditer(text):
+    for match in _CARD.finditer(text) if has_digit(text) else ():
         digits = "".join(filter(str.isdigit, match[0]))
         if len(set(digits)) < _FEWEST_DIFFERENT:
             continue
@@ -42,7 +43,7 @@ def cards(text: str) -> Iterator[Finding]:
 
 def ibans(text: str) -> Iterator[Finding]:
     """Yield IBAN, in groups or not; what follows in capitals is left out until the check digits are right."""
-    for match in _IBAN.finditer(text):
+    for match in _IBAN.finditer(text) if has_digit(text) else ():
         end = match.end()
         while end - match.start() >= _SHORTEST_IBAN:
             if checksums.iban(re.sub("[ -]", "", text[match.start() : end])):
@@ -53,16 +54,16 @@ def ibans(text: str) -> Iterator[Finding]:
 
 def social_security_numbers(text: str) -> Iterator[Finding]:
     """Yield numbers in the form the US Social Security Administration assigns, and individual taxpayer numbers."""
-    for match in _SSN.finditer(text):
+    for match in _SSN.finditer(text) if has_digit(text) else ():
         yield Finding(*match.span(), PiiType.TAX_ID if match[0].startswith("9") else PiiType.SSN, 0.85)
 
 
 def wallets(text: str) -> Iterator[Finding]:
     """Yield addresses of Bitcoin and Ethereum wallets."""
-    for pattern in (_SEGWIT, _ETHEREUM):
-        for match in pattern.finditer(text):
+    for pattern, needed in ((_SEGWIT, "bc1"), (_ETHEREUM, "0x")):
+        for match in pattern.finditer(text) if needed in text else ():
             yield Finding(*match.span(), PiiType.CRYPTO, 0.9)
-    for match in _BASE58.finditer(text):
+    for match in _BASE58.finditer(text) if has_digit(text) else ():
         if checksums.base58check(match[0]) or _near_coin(text, match.start()):
             yield Finding(*match.span(), PiiType.CRYPTO, 0.8)
 

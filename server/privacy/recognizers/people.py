@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..field_names import looks_like_full_name
 from ..findings import Finding, PiiType
+from .glance import holds, lowered
 
 _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽİ"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}\.?"
@@ -39,6 +40,15 @@ _TITLED = re.compile(
 _INTRODUCED = re.compile(
     rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
 )
+# What the others need, in lower case, to be looked for at all.
+_GREETINGS = (
+    "hi ", "hello ", "hey ", "dear ", "good ", "hallo ", "liebe", "guten ", "bonjour ", "cher", "chère ", "hola ", "estimad", "querid", "ciao ", "caro ", "cara ",
+    "gentile ", "olá ", "prezad", "beste ", "hej ", "cześć ",
+)  # fmt: skip
+_INTRODUCTIONS = (
+    "name", " called", "heiße", "appelle", "llamo", "chiamo", "nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
+    "payable to", "order of", "off by:",
+)  # fmt: skip
 _BOOKED = re.compile(r"(?<![\w/.-])[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
 _BILLED = re.compile(
     rf"(?i:\b(?:bill(?:ed)?|ship(?:ped)?|sold|invoiced?|deliver(?:ed)?|wire \S{{1,12}} \S{{1,16}}|pay|transfer|refund(?:ed)?)) (?i:to):?[ \t\n]{{1,3}}({_FULL_NAME})(?![.\w]| \d)"
@@ -66,23 +76,24 @@ def people(text: str) -> Iterator[Finding]:
         for match in _beside_mails(text):
             if match[1].lower() not in _NO_NAMES:
                 yield Finding(*match.span(1), PiiType.PERSON, 0.8)
-    for match in _SPEAKER.finditer(text):
+    lower = lowered(text)
+    for match in _SPEAKER.finditer(text) if ":" in text else ():
         if not set(match[1].split()) & _NO_SPEAKER and looks_like_full_name(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.7)
-    for pattern, score in (
-        (_STAMPED_SPEAKER, 0.7),
-        (_ADDRESSED, 0.75),
-        (_SIGNED, 0.75),
-        (_TITLED, 0.7),
-        (_INTRODUCED, 0.7),
-        (_BILLED, 0.7),
+    for pattern, score, needed in (
+        (_STAMPED_SPEAKER, 0.7, (":",)),
+        (_ADDRESSED, 0.75, _GREETINGS),
+        (_SIGNED, 0.75, ("\n",)),
+        (_TITLED, 0.7, (" ",)),
+        (_INTRODUCED, 0.7, _INTRODUCTIONS),
+        (_BILLED, 0.7, (" to ", " to:", " to\t", " to\n")),
     ):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(text) if holds(lower, needed) else ():
             if match[1].split()[0] not in _NO_SPEAKER:
                 yield Finding(*match.span(1), PiiType.PERSON, score)
-    for match in _BOOKED.finditer(text):
+    for match in _BOOKED.finditer(text) if "/" in text else ():
         yield Finding(*match.span(), PiiType.PERSON, 0.85)
-    for match in _DISTINGUISHED.finditer(text):
+    for match in _DISTINGUISHED.finditer(text) if "cn=" in lower else ():
         if looks_like_full_name(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.75)
     if "BEGIN:V" in text:

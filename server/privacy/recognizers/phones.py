@@ -10,6 +10,7 @@ import phonenumbers
 
 from ..field_names import in_words
 from ..findings import Finding, PiiType
+from .glance import has_digit
 
 _CANDIDATE = re.compile(
     r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+(?=[\d(])|\((?=[\d+])|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
@@ -50,7 +51,7 @@ _BAR_AFTER = re.compile(r"\s{0,4}(?:[|•·●◆/–—]|\Z)")
 
 def phones(text: str) -> Iterator[Finding]:
     """Yield the telephone numbers."""
-    for match in _CANDIDATE.finditer(text):
+    for match in _CANDIDATE.finditer(text) if has_digit(text) else ():
         number = match[0]
         main = _EXTENSION.split(number, maxsplit=1)[0]
         digits = sum(map(str.isdigit, main))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from .glance import holds, lowered
 
 _VENDORS = {
     "AWS key id": r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
@@ -54,6 +55,14 @@ _VENDORS = {
 }
 # The first characters, looked at before anything else: most positions of a text end here.
 _VENDOR = re.compile(r"(?<![A-Za-z0-9_])(?:" + "|".join(_VENDORS.values()) + ")")
+# What the others need, in lower case, to be looked for at all.
+_LONG = re.compile(r"[^\s\"',;<>]{13}")
+_HEADER_WORDS = ("bearer ", "basic ", "token ", "digest ", "apikey ", "negotiate ")
+_COMMAND_WORDS = ("mysql", "mariadb", "login", "sshpass", "sqlplus", "jdbc:", "--secret", "pgpassword")
+_CONNECTION_WORDS = ("password", "pwd", "key", "signature", "sig")
+_STRONG_WORDS = (
+    "pass", "kennwort", "contraseña", "senha", "wachtwoord", "hasło", "secret", "key", "token", "credential", "pin", "otp", "code",
+)  # fmt: skip
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OPENVPN STATIC KEY V1)-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
 _PUTTY = re.compile(r"(?m)^PuTTY-User-Key-File-\d[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,120}?Private-MAC: [0-9a-f]{16,128}")
@@ -88,21 +97,24 @@ _LEAST_ENTROPY = 3.0
 
 def secrets(text: str) -> Iterator[Finding]:
     """Yield the secrets."""
-    for match in _VENDOR.finditer(text):
+    lower = lowered(text)
+    for match in _VENDOR.finditer(text) if _LONG.search(text) else ():
         if not _is_word(match[0]):
             yield Finding(*match.span(), PiiType.SECRET, 1.0)
-    yield from _private_keys(text)
-    for match in _IN_URL.finditer(text):
+    if "BEGIN " in text or "PuTTY" in text:
+        yield from _private_keys(text)
+    for match in _IN_URL.finditer(text) if "://" in text else ():
         if not match[1].startswith(("$", "{", "<", "%(")) and set(match[1]) != {"*"}:
             yield Finding(*match.span(1), PiiType.SECRET, 1.0)
-    for match in _HEADER.finditer(text):
+    for match in _HEADER.finditer(text) if holds(lower, _HEADER_WORDS) else ():
         if entropy(match[1]) > _LEAST_ENTROPY and _mixed(match[1]):
             yield Finding(*match.span(1), PiiType.SECRET, 0.9)
-    for pattern in (_CURL_USER, _COMMAND, _CONNECTION):
-        for match in pattern.finditer(text):
+    for pattern, needed in ((_CURL_USER, ("-u",)), (_COMMAND, _COMMAND_WORDS), (_CONNECTION, _CONNECTION_WORDS)):
+        for match in pattern.finditer(text) if holds(lower, needed) else ():
             if not match[match.lastindex or 1].startswith(("$", "{", "<", "%", "(")):
                 yield Finding(*match.span(match.lastindex or 1), PiiType.SECRET, 0.9)
-    yield from _told(text)
+    if holds(lower, _STRONG_WORDS):
+        yield from _told(text)
 
 
 def entropy(text: str) -> float:
