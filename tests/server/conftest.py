@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
+from sealab.server.app import running
 from sealab.server.cli import main
+from sealab.server.home import Home
+from sealab.server.serving import mcp_server
+from sealab.server.settings import read_settings
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
 LEAST = {"SEALAB_REQUIRED_LEVEL": "limits"}
@@ -80,6 +84,19 @@ class Caller:
         report = (await self.call("execute_code", code=code, **arguments)).structured_content
         assert report is not None
         return report
+
+
+@asynccontextmanager
+async def in_this_process(home: Path, env: dict[str, str] | None = None, **options: Any) -> AsyncIterator[Caller]:
+    """Give a client of a server in this process: real but for the transport, for what does not depend on that."""
+    settings = read_settings(
+        file=home / "sealab.toml", file_required=False, environment=LEAST | (env or {}), command_line={}
+    )
+    async with (
+        running(settings, Home(home), serves=True) as app,
+        Client(mcp_server(app), read_timeout_seconds=50, **options) as client,
+    ):
+        yield Caller(client, home)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from sealab.server.broker import Arguments, Calls, Handler
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
-from .test_registry import configure, connected, upstream
+from .conftest import in_this_process
+from .test_registry import ONE_SPARE, configure, upstream
 
 SAVE = """
 try:
@@ -28,7 +29,7 @@ async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: P
     configure(tmp_path, up=upstream(approve="never"))
     file = tmp_path / "file"
     tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer['dry_run'], answer"
-    async with connected("stdio-modern", tmp_path) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(SAVE.format(tests=tests), dry_run=True)
     assert report["output"] == ""
     assert not file.exists()
@@ -37,7 +38,7 @@ async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: P
 
 async def test_a_report_tells_of_the_calls_that_the_tests_of_a_skill_made(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream(approve="never"))
-    async with connected("stdio-modern", tmp_path) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(SAVE.format(tests="assert await tools.up.add(left=1) == 2"))
     assert [(call["tool"], call["ok"]) for call in report["tool_calls"]] == [("up.add", True)]
 
@@ -45,7 +46,7 @@ async def test_a_report_tells_of_the_calls_that_the_tests_of_a_skill_made(tmp_pa
 async def test_the_tests_of_a_skill_may_not_save_another_and_need_the_same_yes(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     file = tmp_path / "file"
-    async with connected("stdio-modern", tmp_path) as caller:
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
         asking = await caller.run(SAVE.format(tests=f"await tools.up.append(path={str(file)!r}, line='x')"))
         saving = await caller.run(SAVE.format(tests="save_skill('more', 'def more(): pass')"))
     assert "a user has to approve" in asking["output"]

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from mcp import Client
 
 from ..sandbox.science import science_python
-from .conftest import Caller, stdio
+from .conftest import Caller, in_this_process
 from .test_cli import run, sealab
 
 
@@ -24,8 +23,8 @@ async def schema_of(caller: Caller) -> object:
 async def only_restricted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("home")
     allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted"}
-    async with Client(stdio(home, **allowed), read_timeout_seconds=50) as client:
-        yield Caller(client, home)
+    async with in_this_process(home, allowed) as caller:
+        yield caller
 
 
 async def test_the_schema_shows_only_what_the_operator_allows(only_restricted: Caller) -> None:
@@ -60,8 +59,8 @@ def test_the_command_line_refuses_what_is_not_allowed_with_3_and_what_there_is_n
 async def with_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("home")
     allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_WORKERS_SPARE": "1"}
-    async with Client(stdio(home, **allowed), read_timeout_seconds=50) as client:
-        yield Caller(client, home)
+    async with in_this_process(home, allowed) as caller:
+        yield caller
 
 
 async def test_full_python_runs_where_it_is_allowed_and_only_when_asked_for(with_process: Caller) -> None:
@@ -107,9 +106,9 @@ async def test_the_statistics_tell_about_each_isolation_that_was_used(with_proce
 
 async def test_figures_come_as_image_content_beside_a_report_that_lists_them(tmp_path: Path) -> None:
     allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process", "SEALAB_PROCESS_PYTHON": science_python()}
-    async with Client(stdio(tmp_path, **allowed), read_timeout_seconds=50) as client:
+    async with in_this_process(tmp_path, allowed) as caller:
         code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])"
-        answer = await client.call_tool("execute_code", {"code": code, "isolation": "process"})
+        answer = await caller.call("execute_code", code=code, isolation="process")
     assert answer.structured_content is not None
     images = answer.structured_content["images"]
     shown = [content for content in answer.content if content.type == "image"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from .conftest import Caller, stdio
+from .conftest import Caller, in_this_process, stdio
 
 TIGHT = {
     "SEALAB_MAX_TIMEOUT_SECONDS": "2",
@@ -25,8 +25,8 @@ TIGHT = {
 async def tight(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("home")
     (home / "sealab.toml").write_text("WORKSPACE_QUOTA_MB = 1\n", encoding="utf-8")
-    async with Client(stdio(home, **TIGHT), read_timeout_seconds=50) as client:
-        yield Caller(client, home)
+    async with in_this_process(home, TIGHT) as caller:
+        yield caller
 
 
 async def said_by(caller: Caller, tool: str, **arguments: object) -> str:
