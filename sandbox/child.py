@@ -62,8 +62,11 @@ class Launches(Protocol):
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Child:
-        """Make a worker that holds the other ends of channel and output. Raises `WorkerLost`."""
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Child:
+        """Make a worker that holds the other ends of channel and output, at leisure if it is a spare.
+
+        Raises `WorkerLost`.
+        """
         ...
 
     async def close(self) -> None:

@@ -54,12 +54,16 @@ class Dialect(Protocol):
         """Run a program as a module of its own and return its variables."""
         ...
 
-    def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
-        """Take over a worker's two descriptors before it is confined; say which descriptors must stay open."""
+    def connections(self) -> tuple[HostChannel, Output]:
+        """Make, in the zygote, what connects a worker with its host, all but the descriptors."""
         ...
 
-    def settle(self, channel: HostChannel, output: Output) -> None:
-        """Get this process ready for code, once it is confined."""
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Give the connections their descriptors, in the worker before it is confined; say which must stay open."""
+        ...
+
+    def settle(self) -> None:
+        """Get the worker ready for code, once it is confined."""
 
     def begin(self) -> None:
         """Hear that a run begins."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import islice, takewhile
 from types import CoroutineType
 from typing import Any, cast
 from weakref import WeakSet
@@ -27,6 +27,7 @@ class Forgotten:
     def __init__(self) -> None:
         self._calls: dict[tuple[str, int | None], None] = {}
         self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
+        self._last_given: str | None = None
 
     def watch(self) -> None:
         """Hear of coroutines that are thrown away, and let each remember where it was made."""
@@ -37,9 +38,13 @@ class Forgotten:
         """Forget what an earlier run forgot."""
         self._calls.clear()
 
-    def notes(self, namespace: Mapping[str, object]) -> dict[str, str]:
+    def given(self, namespace: dict[str, object]) -> None:
+        """Hear which variables the code starts with; those are not looked at, since to look at them costs time."""
+        self._last_given = next(reversed(namespace), None)
+
+    def notes(self, namespace: dict[str, object]) -> dict[str, str]:
         """Return the note about what was thrown away, and about what the variables in `namespace` still hold."""
-        for coroutine in _held(namespace):
+        for coroutine in _held(self._newer(namespace)):
             if coroutine not in self._told and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 self._told.add(coroutine)  # a session's variables stay
                 self._note(coroutine)
@@ -50,6 +55,12 @@ class Forgotten:
         was = "was" if len(calls) == 1 else "were"
         return {"code": f"{shown} {was} never awaited: nothing of it ran. Write `await` before the call."}
 
+    def _newer(self, namespace: dict[str, object]) -> list[object]:
+        """Return what the code added. A dictionary keeps its order, whatever is written over or taken out before."""
+        last = self._last_given
+        newer = list(takewhile(lambda name: name != last, reversed(namespace)))
+        return [namespace[name] for name in reversed(newer)]
+
     def _note(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
         origin = getattr(coroutine, "cr_origin", None)
         self._calls[demangle(coroutine.__qualname__), origin[0][1] if origin else None] = None
@@ -59,9 +70,9 @@ def _line(call: tuple[str, int | None]) -> int:
     return call[1] or 0
 
 
-def _held(namespace: Mapping[str, object]) -> Iterator[CoroutineType[Any, Any, Any]]:
-    """Yield the coroutines that variables hold, themselves or in a list, tuple or dict."""
-    for value in list(namespace.values()):
+def _held(values: Iterable[object]) -> Iterator[CoroutineType[Any, Any, Any]]:
+    """Yield the coroutines among the values of variables, themselves or in a list, tuple or dict."""
+    for value in values:
         kind = type(value)
         inside: Iterable[object] = (value,)
         if kind is list or kind is tuple:

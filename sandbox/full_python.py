@@ -89,7 +89,8 @@ class FullPython:
     layers: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self._output: StreamOutput | None = None
+        self._channel = ThreadedChannel()
+        self._output = StreamOutput()
         self._figures = Figures()
         self._forgotten = Forgotten()
 
@@ -127,6 +128,7 @@ class FullPython:
         own.update({name: importlib.import_module(name) for name in PRELOADED})
         own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
         own["__builtins__"] = builtins
+        self._forgotten.given(own)
         return own
 
     def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
@@ -140,14 +142,19 @@ class FullPython:
         self.run(program, own)
         return own
 
-    def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
-        """Map the output, and keep it open as a file too; standard input is empty already."""
-        self._output = output = StreamOutput(output_fd)
-        return ThreadedChannel(channel_fd), output, frozenset({_STDIN, channel_fd, output.descriptor})
+    def connections(self) -> tuple[HostChannel, Output]:
+        """Make a channel for threads, which makes itself known to loops, and an output that is a file too."""
+        self._channel, self._output = ThreadedChannel(), StreamOutput()
+        return self._channel, self._output
 
-    def settle(self, channel: HostChannel, output: Output) -> None:  # noqa: ARG002 - it makes itself known to loops
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Map the output, and keep it open; standard input is empty already."""
+        self._channel.connect(channel_fd)
+        self._output.attach(output_fd)
+        return frozenset({_STDIN, channel_fd, self._output.descriptor})
+
+    def settle(self) -> None:
         """Write to the output, seed every generator, and tell in words what the kernel refuses."""
-        assert self._output is not None
         self._output.become_standard_streams()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
@@ -202,7 +209,6 @@ class FullPython:
 
         As at the end of any program, threads that are no daemons are waited for; a session's go on.
         """
-        assert self._output is not None
         if not session:
             with suppress(Exception):
                 _wait_for_threads()

@@ -56,20 +56,26 @@ class HostChannel:
 
     The host numbers the calls in the order in which they arrive, from 1, as this end does. While one call is waited
     for, answers to others are kept or handed to their tasks, so concurrent calls really overlap.
+
+    A channel that is made without a descriptor is connected later: a worker's is made before the worker.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._descriptor = -1
         self._frames = Frames(_ANSWER_BYTES_MAX)
         self._calls = 0
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._answers: dict[int, Mapping[str, Json]] = {}
         self._runs: list[dict[str, Json]] = []
-        self._readable = select.poll()
-        self._readable.register(descriptor, select.POLLIN)
-        self._either = select.poll()
-        self._either.register(descriptor, select.POLLIN | select.POLLOUT)
+        self.readable = select.poll()
+        if descriptor is not None:
+            self.connect(descriptor)
+
+    def connect(self, descriptor: int) -> None:
+        """Use this descriptor from now on; `readable` polls it."""
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self.readable.register(descriptor, select.POLLIN)
 
     @property
     def descriptor(self) -> int:
@@ -83,7 +89,7 @@ class HostChannel:
     def next_run(self) -> dict[str, Json]:
         """Wait for the next job. Raises `HostGone` when none will come."""
         while not self._runs:
-            self._readable.poll()
+            self.readable.poll()
             self.receive()
         return self._runs.pop(0)
 
@@ -96,7 +102,7 @@ class HostChannel:
         """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""
         number = self._ask(name, arguments)
         while number not in self._answers:
-            self._readable.poll()
+            self.readable.poll()
             self.receive()
         return value_of(self._answers.pop(number))
 
@@ -159,7 +165,9 @@ class HostChannel:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
             except BlockingIOError:
-                for _descriptor, event in self._either.poll():
+                either = select.poll()
+                either.register(self._descriptor, select.POLLIN | select.POLLOUT)
+                for _descriptor, event in either.poll():
                     if event & select.POLLIN:
                         self.receive()
             except ConnectionError:

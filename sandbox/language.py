@@ -10,8 +10,7 @@ import ast
 import builtins
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
@@ -46,6 +45,7 @@ own recursion does, so its limit stays as it is."""
 _run_code = builtins.exec
 _evaluate_code = builtins.eval
 _MISSING: Final = object()
+_IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
 
@@ -202,13 +202,15 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
         raise Refused(
             f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"
         )
+    frames, filters = sys.getrecursionlimit(), warnings.filters
+    # What `catch_warnings` and a context manager would do, without their dozen calls in every run.
+    warnings.filters = _IGNORE_ALL
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            with _recursion_limit(_TRANSFORMER_FRAMES):
-                judged = Policy().visit(tree)
-            return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
+        tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
+        judged = Policy().visit(tree)
+        sys.setrecursionlimit(frames)
+        return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
     except (RecursionError, MemoryError):
         raise Refused(
             "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"
@@ -217,13 +219,6 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
         raise SyntaxError("the source holds a character that is not valid Unicode") from None
     except ValueError as error:
         raise SyntaxError(str(error)) from None
-
-
-@contextmanager
-def _recursion_limit(frames: int) -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, frames))
-    try:
-        yield
     finally:
-        sys.setrecursionlimit(before)
+        sys.setrecursionlimit(frames)
+        warnings.filters = filters

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
+from . import control
 from .child import Exit
 from .confine import cgroups
 from .errors import LevelMissing, WorkerLost
@@ -123,7 +124,7 @@ class Launcher:
         self._number = 0
         self._forks: dict[int, asyncio.Future[Forked]] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
-        self._hello: asyncio.Future[int] | None = None
+        self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._burial: asyncio.Task[None] | None = None
@@ -180,11 +181,8 @@ class Launcher:
             self._lost()
             raise
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Forked:
-        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`.
-
-        One that rehearses is ready a little later and then answers its job faster: right for a spare.
-        """
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Forked:  # noqa: ARG002 - every one is made at once
+        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote is gone.")
         self._number += 1
@@ -193,8 +191,7 @@ class Launcher:
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
-            request = json.dumps({"id": number, "rehearse": rehearse}).encode()
-            socket.send_fds(self._control, [request], [channel.fileno(), output_fd])
+            socket.send_fds(self._control, [control.request(number)], [channel.fileno(), output_fd])
         except OSError as error:
             del self._forks[number]
             self._lost()
@@ -230,46 +227,38 @@ class Launcher:
             descriptors = array.array("i")
             for _level, _type, received in ancillary:
                 descriptors.frombytes(received)
-            self._take(json.loads(data), descriptors)
+            self._take(control.read(data), descriptors)
 
-    def _take(self, message: Mapping[str, object], descriptors: array.array[int]) -> None:
+    def _take(self, packet: control.Packet, descriptors: array.array[int]) -> None:
         assert self._loop is not None
         assert self._hello is not None
-        number = cast("int", message.get("id", 0))
-        if "hello" in message:
-            self._hello.set_result(number)
-        elif "failed" in message:
-            told = cast("str", message["failed"])
-            self._hello.set_exception(LevelMissing(told) if message["code"] == "level" else WorkerLost(told))
-        elif "pid" in message:
-            self._exits[number] = ended = self._loop.create_future()
-            forked = Forked(cast("int", message["pid"]), descriptors[0], ended, bool(message["behind_init"]))
-            waiting = self._forks.pop(number)
-            if waiting.done():
-                forked.close()  # nobody wants it any more
-            else:
-                waiting.set_result(forked)
-        elif "refused" in message:
-            waiting = self._forks.pop(number)
-            if not waiting.done():
-                waiting.set_exception(WorkerLost(f"A worker cannot be made: {message['refused']}."))
-        else:
-            ended = self._exits.pop(number)
-            ended.set_result(
-                Exit(
-                    cast("int", message["status"]),
-                    cast("float", message["cpu_ms"]),
-                    cast("float", message["memory_peak_mb"]),
-                )
-            )
+        match packet:
+            case control.Forked(number, pid, behind_init):
+                self._exits[number] = ended = self._loop.create_future()
+                forked = Forked(pid, descriptors[0], ended, behind_init)
+                waiting = self._forks.pop(number)
+                if waiting.done():
+                    forked.close()  # nobody wants it any more
+                else:
+                    waiting.set_result(forked)
+            case control.Refused(number, reason):
+                waiting = self._forks.pop(number)
+                if not waiting.done():
+                    waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
+            case control.Ended(number, how):
+                self._exits.pop(number).set_result(how)
+            case control.Started(None):
+                self._hello.set_result(None)
+            case control.Started(failed, code):
+                self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
 
     def _lost(self) -> None:
         """Make sure that it is gone, and tell all who wait for it."""
-        control, self._control = self._control, None
-        if control is None or self._loop is None or self._process is None:
+        connection, self._control = self._control, None
+        if connection is None or self._loop is None or self._process is None:
             return
-        self._loop.remove_reader(control.fileno())
-        control.close()
+        self._loop.remove_reader(connection.fileno())
+        connection.close()
         self._process.kill()
         self._burial = self._loop.create_task(self._bury(self._process))
         reason = "The sandbox's zygote is gone."

@@ -1,8 +1,9 @@
 """What a worker may use of the machine, as resource limits of its process (setrlimit(2)).
 
-A spare is made before its job is known: `stand` sets what the operator allows at most, and `lower` goes down to what
-the job asked for; nothing here can raise a hard limit. Memory is RLIMIT_AS, counted above the address space that the
-warm zygote itself has, since it is the one limit that turns every memory bomb into a clean MemoryError.
+A spare is made before its job is known: `bequeath` and `Bounds.stand` set what the operator allows at most, and
+`Bounds.lower` goes down to what the job asked for; nothing here can raise a hard limit. Memory is RLIMIT_AS, counted
+above the address space that the warm zygote itself has, since it is the one limit that turns every memory bomb into a
+clean MemoryError.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import mmap
 import resource
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from . import output
 from .errors import LevelMissing
 from .run import Isolation, Json, Limits
 
@@ -113,31 +115,59 @@ class AddressSpace:
         return int(self._file.read().split()[0]) * mmap.PAGESIZE
 
 
-def stand(allowance: Allowance, base_bytes: int | None) -> None:
-    """Set the limits of a spare to the most that a job may ask for.
+def bequeath(most: Allowance, own_bytes: int | None) -> Bounds:
+    """Set, in the zygote, those limits of a spare that a zygote can live with too, so that its workers inherit them.
 
-    `base_bytes` is the address space that the process had before any job, or None where it cannot be limited.
+    `most` is what a job may ask for at most. `own_bytes` is the address space that this process has now, or None where
+    it cannot be limited.
     """
     _set(resource.RLIMIT_CORE, 0)
-    _set(resource.RLIMIT_NPROC, allowance.processes)
-    _set(resource.RLIMIT_NOFILE, allowance.open_files)
-    _set(resource.RLIMIT_FSIZE, allowance.file_bytes)
     _set(resource.RLIMIT_STACK, STACK_BYTES)
-    _set_memory(allowance, base_bytes)
+    standing = replace(
+        most,
+        processes=_at_most(most.processes, resource.getrlimit(resource.RLIMIT_NPROC)[1]),
+        open_files=_at_most(most.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
+        file_bytes=_set(resource.RLIMIT_FSIZE, most.file_bytes),
+    )
+    base_bytes = None if own_bytes is None else own_bytes + output.buffer_bytes(most.output_bytes)
+    _set_memory(standing, base_bytes)
+    return Bounds(standing, base_bytes)
 
 
-def lower(allowance: Allowance, base_bytes: int | None, *, session: bool) -> None:
-    """Go down to what a job asked for; in a session only the soft memory limit, as the next call may ask for more."""
-    if session:
-        _set_memory(allowance, base_bytes, keep_hard=True)
-        return
-    _set(resource.RLIMIT_NPROC, allowance.processes)
-    _set(resource.RLIMIT_NOFILE, allowance.open_files)
-    _set(resource.RLIMIT_FSIZE, allowance.file_bytes)
-    _set_memory(allowance, base_bytes)
-    if allowance.cpu_seconds is not None:
-        # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
-        _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What holds in one worker: `standing` until it has a job, and then what that asked for.
+
+    `base_bytes` is the address space that the process has before any job, or None where it cannot be limited.
+    """
+
+    standing: Allowance
+    base_bytes: int | None
+
+    def stand(self) -> None:
+        """Set those limits of a spare that it did not inherit."""
+        processes, open_files = self.standing.processes, self.standing.open_files
+        resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
+
+    def lower(self, allowance: Allowance, *, session: bool) -> None:
+        """Go down to what a job asked for.
+
+        In a session only the soft memory limit goes down, as the next call may ask for more.
+        """
+        if session:
+            _set_memory(allowance, self.base_bytes, keep_hard=True)
+            return
+        if allowance.processes < self.standing.processes:
+            _set(resource.RLIMIT_NPROC, allowance.processes)
+        if allowance.open_files < self.standing.open_files:
+            _set(resource.RLIMIT_NOFILE, allowance.open_files)
+        if allowance.file_bytes < self.standing.file_bytes:
+            _set(resource.RLIMIT_FSIZE, allowance.file_bytes)
+        _set_memory(allowance, self.base_bytes)
+        if allowance.cpu_seconds is not None:
+            # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
+            _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
 
 
 def require_settable() -> None:
@@ -164,10 +194,11 @@ def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool
     _OPENED[:] = [(hard, hard)]
 
 
-def _set(limit: int, value: int) -> None:
+def _set(limit: int, value: int) -> int:
     if value:
         value = _at_most(value, resource.getrlimit(limit)[1])
     resource.setrlimit(limit, (value, value))
+    return value
 
 
 def _at_most(value: int, hard: int) -> int:

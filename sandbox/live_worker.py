@@ -15,8 +15,8 @@ from . import output
 from .child import Child, Exit, Launches
 from .clock import CLOCK, Clock
 from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
+from .job_frame import encode_job
 from .lanes import LANE
-from .limits import Allowance, processes_of
 from .output import Output
 from .protocol import EXIT_WITHOUT_REPORT, Call, Done, Frames, Ready, child_frame, encode
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
@@ -57,7 +57,7 @@ class LiveWorker:
 
     @classmethod
     async def make(
-        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, rehearse: bool = True
+        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
     ) -> LiveWorker:
         """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
         ours, theirs = socket.socketpair()
@@ -67,7 +67,7 @@ class LiveWorker:
         worker: LiveWorker | None = None
         try:
             with theirs:
-                forked = await launcher.fork(theirs, output_fd, rehearse=rehearse)
+                forked = await launcher.fork(theirs, output_fd, spare=spare)
             shared = Output(output_fd)
             worker = cls(forked, ours, shared, isolation)
             async with asyncio.timeout(_READY_SECONDS):
@@ -320,20 +320,8 @@ class LiveWorker:
 
 
 def _job_frame(job: Job, isolation: Isolation) -> bytes:
-    session = job.session is not None
-    allowance = Allowance.of(job.limits, session=session, processes=processes_of(isolation, job.limits))
     try:
-        return encode(
-            {
-                "t": "run",
-                "code": job.code,
-                "vars": job.context_vars,
-                "limits": allowance.to_json(),
-                "session": session,
-                "reads": None if job.reads is None else job.reads.to_json(),
-                "within": job.within,
-            }
-        )
+        return encode_job(job, isolation)
     except FrameError as error:
         raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
 

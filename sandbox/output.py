@@ -28,9 +28,14 @@ class OutputFull(RuntimeError):
         )
 
 
+def buffer_bytes(text_bytes_max: int) -> int:
+    """Tell how many bytes a buffer for that much text takes."""
+    return HEADER_BYTES + text_bytes_max
+
+
 def create(text_bytes_max: int) -> int:
     """Make an empty buffer for that much text and return its descriptor."""
-    size = HEADER_BYTES + text_bytes_max
+    size = buffer_bytes(text_bytes_max)
     if sys.platform != "linux":
         # Without memfd there are no seals either: a deleted file is the nearest thing.
         with tempfile.TemporaryFile() as file:
@@ -43,16 +48,26 @@ def create(text_bytes_max: int) -> int:
 
 
 class Output:
-    """One mapped buffer, on either side. Closes the descriptor it is given, since the mapping outlives it."""
+    """One mapped buffer, on either side. Closes the descriptor it is given, since the mapping outlives it.
 
-    def __init__(self, descriptor: int) -> None:
+    One that is made without a descriptor gets it later: a worker's is made before the worker.
+    """
+
+    _memory: mmap.mmap
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._text_bytes_max = self._bytes_max = 0
+        self._end = HEADER_BYTES
+        if descriptor is not None:
+            self.attach(descriptor)
+
+    def attach(self, descriptor: int) -> None:
+        """Map the buffer behind this descriptor."""
         try:
             self._memory = mmap.mmap(descriptor, 0)
         finally:
             os.close(descriptor)
-        self._text_bytes_max = len(self._memory) - HEADER_BYTES
-        self._bytes_max = self._text_bytes_max
-        self._end = HEADER_BYTES
+        self._text_bytes_max = self._bytes_max = len(self._memory) - HEADER_BYTES
 
     @property
     def size(self) -> int:

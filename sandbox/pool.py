@@ -275,7 +275,7 @@ class Pool:
                 zygote,
                 self._settings.isolation,
                 self._settings.maximum.output_bytes_max,
-                rehearse=not any(not taker.done() for taker in self._takers),
+                spare=not any(not taker.done() for taker in self._takers),
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             self._failures += 1

@@ -23,6 +23,9 @@ class RestrictedPython:
 
     def __init__(self) -> None:
         self._forgotten = Forgotten()
+        self._channel = HostChannel()
+        self._output = Output()
+        self._nowhere = cast("TextIO", _Nowhere())
 
     def prepare(self) -> None:
         """Build every facade, and read the files they read."""
@@ -35,7 +38,9 @@ class RestrictedPython:
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""
-        return namespace.new_namespace(helpers)
+        own = namespace.new_namespace(helpers)
+        self._forgotten.given(own)
+        return own
 
     def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
         """Run under the guards, in a namespace of its own."""
@@ -44,16 +49,23 @@ class RestrictedPython:
         language.run_program(program, own)
         return own
 
-    def open(self, channel_fd: int, output_fd: int) -> tuple[HostChannel, Output, frozenset[int]]:
-        """Map the output; the channel is the only descriptor."""
-        return HostChannel(channel_fd), Output(output_fd), frozenset({channel_fd})
-
-    def settle(self, channel: HostChannel, output: Output) -> None:  # noqa: ARG002 - print() goes through `GUEST`
+    def connections(self) -> tuple[HostChannel, Output]:
         """Let coroutines hear the channel, and notice those that are never awaited."""
-        random.seed()
-        event_loop.set_channel(channel.descriptor, channel.receive, channel.is_waited_for)
-        sys.stderr = cast("TextIO", _Nowhere())
+        self._channel, self._output = HostChannel(), Output()
+        event_loop.set_channel(self._channel.readable, self._channel.receive, self._channel.is_waited_for)
         self._forgotten.watch()
+        return self._channel, self._output
+
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Map the output; the channel is the only descriptor."""
+        self._channel.connect(channel_fd)
+        self._output.attach(output_fd)
+        return frozenset({channel_fd})
+
+    def settle(self) -> None:
+        """Have random numbers of its own."""
+        random.seed()
+        sys.stderr = self._nowhere
 
     def begin(self) -> None:
         """Forget what an earlier run forgot."""

@@ -23,9 +23,12 @@ _STREAMS = (1, 2)
 class StreamOutput(Output):
     """One mapped buffer, in the child, that also is a file."""
 
-    def __init__(self, descriptor: int) -> None:
+    descriptor = -1
+
+    def attach(self, descriptor: int) -> None:
+        """Map the buffer behind this descriptor, and keep a copy of it."""
         self.descriptor = os.dup(descriptor)
-        super().__init__(descriptor)
+        super().attach(descriptor)
 
     def become_standard_streams(self) -> None:
         """Put the buffer where standard output and error are, for C and for Python."""

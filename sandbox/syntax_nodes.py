@@ -15,5 +15,11 @@ def hook_call(hook: str, *arguments: ast.expr | str) -> ast.Call:
 
 
 def placed(new: _Node, old: ast.AST) -> _Node:
-    """Give `new`, and its children without a place, the place of `old`; return it."""
-    return ast.fix_missing_locations(ast.copy_location(new, old))
+    """Give `new`, and what in it has no place yet, the place of `old`; return it.
+
+    What has a place was placed whole: unlike `ast.fix_missing_locations`, this does not look into it again.
+    """
+    for child in ast.iter_child_nodes(ast.copy_location(new, old)):
+        if child._fields and not hasattr(child, "lineno"):
+            placed(child, old)
+    return new

@@ -15,14 +15,14 @@ from .run import Json
 class ThreadedChannel(HostChannel):
     """One thread at a time talks to the host; a loop that waits for an answer reads the channel itself."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int | None = None) -> None:
         super().__init__(descriptor)
         self._turn = threading.RLock()
 
     def next_run(self) -> dict[str, Json]:
         """Wait for the next job. Raises `HostGone` when none will come."""
         while not self._runs:
-            self._readable.poll()
+            self.readable.poll()
             with self._turn:
                 self.receive()
         return self._runs.pop(0)

@@ -9,22 +9,35 @@ from __future__ import annotations
 import base64
 import keyword
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
 
-from . import confine, data_helpers, failures, hosted, hosted_skills, hosted_tools, limits, names, skill_modules, values
+from . import (
+    confine,
+    data_helpers,
+    failures,
+    hosted,
+    hosted_skills,
+    hosted_tools,
+    limits,
+    names,
+    output,
+    skill_modules,
+    values,
+)
 from .dialect import Afterwards, Dialect
 from .errors import FrameError, Refused
 from .guest import GUEST
-from .host_channel import HostChannel, HostGone
-from .limits import Allowance
-from .output import Output
+from .host_channel import HostGone
+from .job_frame import encode_job
+from .limits import Allowance, Bounds
 from .protocol import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
 from .reading import facts
-from .run import Failure, Json, Reading, Status
+from .run import Failure, Isolation, Job, Json, Reading, Status
 
 _WARM_SOURCES = (
     """
@@ -47,8 +60,12 @@ def f(n):
 f(1)
 """,
 )
-_WARM_ROUNDS = 8
+WARM_ROUNDS = 8
 """Until the interpreter has specialized what every job runs: a worker would do it again, on pages of its own."""
+_WARM_OUTPUT_BYTES = 1 << 16
+_WARM_ANSWER_BYTES = 1 << 16
+_HURRY_MS = 2
+"""A worker whose job has not come by then is a spare with time to rehearse."""
 _exit_code_of = SystemExit.__dict__["code"].__get__
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -59,9 +76,8 @@ class Prepared:
 
     dialect: Dialect
     plan: confine.Plan
-    standing: Allowance
-    base_bytes: int | None
-    namespace: dict[str, object]
+    bounds: Bounds
+    worker: Worker
     ready: bytes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,89 +90,90 @@ def starting_namespace(dialect: Dialect) -> dict[str, object]:
     return dialect.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
 
 
-def warm(dialect: Dialect) -> None:
-    """Run what every job runs, so that no worker pays for a first time."""
-    own = starting_namespace(dialect)
-    for source in _WARM_SOURCES * _WARM_ROUNDS:
-        try:
-            values.render(dialect.run(dialect.compile(source, failures.SOURCE_NAME), own))
-        except Exception as error:  # noqa: BLE001 - one of them fails on purpose
-            failures.describe(error, source)
+def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
+    """Have a worker that is not confined do here what every worker does, so that none pays for a first time."""
+    worker = Worker(dialect)
+    host, theirs = socket.socketpair()
+    with host, theirs:
+        dialect.open(theirs.fileno(), output.create(_WARM_OUTPUT_BYTES))
+        for source in _WARM_SOURCES * rounds:
+            host.sendall(encode_job(Job(source), Isolation.RESTRICTED))
+            worker.answer_next(None)
+            host.recv(_WARM_ANSWER_BYTES)
+        worker.output.close()
 
 
-def serve(prepared: Prepared, channel_fd: int, output_fd: int, *, rehearse: bool) -> NoReturn:
+def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
     """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
     status = EXIT_WITHOUT_REPORT
-    dialect = prepared.dialect
+    worker = prepared.worker
     try:
-        channel, output, keep_fds = dialect.open(channel_fd, output_fd)
+        keep_fds = prepared.dialect.open(channel_fd, output_fd)
         confine.enter(prepared.plan, keep_fds=keep_fds)
-        base_bytes = None if prepared.base_bytes is None else prepared.base_bytes + output.size
-        limits.stand(prepared.standing, base_bytes)
-        worker = _Worker(dialect, prepared.namespace, channel, output, base_bytes)
-        if rehearse:
+        prepared.bounds.stand()
+        prepared.dialect.settle()
+        worker.channel.send(prepared.ready)
+        if not worker.channel.readable.poll(_HURRY_MS):
             worker.rehearse()
-        channel.send(prepared.ready)
-        worker.work()
+        while True:
+            worker.answer_next(prepared.bounds)
     except HostGone:
         status = 0
     finally:
         os._exit(status)
 
 
-class _Worker:
-    def __init__(
-        self,
-        dialect: Dialect,
-        own_namespace: dict[str, object],
-        channel: HostChannel,
-        output: Output,
-        base_bytes: int | None,
-    ) -> None:
+class Worker:
+    """A worker as its zygote makes it: all there but for its descriptors, and not confined.
+
+    What it is made of here, every fork has without writing to a page: so as much as possible is made here.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._namespace = own_namespace
-        self._channel = channel
-        self._output = output
-        self._base_bytes = base_bytes
+        self._namespace = starting_namespace(dialect)
+        self.channel, self.output = dialect.connections()
         self._memory_mb = 0
         self._calls: dict[str, str] = {}
-        GUEST.write = output.write
-        GUEST.call_host = channel.call
-        GUEST.call_host_async = channel.call_async
-        GUEST.namespace = own_namespace
+        self._write = self.output.write
+        GUEST.write = self.output.write
+        GUEST.call_host = self.channel.call
+        GUEST.call_host_async = self.channel.call_async
+        GUEST.namespace = self._namespace
         GUEST.define = skill_modules.definer(dialect)
-        dialect.settle(channel, output)
-        self._write = GUEST.write
+        GUEST.run = 0
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
         self._encoded(self._run("0", {}))
 
-    def work(self) -> NoReturn:
-        while True:
-            frame = self._channel.next_run()
-            allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
-            limits.lower(allowance, self._base_bytes, session=bool(frame["session"]))
-            self._output.clear(allowance.output_bytes)
-            GUEST.write = self._write  # a session's earlier call may have left it redirected
-            GUEST.run += 1
-            self._dialect.begin()
-            self._memory_mb = allowance.memory_bytes // limits.MIB
-            try:
-                report = self._run(
-                    cast("str", frame["code"]),
-                    cast("Mapping[str, Json]", frame["vars"]),
-                    reads=cast("Mapping[str, Json] | None", frame["reads"]),
-                    within=cast("str | None", frame["within"]),
-                )
-                data = self._encoded(_with(report, self._dialect.end(session=bool(frame["session"]))))
-            except MemoryError:
-                limits.open_reserve()
-                data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
-            self._channel.forget_calls()
-            self._channel.send(data)
-            # Frames of functions that live on in a session lead back to the call that made them.
-            self._calls[self._filename] = cast("str", frame["code"])
+    def answer_next(self, bounds: Bounds | None) -> None:
+        """Wait for a job, run it within the `bounds` of this process, and report. Raises `HostGone`."""
+        frame = self.channel.next_run()
+        allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
+        session = bool(frame["session"])
+        if bounds is not None:
+            bounds.lower(allowance, session=session)
+        self.output.clear(allowance.output_bytes)
+        GUEST.write = self._write  # a session's earlier call may have left it redirected
+        GUEST.run += 1
+        self._dialect.begin()
+        self._memory_mb = allowance.memory_bytes // limits.MIB
+        try:
+            report = self._run(
+                cast("str", frame["code"]),
+                cast("Mapping[str, Json]", frame["vars"]),
+                reads=cast("Mapping[str, Json] | None", frame["reads"]),
+                within=cast("str | None", frame["within"]),
+            )
+            data = self._encoded(_with(report, self._dialect.end(session=session)))
+        except MemoryError:
+            limits.open_reserve()
+            data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
+        self.channel.forget_calls()
+        self.channel.send(data)
+        # Frames of functions that live on in a session lead back to the call that made them.
+        self._calls[self._filename] = cast("str", frame["code"])
 
     @property
     def _filename(self) -> str:

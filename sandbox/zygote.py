@@ -5,60 +5,61 @@ never reads a byte that a guest wrote: the host sends a request with two descrip
 its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
-Control messages are one JSON object each, in packets: down `{id, rehearse}`; up `{hello}`, `{id, pid, behind_init}`,
-`{id, refused}` or `{id, status, cpu_ms, memory_peak_mb}` and, before it gives up, `{failed, code}`.
+They speak in packets (`control`).
 """
 
 from __future__ import annotations
 
-import array
 import gc
-import json
 import os
 import select
 import socket
+import struct
 import sys
-from typing import NoReturn, cast
+from typing import NoReturn
 
-from . import confine, limits, worker
+from . import confine, control, limits, worker
 from .dialect import dialect_of
 from .errors import SandboxError
 from .guest import GUEST
 from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
-from .orders import PACKET_BYTES_MAX, Orders
+from .orders import Orders
 from .run import Isolation
 
+_REQUEST_BYTES = 256
+_DESCRIPTOR = struct.Struct("=i")
+_DESCRIPTORS = struct.Struct("=ii")
+_TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 
 
 def main(control_fd: int, orders: str) -> NoReturn:
     """Be a zygote until the control socket ends."""
     os.environ.clear()
-    control = socket.socket(fileno=control_fd)
+    connection = socket.socket(fileno=control_fd)
     given = Orders.from_json(orders)
     GUEST.wider = tuple(given.wider)
     try:
-        _Zygote(control, given).work()
+        _Zygote(connection, given).work()
     except SandboxError as error:
-        control.send(json.dumps({"failed": str(error), "code": error.code}).encode())
+        connection.send(control.failed(str(error), error.code))
         raise SystemExit(1) from None
 
 
 class _Zygote:
-    def __init__(self, control: socket.socket, orders: Orders) -> None:
-        self._control = control
+    def __init__(self, connection: socket.socket, orders: Orders) -> None:
+        self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
         self._poll = select.poll()
-        self._poll.register(control, select.POLLIN)
+        self._poll.register(connection, select.POLLIN)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)
         dialect.prepare()
         worker.warm(dialect)
         address_space = AddressSpace()
         heap = HeapMap()
-        own = worker.starting_namespace(dialect)
         self._plan = confine.prepare(
             probe,
             isolation=orders.isolation,
@@ -70,43 +71,45 @@ class _Zygote:
         limits.require_settable()
         dialect.seal()
         confine.prove(self._plan)
+        # Classes that were sealed have lost their places in the interpreter's caches.
+        worker.warm(dialect, rounds=2)
+        prepared = worker.Worker(dialect)
         if orders.isolation is Isolation.RESTRICTED:  # full Python may load extensions that count in their own way
             immortalize()
-        self._prepared = worker.Prepared(dialect, self._plan, orders.standing, address_space.bytes(), own)
+        bounds = limits.bequeath(orders.standing, address_space.bytes())
+        self._prepared = worker.Prepared(dialect, self._plan, bounds, prepared)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()
         gc.freeze()
         heap.collapse()
-        self._tell(hello=os.getpid())
+        connection.send(control.started())
 
     def work(self) -> NoReturn:
+        listening = self._connection.fileno()
         while True:
             for descriptor, _event in self._poll.poll(_ORPHAN_CHECK_MS):
-                if descriptor == self._control.fileno():
+                if descriptor == listening:
                     self._obey()
                 else:
                     self._bury(descriptor)
 
     def _obey(self) -> None:
         try:
-            data, ancillary, _flags, _address = self._control.recvmsg(PACKET_BYTES_MAX, socket.CMSG_SPACE(8))
+            data, ancillary, _flags, _address = self._connection.recvmsg(_REQUEST_BYTES, _TWO_DESCRIPTORS)
         except ConnectionError:
             data, ancillary = b"", []
         if not data:
             os._exit(0)
-        request = json.loads(data)
-        number = cast("int", request["id"])
-        given = array.array("i")
-        for _level, _type, descriptors in ancillary:
-            given.frombytes(descriptors)
-        channel_fd, output_fd = given
+        number = control.requested(data)
+        ((_level, _type, descriptors),) = ancillary
+        channel_fd, output_fd = _DESCRIPTORS.unpack(descriptors)
         try:
             pid = confine.fork(self._plan)
         except OSError as error:
-            self._tell(id=number, refused=str(error))
+            self._connection.send(control.refused(number, str(error)))
         else:
             if pid == 0:
-                worker.serve(self._prepared, channel_fd, output_fd, rehearse=request["rehearse"])
+                worker.serve(self._prepared, channel_fd, output_fd)
             self._announce(number, pid)
         finally:
             os.close(channel_fd)
@@ -116,20 +119,15 @@ class _Zygote:
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = (pid, number)
         self._poll.register(pidfd, select.POLLIN)
-        message = json.dumps({"id": number, "pid": pid, "behind_init": self._plan.own_init}).encode()
-        socket.send_fds(self._control, [message], [pidfd])
+        message = control.forked(number, pid, behind_init=self._plan.own_init)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
+        self._connection.sendmsg((message,), (rights,))
 
     def _bury(self, pidfd: int) -> None:
         pid, number = self._children.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         _pid, status, usage = os.wait4(pid, 0)
-        self._tell(
-            id=number,
-            status=self._plan.status_of_worker(os.waitstatus_to_exitcode(status)),
-            cpu_ms=(usage.ru_utime + usage.ru_stime) * 1000,
-            memory_peak_mb=usage.ru_maxrss / 1024,
-        )
-
-    def _tell(self, **message: object) -> None:
-        self._control.send(json.dumps(message).encode())
+        status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
+        cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
+        self._connection.send(control.ended(number, status, cpu_ms, usage.ru_maxrss / 1024))

@@ -49,18 +49,18 @@ def enter(plan: Plan, *, keep_fds: Collection[int]) -> tuple[str, ...]:
 
 
 def _give_up_privileges(plan: Plan) -> None:
-    privileges.die_with_parent(plan.zygote_pidfd)
-    if plan.namespaced:
+    privileges.die_with_parent()
+    if plan.scratch_bytes:
+        # A file system needs an owner. Without one, a worker is nobody even in its own namespace, as getuid(2) says of
+        # users that have no place there (user_namespaces(7)).
         privileges.set_dumpable(True)  # else this process's own /proc files belong to root
         namespaces.map_ids(plan.proc_fd, plan.uid, plan.gid)
-        namespaces.set_host_name()
-    if plan.scratch_bytes:
         root.mount_scratch(layout.SCRATCH, plan.scratch_bytes, plan.readable)
     if plan.own_init:
         worker = os.fork()
         if worker:
             _be_first_process(plan, worker)
-        privileges.die_with_parent(None)
+        privileges.die_with_parent()
     privileges.drop_capabilities()
     privileges.no_new_privileges()
 

@@ -13,10 +13,13 @@ import resource
 import sys
 
 if sys.platform == "linux":
-    _LIBC = ctypes.CDLL(None, use_errno=True)
+    # The interpreter's lock is kept over a call: none waits, and to let go of it costs more than most of them do.
+    _LIBC = ctypes.PyDLL(None, use_errno=True)
     _LIBC.syscall.restype = ctypes.c_long
     _LIBC.prctl.restype = ctypes.c_int
     _LIBC.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    # Every worker's forty calls take small numbers, which need no conversion.
+    _DROP = _LIBC["prctl"]
 
 LAST_FD = 0xFFFFFFFF
 _PR_CAPBSET_DROP = 24
@@ -53,9 +56,8 @@ def empty_bounding_set() -> None:
     Ends past the last that the kernel knows (EINVAL), or at once without CAP_SETPCAP (EPERM). Forty calls in every
     worker: hence no detour through `prctl` for each.
     """
-    drop = _LIBC.prctl
     for capability in range(_CAPABILITIES_MAX):
-        if drop(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+        if _DROP(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             if ctypes.get_errno() in (errno.EINVAL, errno.EPERM):
                 return
             raise failed("prctl(PR_CAPBSET_DROP)")

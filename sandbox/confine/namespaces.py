@@ -25,6 +25,10 @@ HOST_NAME = b"sandbox"
 if sys.platform == "linux":
     _LIBC_UNDER_GIL = ctypes.PyDLL(None, use_errno=True)
     _LIBC_UNDER_GIL.syscall.restype = ctypes.c_long
+    # Looked up once: a worker would look up its own again, on pages that it must first copy.
+    _before_fork = ctypes.pythonapi.PyOS_BeforeFork
+    _after_fork_in_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
+    _after_fork_in_child = ctypes.pythonapi.PyOS_AfterFork_Child
 
 
 def fork_into(flags: int) -> int:
@@ -33,15 +37,14 @@ def fork_into(flags: int) -> int:
     One thread only. Unlike fork(3) this leaves the C library's idea of the thread's number alone, which matters only
     to code that sends signals to threads; a worker with threads is forked once more by its namespace's first process.
     """
-    python = ctypes.pythonapi
     words = _clone_words(flags)
-    python.PyOS_BeforeFork()
+    _before_fork()
     pid = int(_LIBC_UNDER_GIL.syscall(*words))
     if pid == 0:
-        python.PyOS_AfterFork_Child()
+        _after_fork_in_child()
         return 0
     error = libc.failed("clone") if pid < 0 else None
-    python.PyOS_AfterFork_Parent()
+    _after_fork_in_parent()
     if error is not None:
         raise error
     return pid
@@ -75,5 +78,8 @@ def map_ids(proc_fd: int, outer_uid: int, outer_gid: int) -> None:
 
 
 def set_host_name() -> None:
-    """Hide the machine's name behind one that says nothing, in this UTS namespace (sethostname(2))."""
+    """Hide the machine's name behind one that says nothing, in this UTS namespace and those made from it later.
+
+    See sethostname(2) and uts_namespaces(7).
+    """
     libc.syscall("sethostname", numbers.number("sethostname"), HOST_NAME, len(HOST_NAME))

@@ -24,7 +24,6 @@ class Plan:
 
     isolation: Isolation
     layers: tuple[str, ...]
-    zygote_pidfd: int | None = None
     filter: Filter | None = None
     landlock_abi: int = 0
     ruleset_fd: int | None = None

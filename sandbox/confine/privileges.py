@@ -6,7 +6,6 @@ Descriptors, privileges, the root user, the right to be traced or dumped, and a 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import struct
 import sys
@@ -39,20 +38,13 @@ def leave_root() -> None:
         os.setuid(NOBODY)
 
 
-def die_with_parent(parent_pidfd: int | None) -> None:
-    """Ask for SIGKILL when the parent ends; if it ended before the asking, end now.
+def die_with_parent() -> None:
+    """Ask for SIGKILL when the parent ends.
 
-    `parent_pidfd` was opened by the parent on itself: getppid() says nothing across a pid namespace.
+    If it ended before the asking, this process finds the end of its channel, since the host gives up all workers of a
+    zygote that is gone, and sends a job only to one that has come further than here.
     """
     libc.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
-    if parent_pidfd is not None and _has_ended(parent_pidfd):
-        os._exit(1)
-
-
-def _has_ended(pidfd: int) -> bool:
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def set_dumpable(dumpable: bool) -> None:

@@ -43,7 +43,7 @@ def _process() -> Finding:
         privileges.leave_root()
         privileges.drop_capabilities()
         privileges.no_new_privileges()
-        privileges.die_with_parent(None)
+        privileges.die_with_parent()
         privileges.set_dumpable(False)
 
     failure = _attempt(give_up)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import struct
 from collections.abc import Mapping, Sequence
@@ -114,12 +115,22 @@ class Filter:
 
     def load(self) -> None:
         """Put the filter in force for this process, for good. Raises OSError; needs no_new_privs (seccomp(2))."""
-        code = bytearray(self.code)
-        for offset in self.own_pid_offsets:
-            struct.pack_into("=I", code, offset, os.getpid())
-        # Its first byte tells where it lies. An array's type would be made anew in every worker.
-        program = struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code)))
+        program, _code = _program(self, os.getpid())
         libc.syscall("seccomp", numbers.number("seccomp"), _SECCOMP_SET_MODE_FILTER, 0, program)
+
+    def make_ahead(self) -> None:
+        """Make what the first process of a pid namespace will load, so that it need not."""
+        _program(self, 1)
+
+
+@functools.cache  # which also keeps the code where it is
+def _program(made: Filter, pid: int) -> tuple[bytes, bytearray]:
+    """Return the `struct sock_fprog` for the worker `pid`, and the code whose address it holds."""
+    code = bytearray(made.code)
+    for offset in made.own_pid_offsets:
+        struct.pack_into("=I", code, offset, pid)
+    # Its first byte tells where it lies.
+    return struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code))), code
 
 
 def build(policy: Policy, architecture: numbers.Architecture | None = None) -> Filter:

@@ -58,6 +58,8 @@ def prepare(
             f"A worker cannot be confined as planned: {error}. Run `sealab doctor` to see what this machine offers."
         ) from error
     more = (*(("cgroup",) if grouped else ()), *((processors.LAYER,) if held else ()))
+    if plan.filter is not None:
+        plan.filter.make_ahead()
     return replace(plan, layers=(*plan.layers, *more))
 
 
@@ -87,7 +89,6 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
     return Plan(
         isolation=isolation,
         layers=("process", *(name for name in names if probe.has(name))),
-        zygote_pidfd=_pidfd(),
         filter=seccomp.build(policy.policy_for(isolation, pinned=pinned)) if probe.has("seccomp") else None,
         landlock_abi=abi,
         # A scratch directory is another one in each worker, and so are the rules about it.
@@ -111,13 +112,15 @@ def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
     """
     uid, gid = os.geteuid(), os.getegid()
     if uid != 0:
-        namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT)
+        namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT | namespaces.NEW_UTS)
         privileges.set_dumpable(True)
         namespaces.map_ids(proc_fd, uid, gid)
+        namespaces.set_host_name()
         root.move_in(files)
         return ()
     owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
-    namespaces.unshare(namespaces.NEW_MOUNT)
+    namespaces.unshare(namespaces.NEW_MOUNT | namespaces.NEW_UTS)
+    namespaces.set_host_name()
     unmapped = root.move_in(files, owner_map_fd=owner_map_fd)
     if owner_map_fd is not None:
         os.close(owner_map_fd)
@@ -132,10 +135,3 @@ def _readable(files: root.Layout, workspace: str | None, *, namespaced: bool) ->
     placed = tuple(files.placed) if namespaced else ()
     outside = (workspace,) if workspace is not None and not namespaced else ()
     return (*files.readable, *placed, *outside)
-
-
-def _pidfd() -> int | None:
-    try:
-        return os.pidfd_open(os.getpid())
-    except OSError:
-        return None  # before Linux 5.3; then a worker trusts PR_SET_PDEATHSIG alone

@@ -16,16 +16,15 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn, cast
 
-from .. import confine, worker
+from .. import confine, limits, worker
 from ..dialect import Dialect, dialect_of
 from ..errors import SandboxError
 from ..limits import AddressSpace
 from ..orders import Orders
-from ..run import Isolation, Json
+from ..run import Isolation
 from . import trials, wire
 from .carrying import StreamLink
 from .cleaning import Room
@@ -63,7 +62,6 @@ class _ForkServer:
         held = trials.inner_limits()
         worker.warm(dialect)
         address_space = AddressSpace()
-        own = worker.starting_namespace(dialect)
         readable = os.access("/workspace", os.R_OK | os.X_OK)
         plan = confine.prepare(
             probe,
@@ -78,8 +76,9 @@ class _ForkServer:
         if not plan.namespaced:
             os.chdir("/tmp")  # noqa: S108 - the container's own
         self._can_be_clean = plan.filter is not None
-        standing = self._orders.standing
-        self._prepared = worker.Prepared(dialect, plan, standing, address_space.bytes(), own)
+        prepared = worker.Worker(dialect)
+        bounds = limits.bequeath(self._orders.standing, address_space.bytes())
+        self._prepared = worker.Prepared(dialect, plan, bounds, prepared)
         self._room.clean()
         gc.collect()
         gc.freeze()
@@ -107,18 +106,17 @@ class _ForkServer:
 
     def _obey(self, request: Request) -> None:
         if "fork" in request.words:
-            wanted = cast("Mapping[str, Json]", request.words["fork"])
-            self._fork(request.descriptors, rehearse=bool(wanted["rehearse"]))
+            self._fork(request.descriptors)
         elif "kill" in request.words and self._worker is not None:
             os.kill(self._worker[0], signal.SIGKILL)
 
-    def _fork(self, descriptors: tuple[int, ...], *, rehearse: bool) -> None:
+    def _fork(self, descriptors: tuple[int, ...]) -> None:
         assert self._worker is None
         channel_fd, output_fd = descriptors
         try:
             pid = confine.fork(self._plan)
             if pid == 0:
-                worker.serve(self._prepared, channel_fd, output_fd, rehearse=rehearse)
+                worker.serve(self._prepared, channel_fd, output_fd)
         except OSError as error:
             self._link.finish()
             self._link.say(refused=str(error))

@@ -78,9 +78,9 @@ class Containers:
         """Start the first container. Raises `ContainerMissing`, `WorkerLost`."""
         self._free.append(await self._new())
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool = True) -> Child:
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Child:
         """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
-        if rehearse:
+        if spare:
             await asyncio.sleep(SPARE_SECONDS)
         while self._free:
             container = self._free.pop()
@@ -88,7 +88,7 @@ class Containers:
                 break
         else:
             container = await self._new()
-        return await container.fork(channel, output_fd, rehearse=rehearse)
+        return await container.fork(channel, output_fd)
 
     async def close(self) -> None:
         """End every container, and wait until they are gone."""
@@ -168,13 +168,13 @@ class _Container:
         if setup.workspace is not None and said["hello"].get("workspace") is not True:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, rehearse: bool) -> Child:
+    async def fork(self, channel: socket.socket, output_fd: int) -> Child:
         """Have its fork server make a worker. Raises `WorkerLost`."""
         assert self._link is not None
         self._said = asyncio.get_running_loop().create_future()
         self._worker = worker = _ContainedWorker(self)
         output_bytes = self._setup.orders.standing.output_bytes
-        self._link.ask_for_worker(channel, output_fd, worker.kill, rehearse=rehearse, output_bytes=output_bytes)
+        self._link.ask_for_worker(channel, output_fd, worker.kill, output_bytes=output_bytes)
         try:
             said = await asyncio.shield(self._said)
         except BaseException:

@@ -471,9 +471,17 @@ class TestALayerThatIsMissing:
         assert "SEALAB_REQUIRED_LEVEL" in answer["refused"]
 
     @pytest.mark.usefixtures("kernel")
-    @pytest.mark.parametrize("broken", [{"proc_fd": 9999}, {"uid": 1}, {"zygote_pidfd": None, "gid": 1}])
-    def test_a_step_that_fails_ends_the_worker_before_its_code(self, broken, user):
-        answer = confined("tell('ran')", plan=broken, user=user)
+    @pytest.mark.parametrize(
+        ("isolation", "broken"),
+        [
+            ("restricted", {"ruleset_fd": 9999}),
+            ("process", {"proc_fd": 9999}),
+            ("process", {"uid": 1}),
+            ("process", {"gid": 1}),
+        ],
+    )
+    def test_a_step_that_fails_ends_the_worker_before_its_code(self, isolation, broken, user):
+        answer = confined("tell('ran')", isolation=isolation, plan=broken, user=user)
         assert answer["told"] == []
         assert answer["status"] == 70
         assert "A worker could not be confined" in answer["stderr"]
