@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
 from sealab.server.app import running
-from sealab.server.cli import main
 from sealab.server.home import Home
 from sealab.server.serving import mcp_server
 from sealab.server.settings import read_settings
@@ -131,34 +130,3 @@ async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     home = tmp_path_factory.mktemp("home")
     async with Client(stdio(home), read_timeout_seconds=50) as client:
         yield Caller(client, home)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended that ran in this process."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Command(Protocol):
-    """Runs one `sealab` command in this process, which is the same but for the start of Python."""
-
-    def __call__(self, *arguments: str, **env: str) -> Ended: ...
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    def run(*arguments: str, **env: str) -> Ended:
-        with monkeypatch.context() as patched:
-            for name, value in env.items():
-                patched.setenv(name, value)
-            try:
-                code = main(arguments)
-            except SystemExit as end:
-                code = int(end.code or 0)
-        printed = capsys.readouterr()
-        return Ended(code, printed.out, printed.err)
-
-    return run

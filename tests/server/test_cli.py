@@ -1,4 +1,4 @@
-"""The command line, through real processes."""
+"""The command line: what it prints, how it ends, and once for each command that its process does the same."""
 
 from __future__ import annotations
 
@@ -9,34 +9,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sealab.server.cli import make_parser
 
+from .command_line import run, sealab, sealab_process
 from .conftest import SEALAB, environment
 
 
-def sealab(*arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*SEALAB, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        env=environment(**env),
-        check=False,
-    )
-
-
-def run(home: Path, code: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return sealab("run", "-", "--home", str(home), *arguments, stdin=code, **env)
-
-
 def test_run_prints_output_and_result_and_ends_with_0(tmp_path: Path) -> None:
-    ended = run(tmp_path, "print('hello')\n{'a': 1}")
+    ended = sealab_process("run", "-", "--home", str(tmp_path), stdin="print('hello')\n{'a': 1}")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == 'hello\n{\n  "a": 1\n}\n'
     assert ended.stderr == ""
@@ -70,7 +55,8 @@ def test_the_exit_code_says_how_the_run_ended(
 
 
 def test_a_failed_run_keeps_its_output_and_tells_line_and_error_on_stderr(tmp_path: Path) -> None:
-    ended = run(tmp_path, "print('so far')\nundefined_name")
+    code = "print('so far')\nundefined_name"
+    ended = sealab_process("run", "-", "--home", str(tmp_path), stdin=code)
     assert ended.returncode == 1
     assert ended.stdout == "so far\n"
     assert "error in line 2: NameError" in ended.stderr
@@ -115,7 +101,7 @@ def test_a_bad_setting_stops_every_command_at_its_start(tmp_path: Path, command:
 
 
 def test_debug_shows_the_traceback_of_an_error(tmp_path: Path) -> None:
-    ended = sealab("run", "no-such-file.py", "--home", str(tmp_path), "--debug")
+    ended = sealab_process("run", "no-such-file.py", "--home", str(tmp_path), "--debug")
     assert ended.returncode != 0
     assert "Traceback" in ended.stderr
 
@@ -131,7 +117,9 @@ def test_a_home_that_is_a_file_is_told_as_such(tmp_path: Path) -> None:
 def test_the_home_is_private_and_nothing_is_written_outside_it(tmp_path: Path) -> None:
     home = tmp_path / "deep" / "home"
     before = set(os.listdir("."))
-    assert run(home, "write_file('a/b.txt', 'x')", HOME=str(tmp_path / "user"), TMPDIR=str(tmp_path)).returncode == 0
+    code = "write_file('a/b.txt', 'x')"
+    env = {"HOME": str(tmp_path / "user"), "TMPDIR": str(tmp_path)}
+    assert sealab_process("run", "-", "--home", str(home), stdin=code, **env).returncode == 0
     assert (home / "workspace" / "a" / "b.txt").read_text() == "x"
     for folder in (home, home / "workspace"):
         assert folder.stat().st_mode & 0o777 == 0o700
@@ -150,7 +138,7 @@ def test_the_home_comes_from_the_command_line_else_the_environment_else_the_user
 
 
 def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: Path) -> None:
-    ended = sealab("doctor", "--json", "--home", str(tmp_path))
+    ended = sealab_process("doctor", "--json", "--home", str(tmp_path))
     findings = json.loads(ended.stdout)
     assert ended.returncode == 0, ended.stdout
     assert (findings["ok"], findings["required_level"]) == (True, "limits")
@@ -171,7 +159,7 @@ def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: P
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    assert re.fullmatch(r"sealab \d+\.\d+\.\d+\n", sealab("--version").stdout)
+    assert re.fullmatch(r"sealab \d+\.\d+\.\d+\n", sealab_process("--version").stdout)
 
 
 def test_help_names_every_command_and_every_command_has_help() -> None:
@@ -198,6 +186,15 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
         assert all(action.help for action in parser._actions)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let what is started be interrupted, even where the tests themselves ignore Ctrl-C, as in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -210,16 +207,15 @@ def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path:
         os.close(theirs)
         assert process.stderr is not None
         assert b"waits for an MCP client" in process.stderr.readline()
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        process.wait(10)
+        process.wait(20)
         assert process.stdout is not None
         assert process.stdout.read() == b""
     os.close(ours)
 
 
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
-    ended = sealab("demo", TMPDIR=str(tmp_path))
+    ended = sealab_process("demo", TMPDIR=str(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "✗" not in ended.stdout
     assert "All of it happened" in ended.stdout

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from ..sandbox.containers import needs_podman
-from .conftest import SEALAB, environment
+from . import command_line
+from .command_line import Ended
 
 EXCEPT_STAR = "try:\n    raise ExceptionGroup('x', [ValueError(1)])\nexcept* ValueError:\n    print('caught')\n"
 
 
-def sealab(home: Path, *arguments: str, code: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [*SEALAB, *arguments, "--home", str(home)]
-    return subprocess.run(
-        command, input=code, capture_output=True, text=True, check=False, timeout=50, env=environment(**env)
-    )
+def sealab(home: Path, *arguments: str, code: str = "", **env: str) -> Ended:
+    return command_line.sealab(*arguments, "--home", str(home), stdin=code, **env)
 
 
 def run(home: Path, code: str, *arguments: str, **env: str) -> dict[str, object]:

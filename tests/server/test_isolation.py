@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ..sandbox.science import science_python
+from .command_line import run, sealab
 from .conftest import Caller, in_this_process
-from .test_cli import run, sealab
 
 
 async def schema_of(caller: Caller) -> object:

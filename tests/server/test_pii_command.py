@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from .conftest import SEALAB, environment
+from .command_line import Ended, sealab
 
 TABLE = 'customer_name,email,card\r\n"Roe, Jane ""JJ""",jane@corp.example,4111111111111111\r\nBen Kessling,ben@corp.example,5500005555555559\r\n'
 RECORD = '{ "card" : 4111111111111111,\n  "customer_name": "Zo\\u00eb Kr\\u00fcger", "note": "mail zoe@corp.example\\n", "n": 3}\n'
 PROSE = "Please write to jane@corp.example,\r\nSSN: 536-90-4399\r\n"
 
 
-def pii(home: Path, *arguments: str, text: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
-    env = environment(SEALAB_PRIVACY_MODE="fast", **more)
-    command = [*SEALAB, "pii", *arguments, "--home", str(home)]
-    return subprocess.run(command, input=text, capture_output=True, env=env, timeout=50, check=False)
+def pii(home: Path, *arguments: str, text: bytes = b"", **more: str) -> Ended:
+    return sealab("pii", *arguments, "--home", str(home), stdin=text, SEALAB_PRIVACY_MODE="fast", **more)
 
 
 @pytest.mark.parametrize(("name", "content"), [("t.csv", TABLE), ("r.json", RECORD), ("p.txt", PROSE)])
@@ -37,8 +34,8 @@ def test_a_file_is_hidden_stays_valid_and_comes_back_byte_for_byte(tmp_path: Pat
     if name == "r.json":
         assert json.loads(shown)["n"] == 3
     back = pii(tmp_path, "restore", str(hidden))
-    assert back.stdout == raw
-    assert b"Restored:" in back.stderr
+    assert back.output == raw
+    assert "Restored:" in back.stderr
 
 
 def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
@@ -50,7 +47,7 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
     assert back["restored"] == 1
     assert [token[:7] for token in back["unknown_tokens"]] == ["[EMAIL_"]
     told = pii(tmp_path, "audit", "--json").stdout
-    assert b"jane" not in told
+    assert "jane" not in told
     audit = json.loads(told)
     assert audit["values"] == 1
     assert {(line["action"], line["type"]) for line in audit["audit"]} == {
@@ -77,14 +74,14 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
 ) -> None:
     done = pii(tmp_path, *arguments, text=b"x", **more)
     assert done.returncode == code
-    assert said in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
-    assert done.stdout == b""
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.output == b""
 
 
 def test_another_key_for_the_same_vault_is_refused(tmp_path: Path) -> None:
     first = pii(tmp_path, "sanitize", text=PROSE.encode(), SEALAB_VAULT_KEY="11" * 32)
-    other = pii(tmp_path, "restore", text=first.stdout, SEALAB_VAULT_KEY="22" * 32)
+    other = pii(tmp_path, "restore", text=first.output, SEALAB_VAULT_KEY="22" * 32)
     assert other.returncode == 2
-    assert "another key" in other.stderr.decode()
-    assert other.stdout == b""
+    assert "another key" in other.stderr
+    assert other.output == b""

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Command, Ended
-
-Servers = Callable[..., Ended]
-"""Runs `sealab servers` with the home given first."""
+from .command_line import Ended, sealab
 
 
-@pytest.fixture
-def servers(command: Command) -> Servers:
-    def run(home: Path, *arguments: str, **env: str) -> Ended:
-        return command("servers", *arguments[:1], "--home", str(home), *arguments[1:], **env)
-
-    return run
+def servers(home: Path, *arguments: str, **env: str) -> Ended:
+    return sealab("servers", *arguments[:1], "--home", str(home), *arguments[1:], **env)
 
 
 def written(home: Path) -> dict[str, Any]:
@@ -29,7 +21,7 @@ def written(home: Path) -> dict[str, Any]:
     return document
 
 
-def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(servers: Servers, tmp_path: Path) -> None:
+def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
     tmp_path.joinpath("mcp.json").write_text('{"other": [1], "mcpServers": {"old": {"command": "x", "note": "mine"}}}')
     added = servers(tmp_path, "add", "time", "--env", "A=b=c", "--category", "clock", "--", "uvx", "-q", "x", "--", "y")
     assert added.returncode == 0, added.stderr
@@ -58,7 +50,7 @@ def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(ser
     assert written(tmp_path)["other"] == [1]
 
 
-def test_a_server_of_another_definition_is_replaced_only_when_asked(servers: Servers, tmp_path: Path) -> None:
+def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Path) -> None:
     servers(tmp_path, "add", "one", "--", "first")
     refused = servers(tmp_path, "add", "one", "--", "second")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -82,7 +74,7 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(servers: Ser
     ],
 )
 def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
-    servers: Servers, tmp_path: Path, arguments: list[str], said: str
+    tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     ended = servers(tmp_path / "home", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -92,7 +84,7 @@ def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
     assert not (tmp_path / "home" / "mcp.json").exists()
 
 
-def test_a_broken_mcp_json_is_named_and_left_as_it_is(servers: Servers, tmp_path: Path) -> None:
+def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text("{broken")
     for arguments in (["list"], ["add", "x", "--", "y"], ["import"]):
         ended = servers(tmp_path, *arguments, HOME=str(tmp_path))
@@ -101,9 +93,7 @@ def test_a_broken_mcp_json_is_named_and_left_as_it_is(servers: Servers, tmp_path
     assert (tmp_path / "mcp.json").read_text() == "{broken"
 
 
-def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(
-    servers: Servers, tmp_path: Path
-) -> None:
+def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(tmp_path: Path) -> None:
     user, home = tmp_path / "user", tmp_path / "home"
     (user / ".cursor").mkdir(parents=True)
     (user / ".cursor" / "mcp.json").write_text(
@@ -143,7 +133,7 @@ def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_th
     assert json.loads(again.stdout)["added"] == []
 
 
-def test_secrets_that_are_copied_are_said_to_be(servers: Servers, tmp_path: Path) -> None:
+def test_secrets_that_are_copied_are_said_to_be(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"hub": {"command": "hub", "env": {"HUB_TOKEN": "hunter2"}}}}')
     done = servers(tmp_path, "import", "--from", "claude-code", "--project", str(tmp_path), "--copy-secrets", HOME="/")
     assert "its secret env.HUB_TOKEN is copied into" in done.stdout
@@ -151,9 +141,7 @@ def test_secrets_that_are_copied_are_said_to_be(servers: Servers, tmp_path: Path
     assert written(tmp_path)["mcpServers"]["hub"]["env"] == {"HUB_TOKEN": "hunter2"}
 
 
-def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it(
-    servers: Servers, command: Command, tmp_path: Path
-) -> None:
+def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it(tmp_path: Path) -> None:
     program = tmp_path / "server.py"
     program.write_text(
         "import sys\n"
@@ -166,7 +154,7 @@ def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it
         servers(tmp_path, "add", "x", "--", sys.executable, str(program), description)
         tested = servers(tmp_path, "test", "x", "--json")
         assert tested.returncode == 0, tested.stdout
-        shown = command("tools", "show", "x.do", "--home", str(tmp_path), "--json")
+        shown = sealab("tools", "show", "x.do", "--home", str(tmp_path), "--json")
         assert json.loads(shown.stdout)["description"] == description
         assert servers(tmp_path, "remove", "x").returncode == 0
-    assert command("tools", "show", "x.do", "--home", str(tmp_path)).returncode == 2
+    assert sealab("tools", "show", "x.do", "--home", str(tmp_path)).returncode == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
@@ -13,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from sealab.server.cli import main
 from sealab.server.skills.files import EXAMPLES
+
+from .command_line import Ended, sealab
 
 CODE = '''
 from typing import Literal
@@ -37,25 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def sealab(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command in this process: starting one takes longer than what most of these tests do."""
-    out, err = io.StringIO(), io.StringIO()
-    given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        patch.setattr(sys, "stdin", given)
-        patch.setenv("SEALAB_REQUIRED_LEVEL", "limits")
-        try:
-            code = main(arguments)
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
-
-
-def skills(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def skills(home: Path, *arguments: str) -> Ended:
     return sealab("skills", arguments[0], "--home", str(home), *arguments[1:])
 
 
@@ -65,7 +46,7 @@ def told(home: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def run(home: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(home: Path, *arguments: str, stdin: str = "") -> Ended:
     return sealab("skills", "run", *arguments, "--home", str(home), stdin=stdin)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Command, Ended, environment
+from .command_line import Ended, sealab
+from .conftest import environment
 
 BILLING = {
     "tools": [
@@ -37,16 +37,8 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-Tools = Callable[..., Ended]
-"""Runs `sealab tools` with the home given first."""
-
-
-@pytest.fixture
-def tools(command: Command) -> Tools:
-    def run(home: Path, *arguments: str) -> Ended:
-        return command("tools", *arguments, "--home", str(home))
-
-    return run
+def tools(home: Path, *arguments: str) -> Ended:
+    return sealab("tools", *arguments, "--home", str(home))
 
 
 def told(ended: Ended) -> dict[str, Any]:
@@ -55,7 +47,7 @@ def told(ended: Ended) -> dict[str, Any]:
     return answer
 
 
-def test_tools_are_found_shown_and_counted_from_a_terminal(tools: Tools, home: Path) -> None:
+def test_tools_are_found_shown_and_counted_from_a_terminal(home: Path) -> None:
     found = told(tools(home, "search", "invoices", "of", "a", "customer", "--limit", "1", "--json"))
     assert {key: found[key] for key in ("query", "category", "detail_level", "count")} == {
         "query": "invoices of a customer", "category": None, "detail_level": "summary", "count": 1,
@@ -74,7 +66,7 @@ def test_tools_are_found_shown_and_counted_from_a_terminal(tools: Tools, home: P
     assert counted["servers"] == ["billing"]
 
 
-def test_what_is_printed_without_json_is_for_people(tools: Tools, home: Path) -> None:
+def test_what_is_printed_without_json_is_for_people(home: Path) -> None:
     found = tools(home, "search", "reminder", "--detail-level", "signature")
     assert found.stdout.startswith(
         "billing.send_reminder\n    tools.billing.send_reminder()\n    Send a payment reminder\n"
@@ -83,13 +75,13 @@ def test_what_is_printed_without_json_is_for_people(tools: Tools, home: Path) ->
     assert "2 tools of 1 server\n" in tools(home, "categories").stdout
 
 
-def test_an_unknown_tool_is_answered_with_the_nearest(tools: Tools, home: Path) -> None:
+def test_an_unknown_tool_is_answered_with_the_nearest(home: Path) -> None:
     ended = tools(home, "show", "list_invoice")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "sealab: There is no tool 'list_invoice'. Did you mean billing.list_invoices?\n"
 
 
-def test_stubs_are_written_and_what_is_in_their_way_is_kept_and_said(tools: Tools, home: Path, tmp_path: Path) -> None:
+def test_stubs_are_written_and_what_is_in_their_way_is_kept_and_said(home: Path, tmp_path: Path) -> None:
     made = told(tools(home, "generate", str(tmp_path / "stubs"), "--json"))
     assert (made["servers"], made["tools"], made["kept"]) == (1, 2, [])
     module = tmp_path / "stubs" / "billing" / "list_invoices.py"
@@ -101,7 +93,7 @@ def test_stubs_are_written_and_what_is_in_their_way_is_kept_and_said(tools: Tool
     assert module.read_text() == "mine = 1\n"
 
 
-def test_a_tool_that_no_configured_server_has_cannot_be_called(tools: Tools, home: Path) -> None:
+def test_a_tool_that_no_configured_server_has_cannot_be_called(home: Path) -> None:
     ended = tools(home, "learn", "list_invoices", "--customer_id", "C")
     assert ended.returncode != 0
     assert "sealab servers add" in ended.stderr
@@ -118,7 +110,7 @@ def repository(tmp_path: Path, home: Path) -> Path:
 
 
 def test_learning_calls_a_read_only_tool_and_its_signature_tells_what_it_returns_from_then_on(
-    tools: Tools, home: Path, repository: Path
+    home: Path, repository: Path
 ) -> None:
     learned = told(tools(home, "learn", "git.git_status", "--repo_path", str(repository), "--json"))
     assert learned == {
@@ -130,7 +122,7 @@ def test_learning_calls_a_read_only_tool_and_its_signature_tells_what_it_returns
     assert str(repository) not in (home / "registry" / "learned.json").read_text()
 
 
-def test_learning_does_not_call_a_tool_that_may_write_unless_forced(tools: Tools, home: Path, repository: Path) -> None:
+def test_learning_does_not_call_a_tool_that_may_write_unless_forced(home: Path, repository: Path) -> None:
     refused = tools(home, "learn", "git.git_create_branch", "--repo_path", str(repository), "--branch_name=x")
     assert refused.returncode == 3
     assert "--force" in refused.stderr
@@ -139,9 +131,7 @@ def test_learning_does_not_call_a_tool_that_may_write_unless_forced(tools: Tools
     assert "max_count" in wrong.stderr
 
 
-def test_a_stub_really_calls_its_tool_as_this_user_is_configured(
-    tools: Tools, home: Path, repository: Path, tmp_path: Path
-) -> None:
+def test_a_stub_really_calls_its_tool_as_this_user_is_configured(home: Path, repository: Path, tmp_path: Path) -> None:
     told(tools(home, "generate", str(tmp_path / "stubs"), "--server", "git", "--json"))
     program = (
         "import asyncio\n"
