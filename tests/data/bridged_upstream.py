@@ -64,6 +64,20 @@ async def slow(seconds: float, mark: str = "") -> float:
     return began
 
 
+arrived = [0]
+all_here = asyncio.Event()
+
+
+@server.tool(annotations=READS)
+async def meet(count: int) -> int:
+    """Wait until so many calls are under way at once."""
+    arrived[0] += 1
+    if arrived[0] == count:
+        all_here.set()
+    await all_here.wait()
+    return arrived[0]
+
+
 @server.tool(annotations=READS)
 def fail(reason: str) -> str:
     """Fail with a reason."""

@@ -294,7 +294,7 @@ async def test_progress_is_told_while_code_runs_to_who_asked(caller: Caller) -> 
         seen.append((progress, total, message))
 
     await caller.client.call_tool(
-        "execute_code", {"code": "await asyncio.sleep(2.4)", "timeout_seconds": 9}, progress_callback=on_progress
+        "execute_code", {"code": "await asyncio.sleep(1.3)", "timeout_seconds": 9}, progress_callback=on_progress
     )
     assert 1 <= len(seen) <= 3
     assert [total for _, total, _ in seen] == [9.0] * len(seen)
@@ -317,17 +317,24 @@ async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> Non
 
 
 async def test_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:
-    order: list[str] = []
+    waits = """
+while not told:
+    try:
+        told = read_file("told.txt")
+    except FileNotFoundError:
+        await asyncio.sleep(0.05)
+told
+"""
+    heard: list[str] = []
 
-    async def run(name: str, code: str) -> None:
-        await caller.run(code)
-        order.append(name)
+    async def listen() -> None:
+        heard.append((await caller.run(waits, context_vars={"told": ""}))["result"])
 
     async with anyio.create_task_group() as group:
-        group.start_soon(run, "slow", "await asyncio.sleep(1.5)")
-        await anyio.sleep(0.1)
-        group.start_soon(run, "fast", "1")
-    assert order == ["fast", "slow"]
+        group.start_soon(listen)
+        await caller.run("write_file('told.txt', 'by a call that did not wait')\nNone")
+    assert heard == ["by a call that did not wait"]
+    await caller.call("delete_workspace_file", filename="told.txt")
 
 
 async def test_the_statistics_tell_limits_layers_runs_and_use(caller: Caller) -> None:

@@ -58,6 +58,20 @@ async def count(to: int, seconds: float, ctx: Context) -> int:
     return to
 
 
+arrived = [0]
+all_here = anyio.Event()
+
+
+@server.tool()
+async def meet(count: int) -> int:
+    """Wait until so many calls are under way at once."""
+    arrived[0] += 1
+    if arrived[0] == count:
+        all_here.set()
+    await all_here.wait()
+    return arrived[0]
+
+
 @server.tool()
 def cancellations() -> list[str]:
     """Which calls were cancelled."""
