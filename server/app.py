@@ -78,4 +78,5 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         finally:
             await registry.close()
             await asyncio.to_thread(skills.close)
+            await asyncio.to_thread(privacy.close)
             database.close()

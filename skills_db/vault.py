@@ -1,125 +1,61 @@
 """Keeps the values that tokens stand for, encrypted, and gives the same value the same token.
 
 This is a security boundary: nothing below may write a value, or anything that tells two values apart without the key,
-to the disk. What a row holds is ciphertext and keyed hashes:
+to the disk. What a row holds is ciphertext and keyed hashes (`vault_keys`); the master key is never in the database.
+Since tokens follow from the value alone, several servers with one master key and one database agree on them; the unique
+constraints settle who came first.
 
-    scope    HMAC of the scope's name: whose token this is
-    token    ten letters of Crockford's base 32: HMAC-SHA256(scope key, type, counter, form, value); the counter goes up
-             when another value has that token already
-    lookup   HMAC of form and value under another key of the scope: tells that a value is known, whatever its type
-    sealed   12 bytes of nonce, then AES-256-GCM of the value, with scope, type, token and form as associated data, so
-             that no row can stand in for another
-
-All keys are derived from one master key, which is never in the database. Since tokens follow from the value alone,
-several servers with one master key and one database agree on them; the unique constraints settle who came first.
+New entries are committed before they are returned, so a crash of the program loses none. Whether a crash of the whole
+machine may is for the caller to say: with `durable=False` it may lose the last moments, up to the last durable change.
+A token lost so is unknown when it comes back, and is made again, the same, when its value is met again.
 
 Everything here blocks: call it from a thread.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
-import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 
 from .errors import VaultDamaged, VaultKeyWrong
+from .vault_entries import AuditLine, Entry, Form, Known, Note, Value, VaultCounts
+from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    from sqlmodel import Session
+    from collections.abc import Callable
 
     from .engine import Database
 
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-TOKEN_CHARS = 10
-KEY_BYTES = 32
+    _Chooses = Callable[["Entry"], bool]
+
+__all__ = [
+    "ALPHABET",
+    "KEY_BYTES",
+    "TOKEN_CHARS",
+    "AuditLine",
+    "Entry",
+    "Form",
+    "Known",
+    "Note",
+    "Value",
+    "Vault",
+    "VaultCounts",
+]
+
 SECONDS_PER_DAY = 86_400.0
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
-_NONCE_BYTES = 12
-_HASH_BYTES = 16
 _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
 
 _T = TypeVar("_T")
-
-
-class Form(StrEnum):
-    """How a value stood where it was found, and so how it is put back."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    """A whole number of JSON, whose token became a string."""
-    JSON = "json"
-    """Part of a JSON string, escaped in a way that `json.dumps` would not choose."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Something personal, as it stood."""
-
-    type: str
-    text: str
-    form: Form = Form.TEXT
-
-    @property
-    def plain(self) -> str:
-        """The value without the escapes of JSON."""
-        return str(json.loads(f'"{self.text}"', strict=False)) if self.form is Form.JSON else self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A value and its token; `number` counts the vault's entries, `expires` is seconds since 1970 or None."""
-
-    number: int
-    token: str
-    value: Value
-    expires: float | None
-
-    @property
-    def shown(self) -> str:
-        """The token as the model sees it."""
-        return f"[{self.value.type}_{self.token}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a scope got since it was last asked; where `purges` has changed, entries have gone too: begin anew."""
-
-    entries: tuple[Entry, ...]
-    purges: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditLine:
-    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model."""
-
-    at: float
-    scope: str
-    action: str
-    destination: str
-    type: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class VaultCounts:
-    """How much the vault holds."""
-
-    values: int
-    scopes: int
-    types: Mapping[str, int]
 
 
 class Vault:
@@ -133,32 +69,33 @@ class Vault:
         if len(key) != KEY_BYTES:
             raise VaultKeyWrong(f"The vault's key has {len(key)} bytes. Give one of {KEY_BYTES}.")
         self._database = database
-        self._key = key
+        self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
-        self._scopes: dict[str, _ScopeKeys] = {}
-        self._cipher: AESGCM | None = None
         self._check_key()
         self.drop_expired()
 
-    def tokens_for(self, scope: str, values: Sequence[Value]) -> list[Entry]:
-        """Return the entry of each value, making those that are missing. A value known as another type keeps it."""
-        keys = self._keys(scope)
+    def tokens_for(self, scope: str, values: Sequence[Value], *, durable: bool = True) -> list[Entry]:
+        """Return the entry of each value, making those that are missing. A value known as another type keeps it.
+
+        Whoever has an entry already need not ask again until it `fades`. `durable`: see above.
+        """
+        keys = self._keys.of_scope(scope)
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
-        found: dict[str, Entry] = {}
-        if self._ttl_seconds is not None:
-            # Where entries never end, whoever asks knows those that there are (`known`): these are new.
-            with self._database.read() as session:
-                found = self._found(session, keys, wanted)
-        now = time.time()
-        if len(found) < len(wanted) or any(self._fades(entry, now) for entry in found.values()):
-            with self._database.transaction() as session:
-                found = self._made(session, keys, wanted, now)
+        with self._database.transaction(durable=durable) as session:
+            found = self._made(session.connection(), keys, wanted)
         return [found[lookup] for lookup in lookups]
+
+    def fades(self, entry: Entry) -> bool:
+        """Tell whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
+        if self._ttl_seconds is None:
+            return entry.expires is not None
+        slack = min(SECONDS_PER_DAY, self._ttl_seconds / 10)
+        return entry.expires is not None and entry.expires < time.time() + self._ttl_seconds - slack
 
     def resolve(self, scope: str, tokens: Collection[str]) -> dict[str, Entry]:
         """Return the entries of those tokens that the scope has; what is unknown costs as much as what is known."""
-        keys = self._keys(scope)
+        keys = self._keys.of_scope(scope)
         found: dict[str, Entry] = {}
         with self._database.read() as session:
             for some in _batches(dict.fromkeys(tokens)):
@@ -166,25 +103,44 @@ class Vault:
                 found |= {row.token: self._opened(keys, row) for row in rows}
         for token in tokens:
             if token not in found:
-                self._spend(keys, token)
+                self._keys.spend(keys, token)
         return found
 
     def known(self, scope: str, after: int = 0) -> Known:
         """Return the scope's entries whose number is above `after`, in order."""
-        keys = self._keys(scope)
+        keys = self._keys.of_scope(scope)
         with self._database.read() as session:
-            news = session.execute(_NEWS).one()
+            connection = session.connection()
+            news = connection.execute(_NEWS).one()
             if (news.newest or 0) <= after:
                 return Known((), news.purges)
             wanted = {"scope": keys.name, "now": time.time()}
             rows = (
-                session.execute(_SINCE, wanted | {"after": after}) if after else session.execute(_OF_SCOPE, wanted)
-            ).all()
-        return Known(tuple(self._opened(keys, row) for row in rows), news.purges)
+                connection.execute(_SINCE, wanted | {"after": after})
+                if after
+                else connection.execute(_OF_SCOPE, wanted)
+            )
+            found = rows.all()
+        return Known(tuple(self._opened(keys, row) for row in found), news.purges)
 
-    def forget_scope(self, scope: str) -> int:
-        """Forget every value of a scope and return how many there were."""
-        return self._forget(lambda entry: True, only=self._keys(scope).name)  # noqa: ARG005 - every entry
+    def scopes(self) -> list[str]:
+        """Return what the database, and so the audit, calls the scopes that have values."""
+        with self._database.read() as session:
+            return [row.scope for row in session.execute(_SCOPES)]
+
+    def scope_name(self, scope: str) -> str:
+        """Return what the database calls a scope."""
+        return self._keys.of_scope(scope).name
+
+    def forget_scope(self, name: str) -> dict[str, int]:
+        """Forget every value of the scope that the database calls so, and count them by type."""
+        with self._database.transaction() as session:
+            rows = session.execute(_COUNTS, {"now": 0.0}).all()
+            forgotten = {row.type: row.count_of for row in rows if row.scope == name}
+            if forgotten:
+                session.execute(sa.text("DELETE FROM sealab_vault_value WHERE scope = :scope"), {"scope": name})
+                session.execute(_PURGED)
+        return dict(sorted(forgotten.items()))
 
     def forget_value(self, text: str, scope: str | None = None) -> dict[str, int]:
         """Forget every entry that is `text` or holds it, in one scope or in all, and count them by type.
@@ -204,7 +160,7 @@ class Vault:
             forgotten[entry.value.type] = forgotten.get(entry.value.type, 0) + 1
             return True
 
-        self._forget(holds, only=None if scope is None else self._keys(scope).name)
+        self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
         return forgotten
 
     def drop_expired(self) -> int:
@@ -223,22 +179,22 @@ class Vault:
             session.execute(_PURGED)
         return int(gone)
 
-    def note(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
-        """Write down that something was done with values: their types and number, never what they are."""
-        at = time.time()
+    def note(self, *notes: Note) -> None:
+        """Write down, all at once, what was done with values. Durable, and whatever was committed before is with it."""
         lines = [
             {
-                "at": at,
-                "scope": self._keys(scope).name,
-                "action": action,
-                "destination": destination,
+                "at": note.at,
+                "scope": self._keys.of_scope(note.scope).name,
+                "action": note.action,
+                "destination": note.destination,
                 "type": kind,
                 "count": count,
             }
-            for kind, count in sorted(counts.items())
+            for note in notes
+            for kind, count in sorted(note.counts.items())
         ]
         if lines:
-            with self._database.transaction(durable=False) as session:
+            with self._database.transaction() as session:
                 session.execute(_NOTE, lines)
 
     def audit(self, limit: int = 100) -> list[AuditLine]:
@@ -246,10 +202,6 @@ class Vault:
         with self._database.read() as session:
             rows = session.execute(_AUDIT, {"limit": limit}).all()
         return [AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of) for row in rows]
-
-    def scope_name(self, scope: str) -> str:
-        """Return what the audit calls a scope."""
-        return self._keys(scope).name
 
     def counts(self) -> VaultCounts:
         """Count what is kept, in all scopes."""
@@ -262,7 +214,7 @@ class Vault:
 
     def _check_key(self) -> None:
         """Compare the key with the one that the vault was made with, or remember it. Raises `VaultKeyWrong`."""
-        mark = hmac.digest(self._key, b"sealab vault check", hashlib.sha256).hex()
+        mark = self._keys.mark
         with self._database.read() as session:
             kept = session.execute(_KEY_MARK).scalar_one()
         if kept is None:
@@ -278,96 +230,58 @@ class Vault:
                 "(VAULT_KEY, the keyring, or the key file beside the database)."
             )
 
-    def _keys(self, scope: str) -> _ScopeKeys:
-        keys = self._scopes.get(scope)
-        if keys is None:
-            name = _derived(self._key, "scope name", scope).hex()[: 2 * _HASH_BYTES]
-            keys = self._scopes[scope] = self._keys_named(name)
-        return keys
+    def _made(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
+        """Insert what is missing, again with the next counter where a token is another value's."""
+        expires = None if self._ttl_seconds is None else time.time() + self._ttl_seconds
+        found: dict[str, Entry] = {}
+        counter = 0
+        while missing := {lookup: value for lookup, value in wanted.items() if lookup not in found}:
+            rows = [self._row(keys, lookup, value, counter, expires) for lookup, value in missing.items()]
+            connection.execute(_INSERT, rows)
+            found |= self._found(connection, keys, missing)
+            counter += 1
+        faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if self.fades(entry)}
+        for some in _batches(entry.number for entry in faded.values()):
+            connection.execute(_LONGER, {"ids": some, "expires": expires})
+        return found | faded
 
-    def _keys_named(self, name: str) -> _ScopeKeys:
-        return _ScopeKeys(name, _derived(self._key, "tokens", name), _derived(self._key, "lookups", name))
-
-    def _fades(self, entry: Entry, now: float) -> bool:
-        """Tell whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
-        if self._ttl_seconds is None:
-            return entry.expires is not None
-        slack = min(SECONDS_PER_DAY, self._ttl_seconds / 10)
-        return entry.expires is not None and entry.expires < now + self._ttl_seconds - slack
-
-    def _found(self, session: Session, keys: _ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
+    def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
         for some in _batches(wanted):
-            for row in session.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
+            for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
                 value = Value(row.type, wanted[row.lookup].text, wanted[row.lookup].form)
                 found[row.lookup] = Entry(row.id, row.token, value, row.expires)
         return found
 
-    def _made(self, session: Session, keys: _ScopeKeys, wanted: Mapping[str, Value], now: float) -> dict[str, Entry]:
-        """Insert what is missing, again with the next counter where a token is another value's."""
-        expires = None if self._ttl_seconds is None else now + self._ttl_seconds
-        found = self._found(session, keys, wanted)
-        fading = [entry.number for entry in found.values() if self._fades(entry, now)]
-        for some in _batches(fading):
-            session.execute(_LONGER, {"ids": some, "expires": expires})
-        counter = 0
-        while missing := {lookup: value for lookup, value in wanted.items() if lookup not in found}:
-            rows = [self._row(keys, lookup, value, counter, expires) for lookup, value in missing.items()]
-            session.execute(_INSERT, rows)
-            found |= self._found(session, keys, missing)
-            counter += 1
-        return found
-
     def _row(
-        self, keys: _ScopeKeys, lookup: str, value: Value, counter: int, expires: float | None
+        self, keys: ScopeKeys, lookup: str, value: Value, counter: int, expires: float | None
     ) -> dict[str, object]:
         token = keys.token(value, counter)
-        nonce = os.urandom(_NONCE_BYTES)
-        sealed = nonce + self._aead().encrypt(nonce, _bytes(value.text), _bound(keys.name, value, token))
         return {
             "scope": keys.name,
             "token": token,
             "type": value.type,
             "form": value.form.value,
             "lookup": lookup,
-            "sealed": sealed,
+            "sealed": self._keys.sealed(keys, value, token),
             "expires": expires,
         }
 
-    def _opened(self, keys: _ScopeKeys, row: sa.Row[tuple[object, ...]]) -> Entry:
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
-
-        bound = _bound(keys.name, Value(row.type, "", Form(row.form)), row.token)
-        sealed = bytes(row.sealed)
+    def _opened(self, keys: ScopeKeys, row: sa.Row[tuple[object, ...]]) -> Entry:
         try:
-            text = self._aead().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
-        except InvalidTag:
+            value = self._keys.opened(keys, Value(row.type, "", Form(row.form)), row.token, bytes(row.sealed))
+        except SealBroken:
             raise VaultDamaged(
                 f"The vault's entry {row.id} was changed or is damaged, and is not used. Restore a backup, or "
                 f"remove it with `sealab pii forget [{row.type}_{row.token}]`."
             ) from None
-        return Entry(
-            row.id, row.token, Value(row.type, text.decode("utf-8", "surrogatepass"), Form(row.form)), row.expires
-        )
-
-    def _spend(self, keys: _ScopeKeys, token: str) -> None:
-        """Do for an unknown token the work of opening one, so that time does not tell which tokens exist."""
-        nonce = bytes(_NONCE_BYTES)
-        hidden = self._aead().encrypt(os.urandom(_NONCE_BYTES), token.encode("utf-8", "surrogatepass"), None)
-        hmac.compare_digest(hidden, nonce + keys.tokens)
-
-    def _aead(self) -> AESGCM:
-        if self._cipher is None:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
-
-            self._cipher = AESGCM(_derived(self._key, "values", ""))
-        return self._cipher
+        return Entry(row.id, row.token, value, row.expires)
 
     def _forget(self, chosen: _Chooses, only: str | None) -> int:
         gone: list[int] = []
         with self._database.transaction() as session:
             for row in session.execute(_ALL, {"scope": only}).all():
-                keys = self._keys_named(row.scope)
+                keys = self._keys.named(row.scope)
                 try:
                     entry = self._opened(keys, row)
                 except VaultDamaged:
@@ -379,45 +293,6 @@ class Vault:
             if gone:
                 session.execute(_PURGED)
         return len(gone)
-
-
-@dataclass(frozen=True, slots=True)
-class _ScopeKeys:
-    """What is derived from the master key for one scope; `name` stands for the scope in the database."""
-
-    name: str
-    tokens: bytes
-    lookups: bytes
-
-    def token(self, value: Value, counter: int) -> str:
-        """Return the token that a value gets when `counter` others were taken."""
-        message = f"{value.type}\0{counter}\0{value.form}\0".encode() + _bytes(value.text)
-        number = int.from_bytes(hmac.digest(self.tokens, message, hashlib.sha256), "big")
-        return "".join(ALPHABET[number >> 5 * place & 31] for place in range(TOKEN_CHARS))
-
-    def lookup(self, value: Value) -> str:
-        """Return the hash by which a value is found again, whatever its type."""
-        message = f"{value.form}\0".encode() + _bytes(value.text)
-        return hmac.digest(self.lookups, message, hashlib.sha256)[:_HASH_BYTES].hex()
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Chooses = Callable[[Entry], bool]
-
-
-def _derived(key: bytes, purpose: str, what: str) -> bytes:
-    """Derive a key: HMAC as a pseudo-random function, with the purpose as its label (NIST SP 800-108)."""
-    return hmac.digest(key, f"sealab vault|{purpose}|".encode() + _bytes(what), hashlib.sha256)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _bound(scope: str, value: Value, token: str) -> bytes:
-    return f"{scope}|{value.type}|{token}|{value.form}".encode()
 
 
 def _folded(text: str) -> str:
@@ -467,6 +342,7 @@ _NOTE = sa.text(
 _AUDIT = sa.text(
     "SELECT made_at, scope, action, destination, type, count_of FROM sealab_vault_audit ORDER BY id DESC LIMIT :limit"
 )
+_SCOPES = sa.text("SELECT DISTINCT scope FROM sealab_vault_value ORDER BY scope")
 _COUNTS = sa.text(
     f"SELECT scope, type, count(*) AS count_of FROM sealab_vault_value WHERE {_LIVES} GROUP BY scope, type"  # noqa: S608 - as above
 )

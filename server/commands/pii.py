@@ -22,6 +22,7 @@ from ..home import Home
 from ..settings import Settings
 
 if TYPE_CHECKING:
+    from ...skills_db.vault import Vault
     from ..privacy.privacy import Privacy
     from ..privacy.streams import FileKind
 
@@ -31,6 +32,7 @@ Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 _BAR_EVERY_SECONDS = 0.1
 _BAR_CELLS = 30
 _AUDIT_LINES = 100
+_HOME, _SCOPE_SHOWN = "home", 8
 _KINDS = ("auto", "text", "json", "csv")
 
 
@@ -57,7 +59,12 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
         "forget", _forget, "forget every value that is or holds VALUE, so that its tokens stand for nothing"
     )
     forget.add_argument(
-        "value", metavar="VALUE", help="a name, an address, anything; or a token; - reads it from stdin"
+        "value", metavar="VALUE", nargs="?", help="a name, an address, anything; or a token; - reads it from stdin"
+    )
+    forget.add_argument(
+        "--scope",
+        metavar="SCOPE",
+        help="forget all values of this scope, as the audit names it; home is this home's own",
     )
     audit = command("audit", _audit, "say what was hidden and restored, without the values")
     audit.add_argument("--limit", metavar="N", type=int, default=_AUDIT_LINES, help="the newest N lines")
@@ -74,7 +81,7 @@ def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int
         sanitizer = work.privacy.sanitizer()
         pieces = streams.sanitized(sanitizer, LOCAL.scope, work.source, work.kind, tally)
         text = _written(chosen, pieces)
-        work.privacy.vault().note(LOCAL.scope, "hide", "terminal", tally.types())
+        work.privacy.note("hide", "terminal", tally.types(), scope=LOCAL.scope)
     types = tally.types()
     if chosen.json:
         _print_json({"sanitized_text": text, "pii_found": sum(types.values()), "pii_types": sorted(types)})
@@ -91,7 +98,7 @@ def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         lenient = settings.privacy_lenient_restore
         pieces = streams.restored(sanitizer, LOCAL.scope, work.source, work.kind, tally, lenient=lenient)
         text = _written(chosen, pieces)
-        work.privacy.vault().note(LOCAL.scope, "restore", "terminal", tally.replaced)
+        work.privacy.note("restore", "terminal", tally.replaced, scope=LOCAL.scope)
     if chosen.json:
         count = sum(tally.replaced.values())
         _print_json({"restored_text": text, "restored": count, "unknown_tokens": list(tally.unknown)})
@@ -103,17 +110,32 @@ def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _forget(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    if (chosen.value is None) is (chosen.scope is None):
+        raise UsageError("It is not clear what to forget. Give either a value, such as a name, or --scope SCOPE.")
     value = sys.stdin.read().strip("\r\n") if chosen.value == "-" else chosen.value
-    if not value.strip():
+    if value is not None and not value.strip():
         raise UsageError("There is nothing to forget. Give a value, such as a name.")
     with _privacy(home, settings) as privacy:
-        forgotten = privacy.vault().forget_value(value)
-        privacy.vault().note(LOCAL.scope, "forget", "terminal", forgotten)
+        vault = privacy.vault()
+        forgotten = (
+            vault.forget_scope(_scope_named(vault, chosen.scope)) if value is None else vault.forget_value(value)
+        )
+        privacy.note("forget", "terminal", forgotten, scope=LOCAL.scope)
     if chosen.json:
         _print_json({"forgotten": sum(forgotten.values()), "types": forgotten})
     else:
         print(f"Forgotten: {_counted(forgotten)}.")
     return Exit.OK
+
+
+def _scope_named(vault: Vault, said: str) -> str:
+    """Return the scope that is meant: by its name in the audit or, since the audit prints no more, how that begins."""
+    if said == _HOME:
+        return vault.scope_name(LOCAL.scope)
+    meant = [name for name in vault.scopes() if name.startswith(said)] if len(said) >= _SCOPE_SHOWN else []
+    if len(meant) != 1:
+        raise UsageError(f"{said!r} names no one scope that has values. Give it as `sealab pii audit` does, or home.")
+    return meant[0]
 
 
 def _audit(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
@@ -136,7 +158,11 @@ def _audit(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         return Exit.OK
     print(f"The vault holds {counts.values} values in {counts.scopes} scopes: {_counted(counts.types)}.")
     for line in told:
-        print("{at}  {scope:.8}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(**line))
+        print(
+            "{at}  {scope:.{shown}}  {action:<8} {destination:<20} {type:<12} {count:>6}".format(
+                **line, shown=_SCOPE_SHOWN
+            )
+        )
     return Exit.OK
 
 
@@ -192,10 +218,11 @@ def _privacy(home: Home, settings: Settings) -> Iterator[Privacy]:
     home.prepare()
     database = HomeDatabase(settings.database_url, home.root)
     try:
-        privacy = Privacy(settings, home.root, database)
+        privacy = Privacy(settings, home.root, database, durable=True)
         if privacy.is_off:
             raise SettingsError("PRIVACY is off, so there is no vault. Set it to tools or auto.")
         yield privacy
+        privacy.close()
     finally:
         database.close()
 

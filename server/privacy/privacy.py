@@ -21,13 +21,14 @@ from ...sandbox.run import Json
 from ..errors import RequestRefused
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
+from .audit_notes import AuditNotes
 from .parts import Part, Text, Tree
 from .policy import RestorePolicy
 from .tokens import TOKEN
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.vault import AuditLine, Vault, VaultCounts
+    from ...skills_db.vault import Vault, VaultCounts
     from . import detect
     from .restoring import Restored
     from .sanitizer import Hidden, Sanitizer
@@ -53,7 +54,14 @@ class VaultReport:
 class Privacy:
     """Hides personal data from the model and gives it to tools, for the scopes of one server."""
 
-    def __init__(self, settings: Settings, home: Path, database: Callable[[], Database]) -> None:
+    def __init__(
+        self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
+    ) -> None:
+        """Make it; `durable` is for whoever hides what is then thrown away: no token is ever lost to a power cut.
+
+        Otherwise a power cut may take along the tokens of the last half second (`AuditNotes`).
+        """
+        self._durable = durable
         self._settings = settings
         self._home = home
         self._database = database
@@ -61,6 +69,7 @@ class Privacy:
         self._vault: Vault | None = None
         self._sanitizer: Sanitizer | None = None
         self._guesses: dict[str, deque[float]] = {}
+        self._notes = AuditNotes(self.vault)
 
     @property
     def is_off(self) -> bool:
@@ -116,7 +125,7 @@ class Privacy:
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
         window = await self._run(lambda: self.sanitizer().hide_window(scope, text, start, end))
-        await self._note(scope, "hide", MODEL, window.types)
+        self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
 
     async def types_in(self, scope: str, text: str) -> Mapping[str, int]:
@@ -153,7 +162,7 @@ class Privacy:
     async def restored_for_model(self, scope: str, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
         if not self.shows_values:
-            await self._note(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
+            self._notes.add(scope, "refuse", MODEL, {"": len(TOKEN.findall(text))})
             raise RequestRefused(
                 "Values are not shown to the model here: RESTORE_TO_MODEL is false. Let code write them to a file that "
                 "the user reads, with write_file(name, restore_pii(text)), or give the tokens to a tool as they are."
@@ -175,7 +184,7 @@ class Privacy:
         if restored.unknown:
             guesses = self._guesses.setdefault(scope, deque(maxlen=GUESSES_MAX))
             guesses.extend([time.monotonic()] * min(len(restored.unknown), GUESSES_MAX))
-            await self._note(scope, "unknown", destination, {"": len(restored.unknown)})
+            self._notes.add(scope, "unknown", destination, {"": len(restored.unknown)})
         return restored
 
     async def counts(self) -> VaultReport:
@@ -186,9 +195,13 @@ class Privacy:
         counts: VaultCounts = await self._run(vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
-    async def audit(self, limit: int) -> list[AuditLine]:
-        """Return the newest lines of the audit."""
-        return await self._run(lambda: self.vault().audit(limit))
+    def close(self) -> None:
+        """Write what is still to be noted. Blocks; before the database closes."""
+        self._notes.close()
+
+    def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str) -> None:
+        """Have it noted in the audit that something was done with values; returns at once."""
+        self._notes.add(scope, action, destination, types)
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
@@ -213,14 +226,17 @@ class Privacy:
 
                 fast = replace(self._settings, privacy_mode=PrivacyMode.FAST)
                 self._sanitizer = Sanitizer(
-                    Detector(detector_options(self._settings)), vault, learner=Detector(detector_options(fast))
+                    Detector(detector_options(self._settings)),
+                    vault,
+                    learner=Detector(detector_options(fast)),
+                    durable=self._durable,
                 )
             return self._sanitizer
 
     def _hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None) -> Hidden:
         hidden = self.sanitizer().hide(scope, parts, kept)
-        if destination is not None and hidden.types:
-            self.vault().note(scope, "hide", destination, hidden.types)
+        if destination is not None:
+            self._notes.add(scope, "hide", destination, hidden.types)
         return hidden
 
     async def _restored(
@@ -240,8 +256,8 @@ class Privacy:
             return sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
 
         restored = await self._run(restore)
-        await self._note(scope, "restore", destination, restored.types)
-        await self._note(scope, "keep", destination, restored.kept)
+        self._notes.add(scope, "restore", destination, restored.types)
+        self._notes.add(scope, "keep", destination, restored.kept)
         return restored
 
     def _refuse_guessing(self, scope: str) -> None:
@@ -251,10 +267,6 @@ class Privacy:
                 f"More than {GUESSES_MAX} tokens that nobody was given were asked for within a minute. Wait a minute, "
                 "and ask for tokens as they were shown."
             )
-
-    async def _note(self, scope: str, action: str, destination: str, types: Mapping[str, int]) -> None:
-        if types:
-            await self._run(lambda: self.vault().note(scope, action, destination, types))
 
     async def _run(self, work: Callable[[], _T]) -> _T:
         return await anyio.to_thread.run_sync(work)

@@ -65,8 +65,14 @@ class Window:
 class Sanitizer:
     """Hides and restores for any number of scopes; safe to use from several threads."""
 
-    def __init__(self, detector: Detector, vault: Vault, *, learner: Detector | None = None) -> None:
-        """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown."""
+    def __init__(
+        self, detector: Detector, vault: Vault, *, learner: Detector | None = None, durable: bool = True
+    ) -> None:
+        """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
+
+        `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown.
+        """
+        self._durable = durable
         self._detector = detector
         self._learner = learner or detector
         self._vault = vault
@@ -181,7 +187,7 @@ class Sanitizer:
                     sheet.mark_spans(position, next(detected) if is_fresh else [], known.values)
             # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
             while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
-                entries, grown = known.tokens_for(self._vault, unnamed)
+                entries, grown = known.tokens_for(self._vault, unnamed, durable=self._durable)
                 named = {value: entry.shown for value, entry in entries.items()}
                 seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
                 hidden |= {value: entry.value.type for value, entry in entries.items() if value in seen}
@@ -240,13 +246,17 @@ class _Scope:
         self._add(news.entries)
         self._last = max((entry.number for entry in news.entries), default=self._last)
 
-    def tokens_for(self, vault: Vault, values: Sequence[Value]) -> tuple[dict[Value, Entry], bool]:
-        """Return the entry of each value, and whether any value is new; the vault is asked only for what is."""
-        entries = {value: entry for value in values if (entry := self._entries.get((value.form, value.text)))}
+    def tokens_for(self, vault: Vault, values: Sequence[Value], *, durable: bool) -> tuple[dict[Value, Entry], bool]:
+        """Return the entry of each value, and whether any value is new; the vault is asked only for what is.
+
+        And for what it has to know that it was met again.
+        """
+        met = {value: self._entries.get((value.form, value.text)) for value in values}
+        entries = {value: entry for value, entry in met.items() if entry is not None and not vault.fades(entry)}
         missing = [value for value in values if value not in entries]
         if not missing:
             return entries, False
-        made = vault.tokens_for(self._scope, missing)
+        made = vault.tokens_for(self._scope, missing, durable=durable)
         return entries | dict(zip(missing, made, strict=True)), self._add(made)
 
     def _add(self, entries: Iterable[Entry]) -> bool:
@@ -254,8 +264,7 @@ class _Scope:
         before = len(self.values)
         for entry in entries:
             self.values.add(entry.value.plain, entry.value.type)
-            if entry.expires is None:  # else the vault must know that it was met again
-                self._entries[entry.value.form, entry.value.text] = entry
+            self._entries[entry.value.form, entry.value.text] = entry
         return len(self.values) > before
 
     def was_shown(self, mark: bytes | None) -> bool:

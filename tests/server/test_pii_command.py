@@ -56,6 +56,9 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
         ("forget", "EMAIL"),
         ("restore", "SSN"),
     }
+    scope = audit["audit"][0]["scope"]
+    forgotten = json.loads(pii(tmp_path, "forget", "--scope", scope[:8], "--json").stdout)
+    assert forgotten == {"forgotten": 1, "types": {"SSN": 1}}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,8 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
         (("sanitize", "no-such-file"), {}, "cannot be read", 2),
         (("sanitize", "/"), {}, "cannot be read", 2),
         (("forget", " "), {}, "nothing to forget", 2),
+        (("forget",), {}, "not clear what to forget", 2),
+        (("forget", "--scope", "0123abcd"), {}, "names no one scope", 2),
         (("audit",), {"SEALAB_PRIVACY": "off"}, "PRIVACY is off", 2),
         (("sanitize",), {"SEALAB_VAULT_KEY": "short"}, "VAULT_KEY is too short", 2),
         (("sanitize",), {"SEALAB_PRIVACY_PATTERNS": '{"X": "("}'}, "PRIVACY_PATTERNS", 2),

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.skills_db import vault as vault_module
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import VaultDamaged, VaultKeyWrong
-from sealab.skills_db.vault import ALPHABET, Form, Value, Vault
+from sealab.skills_db.vault import ALPHABET, Form, Note, Value, Vault
+from sealab.skills_db.vault_keys import ScopeKeys
 
 from .conftest import Place
 
@@ -83,9 +83,9 @@ def test_a_number_and_its_text_are_two_values(vault: Vault) -> None:
 def test_where_two_values_would_have_one_token_the_second_gets_another(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = vault_module._ScopeKeys.token
+    real = ScopeKeys.token
     monkeypatch.setattr(
-        vault_module._ScopeKeys,
+        ScopeKeys,
         "token",
         lambda keys, value, counter: "0000000000" if counter < 2 else real(keys, value, counter),
     )
@@ -99,7 +99,7 @@ def test_nothing_on_the_disk_tells_a_value_or_whose_it_is(tmp_path: Path) -> Non
     with open_database(None, tmp_path) as database:
         vault = Vault(database, KEY)
         vault.tokens_for("home of jane", [MAIL, Value("PERSON", "Jane Roe")])
-        vault.note("home of jane", "hide", "model", {"EMAIL": 1})
+        vault.note(Note(time.time(), "home of jane", "hide", "model", {"EMAIL": 1}))
     whole = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     for secret in (b"jane", b"Jane", b"Roe", b"corp.example", KEY):
         assert secret not in whole
@@ -172,7 +172,9 @@ def test_forgetting_a_person_takes_what_holds_the_name_in_every_scope_and_nothin
 def test_a_scope_can_be_forgotten_whole(vault: Vault) -> None:
     token(vault, MAIL)
     theirs = token(vault, MAIL, "other")
-    assert vault.forget_scope("home") == 1
+    assert vault.forget_scope(vault.scope_name("home")) == {"EMAIL": 1}
+    assert vault.scopes() == [vault.scope_name("other")]
+    assert vault.forget_scope("nobody's") == {}
     assert vault.known("home").entries == ()
     assert vault.resolve("other", [theirs])
 
@@ -189,8 +191,9 @@ def test_news_are_told_in_order_and_a_purge_is_noticed(vault: Vault) -> None:
 
 
 def test_the_audit_says_what_was_done_with_how_many_and_not_with_whom(vault: Vault) -> None:
-    vault.note("home", "hide", "model", {"EMAIL": 2, "PERSON": 1})
-    vault.note("home", "restore", "mail.send", {"EMAIL": 1})
+    hidden = Note(1.0, "home", "hide", "model", {"EMAIL": 2, "PERSON": 1})
+    vault.note(hidden, Note(2.0, "home", "restore", "mail.send", {"EMAIL": 1}))
+    vault.note()
     lines = vault.audit()
     assert [(line.action, line.destination, line.type, line.count) for line in lines] == [
         ("restore", "mail.send", "EMAIL", 1),

@@ -1,0 +1,90 @@
+"""What the vault is asked for and what it answers: values, their entries, and lines of its audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """How a value stood where it was found, and so how it is put back."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    """A whole number of JSON, whose token became a string."""
+    JSON = "json"
+    """Part of a JSON string, escaped in a way that `json.dumps` would not choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Something personal, as it stood."""
+
+    type: str
+    text: str
+    form: Form = Form.TEXT
+
+    @property
+    def plain(self) -> str:
+        """The value without the escapes of JSON."""
+        return str(json.loads(f'"{self.text}"', strict=False)) if self.form is Form.JSON else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value and its token; `number` counts the vault's entries, `expires` is seconds since 1970 or None."""
+
+    number: int
+    token: str
+    value: Value
+    expires: float | None
+
+    @property
+    def shown(self) -> str:
+        """The token as the model sees it."""
+        return f"[{self.value.type}_{self.token}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a scope got since it was last asked; where `purges` has changed, entries have gone too: begin anew."""
+
+    entries: tuple[Entry, ...]
+    purges: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something done with values, for the audit: how many of each type, where to; never what they are.
+
+    `at` is seconds since 1970.
+    """
+
+    at: float
+    scope: str
+    action: str
+    destination: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """What was done with how many values of a type. `destination` is a tool, a file's kind, or the model."""
+
+    at: float
+    scope: str
+    action: str
+    destination: str
+    type: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class VaultCounts:
+    """How much the vault holds."""
+
+    values: int
+    scopes: int
+    types: Mapping[str, int]

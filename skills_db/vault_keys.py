@@ -1,0 +1,122 @@
+"""What follows from the vault's master key: names of scopes, tokens, look-ups, and what seals a value.
+
+This is a security boundary. All keys are derived from the master key with HMAC-SHA256, each for one purpose:
+
+    scope    stands for the scope's name: whose token this is
+    token    ten letters of Crockford's base 32: HMAC of type, counter, form and value under a key of the scope; the
+             counter goes up when another value has that token already
+    lookup   HMAC of form and value under another key of the scope: tells that a value is known, whatever its type
+    sealed   12 bytes of nonce, then AES-256-GCM of the value, with scope, type, token and form as associated data, so
+             that no row can stand in for another
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .vault_entries import Value
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+TOKEN_CHARS = 10
+KEY_BYTES = 32
+_NONCE_BYTES = 12
+_HASH_BYTES = 16
+
+
+class SealBroken(Exception):
+    """A sealed value was changed, or belongs to another row."""
+
+
+class VaultKeys:
+    """All that is derived from one master key."""
+
+    def __init__(self, master: bytes) -> None:
+        self._master = master
+        self._scopes: dict[str, ScopeKeys] = {}
+
+    @property
+    def mark(self) -> str:
+        """What tells this master key from others, and nothing else about it."""
+        return hmac.digest(self._master, b"sealab vault check", hashlib.sha256).hex()
+
+    def of_scope(self, scope: str) -> ScopeKeys:
+        """Return the keys of a scope."""
+        keys = self._scopes.get(scope)
+        if keys is None:
+            keys = self._scopes[scope] = self.named(
+                _derived(self._master, "scope name", scope).hex()[: 2 * _HASH_BYTES]
+            )
+        return keys
+
+    def named(self, name: str) -> ScopeKeys:
+        """Return the keys of the scope that is called `name` in the database."""
+        return ScopeKeys(name, _derived(self._master, "tokens", name), _derived(self._master, "lookups", name))
+
+    def sealed(self, keys: ScopeKeys, value: Value, token: str) -> bytes:
+        """Encrypt a value for the row with that token."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, _bytes(value.text), _bound(keys.name, value, token))
+
+    def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
+        """Decrypt what was sealed for the row with that token; `empty` tells type and form. Raises `SealBroken`."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
+
+        bound = _bound(keys.name, empty, token)
+        try:
+            text = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
+        except InvalidTag:
+            raise SealBroken from None
+        return Value(empty.type, text.decode("utf-8", "surrogatepass"), empty.form)
+
+    def spend(self, keys: ScopeKeys, token: str) -> None:
+        """Do for an unknown token the work of opening one, so that time does not tell which tokens exist."""
+        nonce = bytes(_NONCE_BYTES)
+        hidden = self._cipher.encrypt(os.urandom(_NONCE_BYTES), token.encode("utf-8", "surrogatepass"), None)
+        hmac.compare_digest(hidden, nonce + keys.tokens)
+
+    @cached_property
+    def _cipher(self) -> AESGCM:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
+
+        return AESGCM(_derived(self._master, "values", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeKeys:
+    """What is derived from the master key for one scope; `name` stands for the scope in the database."""
+
+    name: str
+    tokens: bytes
+    lookups: bytes
+
+    def token(self, value: Value, counter: int) -> str:
+        """Return the token that a value gets when `counter` others were taken."""
+        message = f"{value.type}\0{counter}\0{value.form}\0".encode() + _bytes(value.text)
+        number = int.from_bytes(hmac.digest(self.tokens, message, hashlib.sha256), "big")
+        return "".join(ALPHABET[number >> 5 * place & 31] for place in range(TOKEN_CHARS))
+
+    def lookup(self, value: Value) -> str:
+        """Return the hash by which a value is found again, whatever its type."""
+        message = f"{value.form}\0".encode() + _bytes(value.text)
+        return hmac.digest(self.lookups, message, hashlib.sha256)[:_HASH_BYTES].hex()
+
+
+def _derived(key: bytes, purpose: str, what: str) -> bytes:
+    """Derive a key: HMAC as a pseudo-random function, with the purpose as its label (NIST SP 800-108)."""
+    return hmac.digest(key, f"sealab vault|{purpose}|".encode() + _bytes(what), hashlib.sha256)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _bound(scope: str, value: Value, token: str) -> bytes:
+    return f"{scope}|{value.type}|{token}|{value.form}".encode()
