@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from .settings import LogLevel, Settings, Surface, read_settings
 
 if TYPE_CHECKING:
     from .address import Address
+    from .app import App
     from .execution import CodeRequest
     from .report import Report
 
@@ -180,17 +181,21 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .sdk_models import deferring_models  # noqa: PLC0415 - as above
+        from .light_import import imported  # noqa: PLC0415 - as above
 
-        with deferring_models():
-            from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
-
+        serve_stdio, serve_http = imported(_import_serving, http=address is not None)
         await starting
         if home.holds_something_to_find or settings.database_url is not None:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         await (serve_stdio(app) if address is None else serve_http(app, address))
+
+
+def _import_serving() -> tuple[Callable[[App], Awaitable[None]], Callable[[App, Address], Awaitable[None]]]:
+    from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
+
+    return serve_stdio, serve_http
 
 
 def _run(chosen: argparse.Namespace) -> int:

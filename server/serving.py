@@ -21,6 +21,7 @@ from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
+from .later import as_if_missing
 from .privacy import log_filter
 from .privacy.answer_filter import AnswerFilter
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
@@ -35,17 +36,18 @@ MCP_PATH = "/mcp"
 
 def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, its one resource and its instructions."""
-    server = ServerWithSkills(
-        app,
-        "sealab",
-        title="sealab",
-        description="Runs Python for an agent in a sandbox.",
-        instructions=INSTRUCTIONS,
-        version=version("sealab"),
-        log_level=app.settings.log_level.value,
-        tools=list(tools_of(app)),
-        middleware=[*([] if requests is None else [requests]), *_filters(app)],
-    )
+    with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
+        server = ServerWithSkills(
+            app,
+            "sealab",
+            title="sealab",
+            description="Runs Python for an agent in a sandbox.",
+            instructions=INSTRUCTIONS,
+            version=version("sealab"),
+            log_level=app.settings.log_level.value,
+            tools=list(tools_of(app)),
+            middleware=[*([] if requests is None else [requests]), *_filters(app)],
+        )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:

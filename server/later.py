@@ -1,0 +1,72 @@
+"""Puts off what an import asks for and a start does not need: modules that run when they are first used."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+_RUNNING = threading.RLock()
+
+
+class _Later(ModuleType):
+    """A module whose code runs when somebody asks for a name that it does not have yet.
+
+    Its submodules can be imported without that, which `importlib.util.LazyLoader` does not allow: it runs a package
+    for its `__path__`.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        run_now(self)
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self) from None
+
+
+def put_off(name: str) -> None:
+    """Let a module or package run when it is first used, unless it has been imported already or is not there."""
+    if name in sys.modules:
+        return
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    module.__class__ = _Later
+    sys.modules[name] = module
+
+
+def run_now(module: ModuleType) -> None:
+    """Run a module that was put off, if it was and has not run yet; other threads wait until it has."""
+    if not isinstance(module, _Later):
+        return
+    with _RUNNING:
+        spec = module.__spec__
+        if spec is None or spec.loader is None or "__later__" in vars(module):
+            return
+        vars(module)["__later__"] = "running"
+        try:
+            spec.loader.exec_module(module)
+            module.__class__ = ModuleType  # type: ignore[assignment]  # from now on it is a plain one
+        finally:
+            del vars(module)["__later__"]
+
+
+@contextmanager
+def as_if_missing(*names: str) -> Iterator[None]:
+    """Let the imports of optional modules fail in the block, as where they are not installed.
+
+    `None` in `sys.modules` says so (docs.python.org/3/reference/import.html, "The module cache").
+    """
+    hidden = [name for name in names if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # the type stubs leave this case out
+    try:
+        yield
+    finally:
+        for name in hidden:
+            if sys.modules.get(name) is None:
+                sys.modules.pop(name, None)

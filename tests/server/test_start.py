@@ -1,0 +1,120 @@
+"""A server has answered its first request before anything heavy was imported."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sealab.server.later import as_if_missing, put_off, run_now
+
+_HEAVY = [
+    *("cryptography.fernet", "json5", "jsonschema", "keyring", "numpy", "phonenumbers", "presidio_analyzer", "psutil"),
+    *("rapidfuzz", "regex", "spacy", "sqlalchemy", "sqlmodel", "Stemmer", "yaml"),
+    *("httpx2._client", "mcp.client.session", "rich", "uvicorn"),
+]
+_SERVE = """
+import sys
+from sealab.server.cli import main
+
+sys.argv = ["sealab", "serve", "--home", sys.argv[1]]
+main()
+print(*sys.modules, file=sys.stderr)
+import mcp, httpx2
+print(mcp.Client.__module__, httpx2.AsyncClient.__module__, file=sys.stderr)
+"""
+_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def _answered(home: Path, requests: list[dict[str, object]]) -> tuple[list[dict[str, object]], set[str]]:
+    """Give a server some requests and then the end; return its answers, and which modules it had imported by then."""
+    said = "".join(json.dumps({"jsonrpc": "2.0", **request}) + "\n" for request in requests)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _SERVE, str(home)], input=said, capture_output=True, check=True, text=True
+    )
+    *_logged, modules, usable = done.stderr.splitlines()
+    assert usable == "mcp.client.client httpx2"
+    return [json.loads(line) for line in done.stdout.splitlines()], set(modules.split())
+
+
+def test_nothing_heavy_is_imported_before_the_first_list_of_tools(tmp_path: Path) -> None:
+    (answer,), modules = _answered(tmp_path, [{"id": 1, "method": "tools/list", "params": {"_meta": _META}}])
+    assert "execute_code" in json.dumps(answer["result"])
+    assert not modules & set(_HEAVY)
+
+
+def test_nothing_heavy_is_imported_before_a_client_of_the_older_protocol_has_its_tools(tmp_path: Path) -> None:
+    client = {"name": "test", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    answers, modules = _answered(
+        tmp_path,
+        [
+            {"id": 1, "method": "initialize", "params": hello},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/list"},
+        ],
+    )
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "execute_code" in json.dumps(answers[1]["result"])
+    assert not modules & set(_HEAVY)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A package that has been put off, with a submodule."""
+    folder = tmp_path / "later_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from . import inner\nran = True\ntwice = inner.number * 2\n")
+    (folder / "inner.py").write_text("number = 21\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("later_package", "later_package.inner"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    put_off("later_package")
+    return sys.modules["later_package"]
+
+
+def test_a_package_that_was_put_off_lends_its_submodules_without_running(package: ModuleType) -> None:
+    assert importlib.import_module("later_package.inner").number == 21
+    assert "ran" not in vars(package)
+
+
+def test_a_package_that_was_put_off_runs_when_a_name_of_it_is_asked_for(package: ModuleType) -> None:
+    assert package.twice == 42
+    assert type(package) is ModuleType
+    assert not hasattr(package, "thrice")
+
+
+def test_a_package_that_was_put_off_tells_of_a_name_that_it_lacks(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="'later_package' has no attribute 'thrice'"):
+        _ = package.thrice
+    assert vars(package)["ran"]
+
+
+def test_a_package_that_was_put_off_can_be_run_at_once(package: ModuleType) -> None:
+    run_now(package)
+    assert vars(package)["twice"] == 42
+
+
+def test_what_is_imported_or_not_there_is_not_put_off() -> None:
+    put_off("json")
+    put_off("no_such_package_at_all")
+    assert type(sys.modules["json"]) is ModuleType
+    assert "no_such_package_at_all" not in sys.modules
+
+
+def test_a_module_is_as_if_missing_in_the_block_alone(package: ModuleType) -> None:
+    del sys.modules[package.__name__]
+    with as_if_missing("later_package", "json"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("later_package.inner")
+        assert importlib.import_module("json").loads("1") == 1
+    assert importlib.import_module("later_package").ran
