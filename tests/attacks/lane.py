@@ -161,10 +161,9 @@ class Lane:
         if "marker_file_quiet_after_s" in oracle:
             time.sleep(oracle["marker_file_quiet_after_s"])
             grows = _grows(ground.marker_file)
-        new = product.watched_names(ground.base, server.home) - names
         kept = (str(ground.marker_file), str(server.home / "workspace"))
-        new = {name for name in new if not name.startswith(kept) and product.made_here(name, ground.base)}
-        failures += [f"files left: {sorted(new)[:5]}"] if new else []
+        new = product.left(names, kept, ground.base, server.home)
+        failures += [f"files left: {new[:5]}"] if new else []
         failures += [] if ground.canary_is_whole() else ["the canary file was changed"]
         return replace(
             seen,
@@ -200,9 +199,9 @@ class Lane:
             self._server.start(fresh_home=False, cwd=self._server.workspace)
             self._server.call("list_workspace_files", {}, 10)
         if oracle["type"] in ("inode_quota", "depth_limit", "disk_quota"):
-            began = time.monotonic()
-            self._server.call("list_workspace_files", {}, 30)
-            seen = replace(seen, listing_seconds=time.monotonic() - began)
+            before = product.cpu_seconds(self._server.pid)
+            self._server.call("list_workspace_files", {}, 60)
+            seen = replace(seen, listing_seconds=product.cpu_seconds(self._server.pid) - before)
         if case.then is not None:
             seen = replace(seen, then=self._execute(case, case.then, mode))
         return seen
@@ -239,6 +238,7 @@ class Lane:
             seconds=seconds,
             timeout_seconds=timeout,
             memory_mb=memory,
+            slowness=product.slowness() if seconds > timeout else 1.0,
         )
 
     def _inventory(self, case: Case, mode: Mode) -> Seen:

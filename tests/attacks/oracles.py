@@ -70,6 +70,7 @@ class Seen:
     descriptors_more: int = 0
     workspace_bytes: int = 0
     listing_seconds: float = 0.0
+    slowness: float = 1.0
     ipc_changed: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     then: Seen | None = None
@@ -287,7 +288,7 @@ def _quota(seen: Seen, context: Context) -> str | None:
     if most is not None and seen.workspace_bytes > most:
         return f"the workspace grew to {seen.workspace_bytes} bytes"
     if seen.listing_seconds > _LISTING_SECONDS:
-        return f"listing the workspace took {seen.listing_seconds:.1f} s"
+        return f"listing the workspace took the server {seen.listing_seconds:.1f} s of work"
     return _no_marker(seen, context)
 
 
@@ -381,8 +382,9 @@ def _always_of_oracle(seen: Seen, context: Context) -> list[str]:
     oracle = context.oracle
     found = []
     slack = oracle.get("wall_slack_s")
-    if slack is not None and seen.seconds > seen.timeout_seconds + slack:
-        found.append(f"it took {seen.seconds:.1f} s, the limit is {seen.timeout_seconds:g} s + {slack:g} s")
+    if slack is not None and seen.seconds > seen.timeout_seconds + slack * seen.slowness:
+        limit = f"{seen.timeout_seconds:g} s + {slack:g} s, on a machine that is {seen.slowness:.1f} times as slow"
+        found.append(f"it took {seen.seconds:.1f} s, the limit is {limit}")
     rss_slack = oracle.get("rss_slack")
     if rss_slack is not None and seen.worker_peak_mb > seen.memory_mb * (1 + rss_slack):
         found.append(f"the child held {seen.worker_peak_mb:.0f} MB, the limit is {seen.memory_mb:g} MB")

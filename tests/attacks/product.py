@@ -27,6 +27,8 @@ SPARES = 2
 QUOTA_MB = 200
 HOMES = "home-"
 _PIPE_BYTES = 1 << 20
+_WORK_SECONDS = 0.05
+_MOMENT_SECONDS = 3.0
 _numbers = itertools.count(1)
 _FOLDERS_WATCHED = (
     "/",
@@ -295,10 +297,26 @@ def memory_mb(pid: int, key: str = "VmRSS") -> float:
     return 0.0
 
 
+def cpu_seconds(pid: int) -> float:
+    """Read how much processor time a process has used (proc(5), stat); 0 where it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def reset_peak(pid: int) -> None:
     """Let VmHWM begin again from now (proc(5), clear_refs)."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/clear_refs", "w") as file:
         file.write("5")
+
+
+def slowness() -> float:
+    """Measure how much longer than on an idle machine things take now: time that passes for each second of work."""
+    began, before = time.monotonic(), time.process_time()
+    while time.process_time() - before < _WORK_SECONDS:
+        pass
+    return max(1.0, (time.monotonic() - began) / _WORK_SECONDS)
 
 
 def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[str]:
@@ -306,13 +324,15 @@ def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[s
 
     `own` are this process's own children: any other came here as an orphan, since this process adopts them.
     """
-    deadline = time.monotonic() + seconds
+    deadline, patient = time.monotonic() + seconds, False
     while True:
         extra = [pid for pid in children(os.getpid()) if pid not in own and not _reap(pid)]
         for zygote in children(server_pid):
             workers = children(zygote)
             extra += workers[SPARES:]
             extra += [pid for worker in workers for pid in descendants(worker)[1:]]
+        if extra and not patient and time.monotonic() > deadline:
+            patient, deadline = True, deadline + seconds * (slowness() - 1)
         if not extra or time.monotonic() > deadline:
             return [_described(pid) for pid in extra]
         time.sleep(0.02)
@@ -383,6 +403,19 @@ def watched_names(ground: Path, home: Path) -> set[str]:
         with contextlib.suppress(OSError):
             names |= {os.path.join(folder, name) for name in os.listdir(folder)}
     return {name for name in names if not name.startswith(str(ground / HOMES))}
+
+
+def left(before: set[str], kept: tuple[str, ...], ground: Path, home: Path) -> list[str]:
+    """List what is there that was not before, but `kept`, and stays: a start makes files for a moment."""
+    deadline, patient = time.monotonic() + _MOMENT_SECONDS, False
+    while True:
+        new = watched_names(ground, home) - before
+        new = {name for name in new if not name.startswith(kept) and made_here(name, ground)}
+        if new and not patient and time.monotonic() > deadline:
+            patient, deadline = True, deadline + _MOMENT_SECONDS * (slowness() - 1)
+        if not new or time.monotonic() > deadline:
+            return sorted(new)
+        time.sleep(0.05)
 
 
 def made_here(path: str, ground: Path) -> bool:

@@ -24,7 +24,8 @@ from cases import Case
 from planting import Ground
 from product import Gone, Server, Silent
 
-_ANSWER_SECONDS = 10.0
+_ANSWER_SECONDS = 30.0
+"""How long an answer may take that must come: the machine may be busy with other attacks."""
 _REFUSALS = set(range(400, 500))
 _IGNORED_SECONDS = 0.5
 _BUSY_LOOP = (
@@ -103,7 +104,7 @@ class _Conversation:
         expected = _Expected(step.get("expect", "result"))
         number = body.get("id") if isinstance(body, dict) else None
         if isinstance(number, str | int) and not isinstance(number, bool) and "method" in body:
-            self._judge(step, expected, self._answer(number))
+            self._judge(step, expected, self._answer(number, 3.0 if expected.ignored else _ANSWER_SECONDS))
             return
         deadline = time.monotonic() + (_IGNORED_SECONDS if expected.ignored else 1.5)
         while time.monotonic() < deadline and (len(self._server.numbered), len(self._server.unnumbered)) == seen:
@@ -137,7 +138,7 @@ class _Conversation:
             arguments["session"] = step["session"]
             self._sessions.add(step["session"])
         expected = _Expected(step.get("expect", "result"))
-        seconds = 5.0 if "within 5 s" in step.get("expect", "") else 40.0
+        seconds = 5.0 * product.slowness() if "within 5 s" in step.get("expect", "") else 40.0
         number = self._server.ask("tools/call", {"name": step["tool"], "arguments": arguments})
         self._judge(step, expected, self._answer(number, seconds))
 
@@ -180,7 +181,7 @@ class _Conversation:
 
     def do_kill_child(self, step: Mapping[str, Any]) -> None:
         time.sleep(0.5)
-        busiest = max(_workers(self._server.pid), key=_cpu_ticks)
+        busiest = max(_workers(self._server.pid), key=product.cpu_seconds)
         os.kill(busiest, getattr(signal, f"SIG{step['signal']}", step["signal"]))
 
     def do_expect(self, step: Mapping[str, Any]) -> None:
@@ -333,12 +334,6 @@ def _ping_batch(generator: str) -> list[dict[str, Any]]:
 
 def _workers(server_pid: int) -> list[int]:
     return [pid for zygote in product.children(server_pid) for pid in product.descendants(zygote)]
-
-
-def _cpu_ticks(pid: int) -> int:
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 def _listening_addresses(pid: int) -> set[str]:
