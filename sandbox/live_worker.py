@@ -148,6 +148,8 @@ class LiveWorker:
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock)
+            if done.refusal is not None and self._calls > calls_before:
+                raise FrameError("A worker refused code that it had begun.")  # believed, it would run a second time
             outcome = Outcome(
                 status=done.status,
                 result=done.result,
