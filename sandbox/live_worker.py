@@ -148,8 +148,6 @@ class LiveWorker:
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock)
-            if done.refusal is not None and self._calls > calls_before:
-                raise FrameError("A worker refused code that it had begun.")  # believed, it would run a second time
             outcome = Outcome(
                 status=done.status,
                 result=done.result,
@@ -219,12 +217,16 @@ class LiveWorker:
                 task.cancel()
 
     async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
+        calls_before = self._calls
         while True:
             frame = await self._next_frame()
             if clock.expired:
                 raise EOFError
             match frame:
                 case Done():
+                    if frame.refusal is not None and self._calls > calls_before:
+                        # Believed, its code would run a second time elsewhere.
+                        raise FrameError("A worker refused code that it had begun.")
                     return frame
                 case Call():
                     await self._free_slot(clock)
