@@ -257,6 +257,9 @@ class _Scope:
         if not missing:
             return entries, False
         made = vault.tokens_for(self._scope, missing, durable=durable)
+        numbers = sorted({entry.number for entry in made})
+        if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
+            self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
         return entries | dict(zip(missing, made, strict=True)), self._add(made)
 
     def _add(self, entries: Iterable[Entry]) -> bool:
