@@ -13,7 +13,7 @@ settings.register_profile("ci", parent=settings.get_profile("shared"), derandomi
 settings.load_profile("ci" if os.environ.get("CI") else "shared")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import psutil
 import pytest
@@ -38,8 +39,14 @@ def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
-@pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
+@asynccontextmanager
+async def ready_pool() -> AsyncIterator[Pool]:
     async with Pool(PoolSettings(spares=1)) as pool:
         await pool.ready()
+        yield pool
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    async with ready_pool() as pool:
         yield pool

@@ -16,11 +16,6 @@ async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
     return None
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=[Isolation.RESTRICTED, Isolation.PROCESS])
 async def pool(request: pytest.FixtureRequest) -> AsyncIterator[Pool]:
     async with Pool(PoolSettings(isolation=request.param, spares=1)) as made:

@@ -33,11 +33,6 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
             return {"asked": name, "with": dict(arguments), "tools": []}
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=[Isolation.RESTRICTED, Isolation.PROCESS])
 def isolation(request: pytest.FixtureRequest) -> Isolation:
     return request.param

@@ -23,11 +23,6 @@ SETTINGS = PoolSettings(spares=1, isolation=Isolation.PROCESS)
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workspace")
     (folder / "table.csv").write_text("a,b\n1,2\n", encoding="utf-8")

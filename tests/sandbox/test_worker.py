@@ -8,6 +8,7 @@ import random
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,9 +16,17 @@ from sealab.sandbox import output
 from sealab.sandbox.launcher import Exit, Forked
 from sealab.sandbox.live_worker import CALLS_AT_ONCE_MAX, LiveWorker
 from sealab.sandbox.output import Output
+from sealab.sandbox.pool import Pool
 from sealab.sandbox.run import Isolation, Job, Limits, Status
 
-from .conftest import no_calls, run
+from .conftest import no_calls, ready_pool, run
+
+
+@pytest.fixture(scope="module")
+async def pool() -> AsyncIterator[Pool]:
+    """One for all: whatever a run does, it does to a worker of its own."""
+    async with ready_pool() as pool:
+        yield pool
 
 
 async def test_result_is_the_variable_before_the_last_expression(pool):

@@ -26,11 +26,6 @@ LEAST = {"SEALAB_REQUIRED_LEVEL": "limits"}
 """What these tests are about holds on every machine, whatever its kernel can confine."""
 
 
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def environment(**more: str) -> dict[str, str]:
     """The environment of a server: that of the tests without sealab's own variables, and `more`."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("SEALAB_")}

@@ -45,11 +45,6 @@ async def upstreams(folder, servers, **options):
         yield running
 
 
-@pytest.fixture(scope="module")
-def anyio_backend():
-    return "asyncio"
-
-
 @pytest.fixture(scope="module", params=["stdio", "sse", "http"])
 def full(request, tmp_path_factory):
     """The entry of the full server, over each transport."""
