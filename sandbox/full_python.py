@@ -34,6 +34,7 @@ from .host_channel import HostChannel
 from .output import Output
 from .plain_values import plainly
 from .reading import docstrings
+from .results import result_of
 from .stream_output import StreamOutput
 from .thread_semaphores import ThreadSemaphore
 from .threaded_channel import ThreadedChannel
@@ -187,22 +188,15 @@ class FullPython:
         return Program(code, bool(code.co_flags & CO_COROUTINE))
 
     def run(self, program: Program, namespace: dict[str, object]) -> object:
-        """Run in `namespace`. `result` of an earlier run stays readable, but does not count."""
-        missing = object()
-        before = namespace.pop("result", missing)
-        if before is not missing:
-            vars(builtins)["result"] = before  # still found by a reader, while one in the namespace must be new
-        try:
+        """Run in `namespace` and return what it is to show (`results`)."""
+
+        def run() -> None:
             if program.is_async:
                 asyncio.run(eval(program.code, namespace))  # noqa: S307 - it is what this process is for
             else:
                 exec(program.code, namespace)  # noqa: S102 - as above
-            return namespace.get("result", namespace.get(_LAST_VALUE))
-        finally:
-            namespace.pop(_LAST_VALUE, None)
-            if before is not missing:
-                vars(builtins).pop("result", None)
-                namespace.setdefault("result", before)
+
+        return result_of(run, namespace, vars(builtins), _LAST_VALUE)
 
     def end(self, *, session: bool) -> Afterwards:
         """Write out what is held back, and give the figures that were shown or left open.

@@ -23,6 +23,7 @@ from .guards import SecurityError
 from .guest import GUEST
 from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace
 from .policy import LAST_VALUE, Policy
+from .results import result_of
 from .views import namespace_view, real_target, shown_variables
 
 __all__ = [
@@ -56,25 +57,16 @@ def compile_program(source: str, *, filename: str = "<code>") -> Program:
 
 
 def run_program(program: Program, namespace: dict[str, object]) -> object:
-    """Run a program in `namespace` and return what it is to show: `result` if this run set it, else `LAST_VALUE`.
+    """Run a program in `namespace` and return what it is to show (`results`). What the code raises comes through."""
 
-    `result` of an earlier run stays readable, but does not count. Whatever the code raises comes through.
-    """
-    layer = cast("dict[str, object]", namespace["__builtins__"])
-    before = namespace.pop("result", _MISSING)
-    namespace.pop(LAST_VALUE, None)
-    if before is not _MISSING:
-        layer["result"] = before  # still found by a reader, while a value in the namespace itself must be new
-    try:
+    def run() -> None:
         if program.is_async:
             event_loop.run(_evaluate_code(program.code, namespace))
         else:
             _run_code(program.code, namespace)
-        return namespace.get("result", namespace.get(LAST_VALUE))
-    finally:
-        if before is not _MISSING:
-            layer.pop("result", None)
-            namespace.setdefault("result", before)
+
+    layer = cast("dict[str, object]", namespace["__builtins__"])
+    return result_of(run, namespace, layer, LAST_VALUE)
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them

@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 from ..sandbox.places import place
 from ..sandbox.run import Json
+from ..workspace.archive import RunArchive, What
 
 CUTS_MAX = 5
 """Places within a result that are named one by one; the rest is counted."""
@@ -119,10 +120,11 @@ def _marker(left_out: int, read_with: str | None) -> str:
     return f"\n… [{left_out} characters left out here{f'; {read_with} reads on' if read_with else ''}] …\n"
 
 
-def _reader(run_id: str | None, file: str, offset: int | None = None) -> str | None:
+def _reader(run_id: str | None, file: What, offset: int | None = None) -> str | None:
     if run_id is None:
         return None
-    return f'read_workspace_file(filename=".runs/{run_id}/{file}"{"" if offset is None else f", offset={offset}"})'
+    path = RunArchive.path_of(run_id, file)
+    return f'read_workspace_file(filename="{path}"{"" if offset is None else f", offset={offset}"})'
 
 
 def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None, cuts: dict[str, Cut]) -> Json:

@@ -142,10 +142,10 @@ def test_only_a_result_of_this_run_counts() -> None:
     assert "result" not in namespace["__builtins__"]  # type: ignore[operator]  # a dictionary
 
 
-def test_the_last_value_has_a_name_that_source_cannot_spell() -> None:
+def test_the_last_value_has_a_name_that_source_cannot_spell_and_does_not_outlive_its_run() -> None:
     namespace = new_namespace()
-    run("5", namespace)
-    assert namespace[LAST_VALUE] == 5
+    assert run("5", namespace) == 5
+    assert LAST_VALUE not in namespace
     assert not LAST_VALUE.isidentifier()
 
 
