@@ -24,7 +24,7 @@ from .names import RUNS, Name, shown
 from .paths import Folder, refusing, write_all
 from .store import Workspace
 
-What: TypeAlias = Literal["code.py", "output.txt", "result.json"]
+What: TypeAlias = Literal["code.py", "output.txt", "result.json", "dry_run.json"]
 
 BYTES_MAX = 256 * 1024 * 1024
 
