@@ -97,7 +97,8 @@ def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
     with host, theirs:
         dialect.open(theirs.fileno(), output.create(_WARM_OUTPUT_BYTES))
         for source in _WARM_SOURCES * rounds:
-            host.sendall(encode_job(Job(source), Isolation.RESTRICTED))
+            # As in a session: the end of any other run is the end of its process, threads and all.
+            host.sendall(encode_job(Job(source, session="warm"), Isolation.RESTRICTED))
             worker.answer_next(None)
             host.recv(_WARM_ANSWER_BYTES)
         worker.output.close()
