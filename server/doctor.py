@@ -14,7 +14,7 @@ from ..sandbox.run import Isolation, Job, Limits
 from .app import App, running
 from .errors import ServerError
 from .home import Home
-from .settings import Settings
+from .settings import Privacy, Settings
 
 
 class LayerFinding(TypedDict):
@@ -36,6 +36,14 @@ class IsolationFinding(TypedDict):
     problem: str | None
 
 
+class PrivacyFinding(TypedDict):
+    """What is done about personal data, how it is looked for, and what is missing for that, if anything is."""
+
+    privacy: str
+    mode: str
+    note: str | None
+
+
 class Findings(TypedDict):
     """Every layer and every isolation allowed; `ok` says that the required level is reached and that code ran.
 
@@ -48,6 +56,7 @@ class Findings(TypedDict):
     required_level: str
     layers: list[LayerFinding]
     isolations: list[IsolationFinding]
+    privacy: PrivacyFinding
     problem: str | None
 
 
@@ -81,8 +90,16 @@ def examined(settings: Settings, home: Home) -> Findings:
         required_level=settings.required_level.value,
         layers=own + found,
         isolations=isolations,
+        privacy=_privacy(settings),
         problem=problem,
     )
+
+
+def _privacy(settings: Settings) -> PrivacyFinding:
+    from .privacy.detect import Mode, without_ner  # noqa: PLC0415 - not for every start
+
+    note = None if settings.privacy is Privacy.OFF else without_ner(Mode(settings.privacy_mode.value))
+    return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
 
 
 async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
@@ -129,5 +146,8 @@ def as_lines(findings: Findings) -> Iterator[str]:
     for isolation in findings["isolations"]:
         state = "offered" if isolation["offered"] else "allowed, not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+    privacy = findings["privacy"]
+    state = "off" if privacy["privacy"] == Privacy.OFF else f"{privacy['privacy']}, {privacy['mode']}"
+    yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

@@ -96,15 +96,15 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         skills=calls.skills,
     )
     shown = await hidden_run(passage, outcome, job.code, calls.written)
-    dry = await hidden_value(passage, calls.log.dry)
+    dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
     called = await _called(passage, calls.log.entries)
     attached = await hidden_files(passage, calls.attachments.files)
-    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached)
+    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached, dry or ())
     report = _report(run_id, shown, fitted)
     if called:
         report["tool_calls"] = called
-    if dry:
-        report["dry_run"] = cast("list[DryCall]", dry)
+    if fitted.dry_run:
+        report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     return Execution(report, shown.outcome.figures)
 
 
@@ -147,11 +147,15 @@ def _allowed(request: CodeRequest, app: App) -> Job:
     )
 
 
-def _kept_and_fitted(app: App, run_id: str, shown: Shown, attached: Mapping[str, bytes]) -> Fitted:
+def _kept_and_fitted(
+    app: App, run_id: str, shown: Shown, attached: Mapping[str, bytes], dry_run: Sequence[Json]
+) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
     outcome = shown.outcome
-    cut = partial(fit, outcome.result, outcome.output, max_chars=app.settings.output_max_chars)
+    cut = partial(fit, outcome.result, outcome.output, dry_run=dry_run, max_chars=app.settings.output_max_chars)
     fitted = cut(run_id=run_id, notes=outcome.notes)
+    if fitted.whole_dry_run is not None:
+        attached = {**attached, "dry_run.json": fitted.whole_dry_run.encode(errors="backslashreplace")}
     try:
         app.archive.keep(
             run_id,

@@ -64,6 +64,7 @@ class Fitted:
     """A result and an output of bounded size, and what was cut to make them so.
 
     `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing was cut.
+    `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
     """
 
     result: Json
@@ -71,6 +72,8 @@ class Fitted:
     cuts: Mapping[str, Cut]
     whole_result: str | None = None
     whole_output: str | None = None
+    dry_run: Sequence[Json] = ()
+    whole_dry_run: str | None = None
 
     def truncated(self) -> dict[str, Json]:
         """Return the report's `truncated`; empty when nothing was cut or noted."""
@@ -78,9 +81,15 @@ class Fitted:
 
 
 def fit(
-    result: Json, output: str, *, max_chars: int, run_id: str | None = None, notes: Mapping[str, str] | None = None
+    result: Json,
+    output: str,
+    *,
+    max_chars: int,
+    run_id: str | None = None,
+    notes: Mapping[str, str] | None = None,
+    dry_run: Sequence[Json] = (),
 ) -> Fitted:
-    """Limit the result's compact JSON text and the output to `max_chars` characters each.
+    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters each.
 
     `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own.
     The same arguments always give the same answer. Takes time in proportion to the sizes of both.
@@ -94,10 +103,33 @@ def fit(
     if len(output) > max_chars:
         whole_output = output
         output, cuts["output"] = _fit_output(output, max_chars, run_id)
+    whole_dry_run = None
+    if dry_run and len(text := _compact(dry_run)) > max_chars:
+        whole_dry_run = text
+        dry_run, cuts["dry_run"] = _fit_calls(dry_run, max_chars, _reader(run_id, "dry_run.json"))
     for what, note in (notes or {}).items():
         cut = cuts.get(what, Cut())
         cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
-    return Fitted(result, output, cuts, whole_result, whole_output)
+    return Fitted(result, output, cuts, whole_result, whole_output, dry_run, whole_dry_run)
+
+
+def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
+    """Keep the first calls, whole; of the first its arguments are cut where they alone are too long."""
+    kept: list[Json] = []
+    left = max_chars - 2
+    for call in calls:
+        left -= _size(call, max_chars) + 1
+        if left < 0:
+            break
+        kept.append(call)
+    note = "calls"
+    if not kept and isinstance(first := calls[0], Mapping):
+        rest = len(_compact({**first, "arguments": None}))
+        kept.append(
+            {**first, "arguments": _Cutter().cut(first.get("arguments"), max(max_chars - rest, SHARE_LEAST), ())}
+        )
+        note = "calls; the arguments of the first are cut"
+    return kept, Cut(len(kept), len(calls), read_with, note)
 
 
 def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, Cut]:

@@ -42,7 +42,7 @@ class Attachments:
         stem = _NOT_IN_NAMES.sub("_", stem or suffix).strip("._")[:_STEM_CHARS_MAX] or "file"
         ending = _NOT_IN_NAMES.sub("", suffix) if dot else "bin"
         chosen, number = f"{stem}.{ending}", 2
-        while chosen in self.files or chosen in {"code.py", "output.txt", "result.json"}:
+        while chosen in self.files or chosen in {"code.py", "output.txt", "result.json", "dry_run.json"}:
             chosen, number = f"{stem}-{number}.{ending}", number + 1
         self.files[chosen] = content
         return f"{RUNS}/{self.run_id}/{chosen}"

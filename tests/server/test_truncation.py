@@ -158,3 +158,28 @@ def kept_of(shown: object, whole: object) -> bool:
     if isinstance(shown, str) and isinstance(whole, str):
         return shown == whole or whole.startswith(shown.removesuffix("…"))
     return shown == whole or shown is None
+
+
+def test_calls_that_a_dry_run_did_not_make_are_bounded_too():
+    calls = [{"tool": f"up.put{number}", "arguments": {"text": "x" * 80}} for number in range(100)]
+    fitted = fit(None, "", max_chars=1000, run_id="r1", dry_run=calls)
+    assert len(compact(fitted.dry_run)) <= 1000
+    assert list(fitted.dry_run) == calls[: len(fitted.dry_run)]
+    assert json.loads(fitted.whole_dry_run) == calls
+    assert fitted.truncated()["dry_run"] == {
+        "shown": len(fitted.dry_run),
+        "total": 100,
+        "read_with": 'read_workspace_file(filename=".runs/r1/dry_run.json")',
+        "note": "calls",
+    }
+    few = fit(None, "", max_chars=1000, dry_run=calls[:2])
+    assert (few.dry_run, few.whole_dry_run, few.truncated()) == (calls[:2], None, {})
+
+
+def test_of_one_call_with_long_arguments_these_are_cut():
+    call = {"tool": "up.put", "arguments": {"text": "x" * 5000, "to": "a"}}
+    fitted = fit(None, "", max_chars=1000, run_id="r1", dry_run=[call])
+    (shown,) = fitted.dry_run
+    assert len(compact(fitted.dry_run)) <= 1000
+    assert (shown["tool"], shown["arguments"]["to"]) == ("up.put", "a")
+    assert "arguments of the first" in fitted.truncated()["dry_run"]["note"]

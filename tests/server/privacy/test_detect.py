@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox.run import Json
+from sealab.server.privacy import detect
 from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Leaf, Mode
 from sealab.server.privacy.structured import leaves_of
 
@@ -92,14 +93,6 @@ def test_a_name_is_found_after_many_lines_that_say_the_same_words(balanced: Dete
     assert any("Huerta" in value for value, kind in found(balanced, log) if kind == "PERSON")
 
 
-def test_without_the_extra_balanced_works_as_fast_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sealab.server.privacy.ner.model._PACKAGE", "a_package_that_is_not_there")
-    detector = Detector(DetectorOptions(mode=Mode.BALANCED))
-    assert found(detector, "Write to jo@example.org") == [("jo@example.org", "EMAIL")]
-    assert detector.note is not None
-    assert "ner" in detector.note
-
-
 def test_findings_are_disjoint_and_in_order(fast: Detector) -> None:
     for marked in MARKED:
         findings = fast.find(marked.text)
@@ -127,8 +120,8 @@ def test_a_leaf_is_judged_by_the_keys_that_lead_to_it(fast: Detector) -> None:
         [("s3cret-word", "SECRET")],
         [],
     ]
-    assert fast.find_value("dob", "1980-01-02")[0].type == "DOB"
-    assert fast.find_value(None, "1980-01-02") == []
+    assert fast.find_leaves([Leaf(("dob",), "1980-01-02")])[0][0].type == "DOB"
+    assert fast.find_leaves([Leaf((), "1980-01-02")]) == [[]]
 
 
 def test_leaves_hide_as_much_as_the_same_value_written_as_json(fast: Detector) -> None:
@@ -232,3 +225,15 @@ def test_keys_in_a_row_are_nobody_speaking_and_what_has_a_price_is_no_person(fas
     }
     leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(value)]
     assert not any(fast.find_leaves(leaves))
+
+
+def test_without_the_extra_balanced_works_as_fast_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(detect, "_PACKAGES_OF_NER", ("a_package_that_there_is_not",))
+    detector = Detector(DetectorOptions(mode=Mode.BALANCED))
+    assert [found.type for found in detector.find("Please write to jane@corp.example.")] == ["EMAIL"]
+    assert detector.note is not None
+    assert "sealab[ner]" in detector.note
+    assert [record.getMessage() for record in caplog.records] == [detector.note]
+    assert detect.without_ner(Mode.FAST) is None
