@@ -4,33 +4,25 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..sandbox.run import Status
-from .commands import container as container_command
-from .commands import pii as pii_command
-from .commands import servers as servers_command
-from .commands import skills as skills_command
-from .commands import tools as tools_command
 from .commands.group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
-from .home import Home, find_home
-from .isolations import AUTO, CHOICES
-from .settings import LogLevel, Settings, Surface, read_settings
 
 if TYPE_CHECKING:
     from .address import Address
     from .app import App
     from .execution import CodeRequest
+    from .home import Home
     from .report import Report
+    from .settings import Settings
 
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
@@ -40,10 +32,9 @@ _TRACE_HINT = "Run it again with --debug to see where."
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = make_parser()
     if not given or (given[0].startswith("-") and given[0] not in {"-h", "--help", "--version"}):
         given.insert(0, "serve")
-    chosen = parser.parse_args(given)
+    chosen = make_parser(given[0]).parse_args(given)
     try:
         return int(chosen.command(chosen))
     except KeyboardInterrupt:
@@ -62,26 +53,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.FAILED
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of every command."""
-    from importlib.metadata import version  # noqa: PLC0415 - main alone needs it
-
+def make_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of every command; with `only`, the others have neither options nor commands of their own."""
     parser = Parser(
         prog="sealab",
         description="An MCP server through which an AI agent runs Python instead of calling tools one by one.",
         epilog="Without a command, sealab serves MCP on stdin and stdout.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"sealab {version('sealab')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (help_text, complete) in _COMMANDS.items():
+        command = commands.add_parser(
+            name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
+        )
+        if only in (None, name):
+            complete(command)
+    return parser
 
-    serve = _command(commands, "serve", _serve, "serve MCP on stdin and stdout, or over HTTP")
+
+class _Version(argparse.Action):
+    """Prints the version, which takes a while to find out."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415 - as above
+
+        print(f"sealab {version('sealab')}")
+        parser.exit()
+
+
+def _complete_serve(serve: argparse.ArgumentParser) -> None:
+    from .settings import Surface  # noqa: PLC0415 - each command imports what it needs, so that it starts fast
+
+    _add_common(serve, _serve)
     serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
     serve.add_argument(
         "--surface", choices=[surface.value for surface in Surface], help="show all tools, or execute_code alone"
     )
 
-    run = _command(commands, "run", _run, "run one file as execute_code would")
+
+def _complete_run(run: argparse.ArgumentParser) -> None:
+    from .isolations import AUTO, CHOICES  # noqa: PLC0415 - as above
+
+    _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
     run.add_argument("--json", action="store_true", help="print the whole report as JSON")
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
@@ -90,58 +104,32 @@ def make_parser() -> argparse.ArgumentParser:
         "--isolation", choices=CHOICES, default=AUTO, help="what keeps the code apart: the operator allows which"
     )
 
-    demo = _command(commands, "demo", _demo, "show the main job end to end, in a throw-away home", own_home=True)
+
+def _complete_demo(demo: argparse.ArgumentParser) -> None:
+    demo.set_defaults(command=_demo)
+    _add_debug(demo)
     demo.add_argument("--json", action="store_true", help="print what was shown as JSON")
 
-    doctor = _command(commands, "doctor", _doctor, "say which isolation layers hold on this machine")
+
+def _complete_doctor(doctor: argparse.ArgumentParser) -> None:
+    _add_common(doctor, _doctor)
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
-    helped = "build the image for isolation=container, or say how containers stand"
-    container = commands.add_parser(
-        "container", help=helped, description=f"{helped[:1].upper()}{helped[1:]}.", allow_abbrev=False
-    )
-    container_command.add_to(container, _home_and_settings, _add_common)
-    servers = _group(commands, "servers", "list, add, remove and import the upstream MCP servers")
-    servers_command.add_to(servers, _home_and_settings, _add_common)
-    pii = _group(commands, "pii", "hide personal data in files, restore and forget it")
-    pii_command.add_to(pii, _home_and_settings, _add_common)
-    tools = _group(commands, "tools", "search and show upstream tools, write typed stubs of them")
-    tools_command.add_to(tools, _home_and_settings, _add_common)
-    kept = _group(commands, "skills", "keep, run and test skills, and carry them in and out")
-    skills_command.add_to(kept, _home_and_settings, _add_common)
-    return parser
 
-
-def _group(commands: argparse._SubParsersAction[Parser], name: str, help_text: str) -> Parser:
-    return commands.add_parser(
-        name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
-    )
-
-
-def _command(
-    commands: argparse._SubParsersAction[Parser],
-    name: str,
-    command: Callable[[argparse.Namespace], int],
-    help_text: str,
-    *,
-    own_home: bool = False,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
-    )
-    parser.set_defaults(command=command)
-    if own_home:
-        _add_debug(parser)
-    else:
-        _add_common(parser)
-    return parser
+def _complete_group(group: argparse.ArgumentParser) -> None:
+    module = import_module(f".commands.{group.prog.split()[-1]}", __package__)
+    module.add_to(group, _home_and_settings, _add_common)
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int] | None = None) -> None:
+    from .settings import LogLevel  # noqa: PLC0415 - as above
+
+    if command is not None:
+        parser.set_defaults(command=command)
     _add_debug(parser)
     parser.add_argument("--home", metavar="DIR", help="the folder below which sealab keeps everything")
     parser.add_argument("--config", metavar="FILE", help="the file of settings, instead of <home>/sealab.toml")
@@ -149,6 +137,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
+    import logging  # noqa: PLC0415 - as above
+
+    from .home import find_home  # noqa: PLC0415 - as above
+    from .settings import read_settings  # noqa: PLC0415 - as above
+
     home = find_home(chosen.home, os.environ)
     settings = read_settings(
         file=home.settings_file if chosen.config is None else Path(chosen.config),
@@ -163,7 +156,9 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
 
 
 def _serve(chosen: argparse.Namespace) -> int:
-    from .address import Address  # noqa: PLC0415 - each command imports what it needs, so that it starts fast
+    import asyncio  # noqa: PLC0415 - as above
+
+    from .address import Address  # noqa: PLC0415 - as above
 
     home, settings = _home_and_settings(chosen)
     address = None if chosen.http is None else Address.parse(chosen.http)
@@ -174,17 +169,21 @@ def _serve(chosen: argparse.Namespace) -> int:
 
 
 async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
+    import asyncio  # noqa: PLC0415 - as above
+
     from .app import running  # noqa: PLC0415 - as above
 
-    async with running(settings, home, serves=True) as app:
-        # The zygote starts while this process imports the SDK, which takes most of the start.
+    async with running(settings, home, serves=True) as app, asyncio.TaskGroup() as group:
+        # The zygote starts while this process imports the SDK, which takes most of the start. A client on the standard
+        # streams sees the tools even before; the group ends the serving when no worker can be made.
         await asyncio.sleep(0)
-        starting = asyncio.create_task(app.pools.ready())
+        starting = group.create_task(app.pools.ready())
         await asyncio.sleep(0)
         from .light_import import imported  # noqa: PLC0415 - as above
 
         serve_stdio, serve_http = imported(_import_serving, http=address is not None)
-        await starting
+        if address is not None:
+            await starting
         if home.holds_something_to_find or settings.database_url is not None:
             app.registry.warm()
         if app.privacy.filters:
@@ -201,6 +200,9 @@ def _import_serving() -> tuple[Callable[[App], Awaitable[None]], Callable[[App, 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
     code = read_source(chosen.file)
+    import asyncio  # noqa: PLC0415 - as above
+
+    from ..sandbox.run import Status  # noqa: PLC0415 - as above
     from .execution import CodeRequest  # noqa: PLC0415 - as above
 
     request = CodeRequest(
@@ -257,6 +259,8 @@ def read_source(file: str) -> str:
 
 
 def _demo(chosen: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 - as above
+
     from .demo import show  # noqa: PLC0415 - as above
 
     return Exit.OK if asyncio.run(show(as_json=chosen.json)) else Exit.FAILED
@@ -269,6 +273,20 @@ def _doctor(chosen: argparse.Namespace) -> int:
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))
     return Exit.OK if findings["ok"] else Exit.FAILED
+
+
+_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
+    "run": ("run one file as execute_code would", _complete_run),
+    "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
+    "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
+    "container": ("build the image for isolation=container, or say how containers stand", _complete_group),
+    "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
+    "pii": ("hide personal data in files, restore and forget it", _complete_group),
+    "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
+    "skills": ("keep, run and test skills, and carry them in and out", _complete_group),
+}
+"""The commands, in the order in which help names them: what each is for, and what gives its parser all it takes."""
 
 
 def _cause(error: BaseException) -> BaseException:

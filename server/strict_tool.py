@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import logging
@@ -89,6 +88,8 @@ class StrictTool(Tool):
         known: Mapping[str, object] = self.parameters.get("properties", {})
         for given in arguments:
             if given not in known:
+                import difflib  # noqa: PLC0415 - only a wrong name needs it
+
                 near = difflib.get_close_matches(given, known, n=1)
                 raise ToolError(
                     f"{self.name} takes no argument {_shown(given)}. "

@@ -23,7 +23,6 @@ from ..broker import Arguments, Calls, Handler, Tell
 from ..errors import RequestRefused
 from ..privacy.privacy import Privacy
 from . import discovery, policy
-from .arguments import checked
 from .call_log import BYTES_MAX
 from .policy import Decision
 from .registry import Registry
@@ -117,6 +116,8 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
 
     Raises `HostCallError`, which says which field.
     """
+    from .arguments import checked  # noqa: PLC0415 - only a call needs it
+
     try:
         return tool, await asyncio.to_thread(checked, tool, given)
     except HostCallError:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ..errors import Exit
-from ..home import Home
-from ..settings import Settings
 
-Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
+if TYPE_CHECKING:
+    from ..home import Home
+    from ..settings import Settings
+
+Begin = Callable[[argparse.Namespace], "tuple[Home, Settings]"]
 """Reads the home and the settings that a command line names."""
 
 Options = Callable[[argparse.ArgumentParser], None]
@@ -44,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         return chosen, unknown
 
 
-Run = Callable[[argparse.Namespace, Home], int]
+Run = Callable[[argparse.Namespace, "Home"], int]
 """Runs one command and returns its exit code."""
 
 
