@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,13 +21,6 @@ async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None
     """Run code with small limits, unless others are given."""
     allowed = Limits(**{"timeout_seconds": 20.0, "memory_mb": 100, **limits})
     return await pool.run(Job(code, limits=allowed, session=session), host_calls)
-
-
-async def until(condition) -> None:
-    """Wait for something that comes about by itself."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
-            await asyncio.sleep(0.01)
 
 
 def children() -> set[int]:

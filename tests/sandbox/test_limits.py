@@ -12,7 +12,8 @@ from sealab.sandbox.limits import MIB, REPORT_RESERVE_BYTES, Allowance
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Job, Limits, Status
 
-from .conftest import no_calls, run, until
+from ..waiting import until
+from .conftest import no_calls, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are read from /proc")
 

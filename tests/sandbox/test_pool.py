@@ -16,7 +16,8 @@ from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, Wor
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits, Status
 
-from .conftest import children, descriptors, no_calls, run, until
+from ..waiting import until
+from .conftest import children, descriptors, no_calls, run
 
 ENDLESS = "print('begun')\nwhile True:\n    pass"
 

@@ -12,7 +12,8 @@ from sealab.sandbox.errors import SessionRefused
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Status
 
-from .conftest import children, run, until
+from ..waiting import until
+from .conftest import children, run
 
 ENDLESS = "while True:\n    pass"
 

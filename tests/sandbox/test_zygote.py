@@ -18,7 +18,8 @@ from sealab.sandbox import launcher
 from sealab.sandbox.errors import LevelMissing
 from sealab.sandbox.pool import Pool, PoolSettings
 
-from .conftest import children, until
+from ..waiting import until
+from .conftest import children
 
 needs_sight = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root may look into a process that is not dumpable"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitResult
 
+from ..waiting import until
 from .conftest import Caller, http_server, in_this_process, stdio
 
 UPSTREAM = Path(__file__).parents[1] / "data" / "bridged_upstream.py"
@@ -154,10 +154,8 @@ async def test_a_run_that_ends_in_time_cancels_its_calls(caller, tmp_path: Path)
     report = await caller.run(f"await tools.up.slow(seconds=60, mark={str(mark)!r})", timeout_seconds=3)
     assert report["status"] == "timeout"
     assert [(call["tool"], call["ok"]) for call in report["tool_calls"]] == [("up.slow", False)]
-    for _ in range(100):
-        if mark.exists():
-            break
-        await asyncio.sleep(0.1)
+    await until(mark.exists)
+    await until(mark.read_text)
     assert mark.read_text() == "cancelled"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from ..waiting import until
 from .conftest import Caller
 
 TOOLS = {
@@ -306,14 +307,13 @@ async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> Non
     with anyio.move_on_after(0.5) as scope:
         await caller.run("while True:\n    pass", timeout_seconds=40)
     assert scope.cancelled_caught
-    for _ in range(100):
+
+    async def cancelled() -> bool:
         now = await stats(caller)
-        if now["runs"]["by_status"]["cancelled"] > before["runs"]["by_status"]["cancelled"]:
-            break
-        await anyio.sleep(0.05)
-    else:
-        pytest.fail("the run was not cancelled")
-    assert now["pool"]["running"] == 0
+        return bool(now["runs"]["by_status"]["cancelled"] > before["runs"]["by_status"]["cancelled"])
+
+    await until(cancelled)
+    assert (await stats(caller))["pool"]["running"] == 0
 
 
 async def test_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:

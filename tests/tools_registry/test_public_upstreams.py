@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from sealab.tools_registry.errors import ToolFailed
 from sealab.tools_registry.upstream.upstreams import Upstreams
 
+from ..waiting import wait_until
 from .upstream_servers import SERVERS, configured
 
 INSTALLED = Path(__file__).parent.parent.parent / ".upstreams"
@@ -165,14 +165,13 @@ def everything(kind: str):
         stderr=subprocess.DEVNULL,
     )
     try:
-        until = time.monotonic() + 30
-        while True:
+
+        def answered() -> bool:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert server.poll() is None, "the server ended before it listened"
-            assert time.monotonic() < until, "the server did not listen in time"
-            time.sleep(0.05)
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(lambda: answered() or server.poll() is not None)
+        assert server.poll() is None, "the server ended before it listened"
         yield {"url": f"http://127.0.0.1:{port}/{'sse' if kind == 'sse' else 'mcp'}"}
     finally:
         server.kill()

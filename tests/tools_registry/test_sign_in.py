@@ -4,7 +4,6 @@ import asyncio
 import stat
 import subprocess
 import sys
-import time
 
 import httpx2
 import pytest
@@ -13,17 +12,15 @@ from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
 from sealab.tools_registry.upstream.sign_in import signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
+from ..waiting import wait_until
 from .upstream_servers import SERVERS, configured
 
 
 def serving(folder, lasts: int):
     file = folder / "address"
     server = subprocess.Popen([sys.executable, str(SERVERS / "signed.py"), "0", str(file), str(lasts)])
-    until = time.monotonic() + 40
-    while not file.exists():
-        assert server.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: file.exists() or server.poll() is not None)
+    assert server.poll() is None, "the server ended before it listened"
     return server, file.read_text()
 
 

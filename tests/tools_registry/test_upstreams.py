@@ -24,19 +24,12 @@ from sealab.tools_registry.errors import (
 )
 from sealab.tools_registry.upstream.upstreams import State, Status, Upstreams
 
+from ..waiting import until
 from .upstream_servers import FULL, alive, configured, listening, wire
 
 
 def starts(file) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-
-async def until(true, seconds: float = 20) -> None:
-    for _ in range(int(seconds / 0.02)):
-        if true():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it did not come true in time")
 
 
 @asynccontextmanager
@@ -120,11 +113,10 @@ async def test_a_call_that_times_out_is_cancelled_at_the_server(running):
 
 
 async def saw_cancelled(running, what) -> None:
-    for _ in range(500):
-        if what in (await running.call("full", "cancellations", {})).value:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("the server did not hear of it")
+    async def heard() -> bool:
+        return what in (await running.call("full", "cancellations", {})).value
+
+    await until(heard)
 
 
 async def test_calls_to_one_server_run_at_the_same_time(running):

@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sealab.tools_registry import configuration
 from sealab.tools_registry.configuration import Configuration
+
+from ..waiting import wait_until
 
 SERVERS = Path(__file__).parent.parent / "data" / "upstreams"
 FULL = {"command": sys.executable, "args": [str(SERVERS / "full.py")]}
@@ -38,11 +39,8 @@ def listening(kind: str, folder: Path, port: int = 0) -> Iterator[tuple[str, sub
     file.unlink(missing_ok=True)
     server = subprocess.Popen([sys.executable, str(SERVERS / "full.py"), kind, str(port), str(file)])
     try:
-        until = time.monotonic() + 30
-        while not file.exists():
-            assert server.poll() is None, "the server ended before it listened"
-            assert time.monotonic() < until, "the server did not listen in time"
-            time.sleep(0.02)
+        wait_until(lambda: file.exists() or server.poll() is not None)
+        assert server.poll() is None, "the server ended before it listened"
         yield f"http://127.0.0.1:{file.read_text()}/{'sse' if kind == 'sse' else 'mcp'}", server
     finally:
         server.kill()
