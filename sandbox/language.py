@@ -36,6 +36,7 @@ __all__ = [
     "guarded_globals",
     "guarded_locals",
     "run_program",
+    "run_statements",
 ]
 
 _Mode = Literal["exec", "eval"]
@@ -58,15 +59,16 @@ def compile_program(source: str, *, filename: str = "<code>") -> Program:
 
 def run_program(program: Program, namespace: dict[str, object]) -> object:
     """Run a program in `namespace` and return what it is to show (`results`). What the code raises comes through."""
-
-    def run() -> None:
-        if program.is_async:
-            event_loop.run(_evaluate_code(program.code, namespace))
-        else:
-            _run_code(program.code, namespace)
-
     layer = cast("dict[str, object]", namespace["__builtins__"])
-    return result_of(run, namespace, layer, LAST_VALUE)
+    return result_of(lambda: run_statements(program, namespace), namespace, layer, LAST_VALUE)
+
+
+def run_statements(program: Program, namespace: dict[str, object]) -> None:
+    """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
+    if program.is_async:
+        event_loop.run(_evaluate_code(program.code, namespace))
+    else:
+        _run_code(program.code, namespace)
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them

@@ -196,12 +196,12 @@ class _Run:
 
 def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException | None]:
     """Run one example and return what it wrote, with its value as a prompt shows it, and what it raised."""
-    from ..language import LAST_VALUE, compile_program, run_program  # noqa: PLC0415 - the language imports the facades
+    from ..language import LAST_VALUE, compile_program, run_statements  # noqa: PLC0415 - the language imports the facades
 
     written: list[str] = []
     before, GUEST.write = GUEST.write, written.append
     try:
-        run_program(compile_program(source, filename="<doctest>"), names)
+        run_statements(compile_program(source, filename="<doctest>"), names)
         value = names.pop(LAST_VALUE, None)
         if value is not None:
             written.append(f"{value!r}\n")
