@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,25 @@ def _one_vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
     if not _VAULTS:
         _VAULTS.append(Vault(open_database(None, tmp_path_factory.mktemp("vault")), KEY))
     return _VAULTS[0]
+
+
+def test_an_entry_need_not_be_asked_for_again_until_it_fades(place: Place) -> None:
+    with place.open() as database:
+        vault = Vault(database, KEY, ttl_days=10)
+        entry = vault.tokens_for("home", [MAIL])[0]
+        assert not vault.fades(entry)
+        assert entry.expires is not None
+        old = replace(entry, expires=entry.expires - 2 * 86_400)
+        assert vault.fades(old)
+        assert Vault(database, KEY).fades(entry), "where nothing ends, it has to be told that this does not either"
+        assert not Vault(database, KEY).fades(Vault(database, KEY).tokens_for("home", [MAIL])[0])
+
+
+def test_many_new_values_and_few_become_entries_alike(vault: Vault) -> None:
+    values = [Value("PERSON", f"Person {number}") for number in range(9)]
+    few = vault.tokens_for("home", values[:3], durable=False)
+    assert [entry.value for entry in few] == values[:3]
+    many = vault.tokens_for("home", values)
+    assert many[:3] == few
+    assert [entry.value for entry in many] == values
+    assert vault.resolve("home", [entry.token for entry in many]) == {entry.token: entry for entry in many}

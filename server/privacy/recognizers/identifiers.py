@@ -111,6 +111,11 @@ _BRIDGE = re.compile(
 )
 
 
+_BRIDGE_BACK = re.compile(
+    r"[ ](?:is|was)[ ](?:(?:my|the|your|our|his|her|their|a|an|valid|new|old|current)[ ]){1,2}\Z", re.IGNORECASE
+)
+_STARTS = re.compile(r"(?<![^\s\"'(:])[A-Z0-9]")
+_LONGEST_BRIDGE, _LONGEST_VALUE = 32, 32
 _BY_ANCHOR: dict[str, list[_Kind]] = {}
 for _each in _KINDS:
     for _anchor in _each.anchors:
@@ -129,7 +134,20 @@ def identifiers(text: str) -> Iterator[Finding]:
             for kind in kinds:
                 if words := kind.words.match(text, at):
                     yield from _number(kind, text, words.end())
+                    yield from _number_before(kind, text, at)
             at = lower.find(anchor, at + 1)
+
+
+def _number_before(kind: _Kind, text: str, end: int) -> Iterator[Finding]:
+    """Yield the number of a sentence that begins with it: `X1234567 is my passport number`."""
+    bridge = _BRIDGE_BACK.search(text, max(0, end - _LONGEST_BRIDGE), end)
+    if bridge is None:
+        return
+    for word in _STARTS.finditer(text, max(0, bridge.start() - _LONGEST_VALUE), bridge.start()):
+        value = kind.value.match(text, word.start())
+        if value and value.end(1) == bridge.start():
+            yield Finding(word.start(), value.end(1), kind.type, 0.75)
+            return
 
 
 def _number(kind: _Kind, text: str, at: int) -> Iterator[Finding]:

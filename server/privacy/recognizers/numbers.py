@@ -13,6 +13,9 @@ _CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d
 _CARD_WORDS = re.compile(
     r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cartao|\bdebit|\bcredit"
 )
+_CARD_AFTER = re.compile(
+    r"(?i)[ ](?:is|was)[ ](?:(?:my|the|your|our|his|her|their|an?)[ ])?(?:[a-z]{2,12}[ ]){0,2}(?:card|visa|amex|mastercard)\b"
+)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _SSN = re.compile(r"(?<![\w.-])(?!000|666)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-]|\.\d)")
 _SEGWIT = re.compile(r"(?<![A-Za-z0-9])bc1[02-9ac-hj-np-z]{25,60}(?![A-Za-z0-9])")
@@ -30,7 +33,10 @@ def cards(text: str) -> Iterator[Finding]:
         digits = "".join(filter(str.isdigit, match[0]))
         if len(set(digits)) < _FEWEST_DIFFERENT:
             continue
-        near = _CARD_WORDS.search(text, max(0, match.start() - 48), match.start()) is not None
+        near = (
+            _CARD_WORDS.search(text, max(0, match.start() - 48), match.start()) is not None
+            or _CARD_AFTER.match(text, match.end()) is not None
+        )
         if digits[0] == "1" and not (near and digits.startswith("1800")):
             continue
         if not checksums.luhn(digits):

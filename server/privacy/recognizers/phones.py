@@ -23,6 +23,9 @@ _WORD = re.compile(
 _NEAR_WORD = re.compile(
     r"(?i)(?:phone|tel|cell|mobile|fax|whatsapp|call|telefon\w*|handy|mobil)\W{0,6}(?:\w{1,16}\W{1,4}){0,2}\Z"
 )
+_WORD_AFTER = re.compile(
+    r"(?i)[ ](?:is|was)[ ](?:my|the|your|our|his|her|their)[ ](?:[a-z]{2,12}[ ]){0,2}(?:phone|cell|mobile|telephone|fax|number)\b"
+)
 _NATIONAL = tuple(
     re.compile(form)
     for form in (
@@ -59,7 +62,9 @@ def phones(text: str) -> Iterator[Finding]:
             continue
         before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
         after = text[match.end() : match.end() + _LOOK_BACK]
-        score = _score(main, digits, _context(before)) or 0.6 * _in_contact_line(before, after, digits)
+        score = _score(
+            main, digits, _context(before), worded=_WORD_AFTER.match(after) is not None
+        ) or 0.6 * _in_contact_line(before, after, digits)
         if score:
             end = match.end()
             if number.count("(") < number.count(")") and number.endswith(")"):
@@ -84,10 +89,10 @@ def _in_contact_line(before: str, after: str, digits: int) -> bool:
     )
 
 
-def _score(main: str, digits: int, before: str) -> float:
+def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
     if main.startswith("+"):
         return 0.9 if digits >= 9 or _exists(main, "") else 0.0
-    worded = _WORD.search(before) is not None
+    worded = worded or _WORD.search(before) is not None
     if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):
         return 0.75
     if worded and any(_exists(main, region) for region in _REGIONS):

@@ -137,6 +137,7 @@ def _private_keys(text: str) -> Iterator[Finding]:
 def _told(text: str) -> Iterator[Finding]:
     """Yield secrets that a sentence tells: `the password is Tr0ub4dor&3`."""
     for keyword in _STRONG.finditer(text):
+        yield from _told_before(text, keyword)
         bridge = _BRIDGE.match(text, keyword.end())
         value = bridge and _TOLD.match(text, bridge.end())
         if not value:
@@ -144,17 +145,43 @@ def _told(text: str) -> Iterator[Finding]:
         end = value.end()
         while end > value.start() and text[end - 1] in ".:?":
             end -= 1
-        said = text[value.start() : end]
-        numeric = keyword[0].lower().startswith(("pin", "otp", "one", "ver", "sec", "pass"))
-        if (_mixed(said) and len(said) >= 5 and not _PLAIN.fullmatch(said)) or (
-            numeric and said.isdecimal() and 4 <= len(said) <= 10
-        ):
+        if _could_be_told(text[value.start() : end], keyword[0]):
             yield Finding(value.start(), end, PiiType.SECRET, 0.8)
 
 
+def _told_before(text: str, keyword: re.Match[str]) -> Iterator[Finding]:
+    """Yield the secret of a sentence that begins with it: `Tr0ub4dor&3 is the new password`."""
+    if not _CLAUSE_ENDS.match(text, keyword.end()):
+        return  # `utf8 is the token encoding` tells no token
+    at = max(0, keyword.start() - _LONGEST_BEFORE)
+    words = text[at : keyword.start()].rpartition("\n")[2].split()
+    while words and words[-1].lower() in _DETERMINERS:
+        words.pop()
+    if len(words) < 2 or words[-1].lower() not in _COPULAS:
+        return
+    said = words[-2].strip("\"'`,;<>()[]{}")
+    start = text.rfind(said, at, keyword.start()) if len(said) >= _SHORTEST_TOLD else -1
+    if start >= 0 and _could_be_told(said, keyword[0]):
+        yield Finding(start, start + len(said), PiiType.SECRET, 0.75)
+
+
+def _could_be_told(said: str, keyword: str) -> bool:
+    numeric = keyword.lower().startswith(("pin", "otp", "one", "ver", "sec", "pass"))
+    return (_mixed(said) and len(said) >= 5 and not _PLAIN.fullmatch(said)) or (
+        numeric and said.isdecimal() and 4 <= len(said) <= 10
+    )
+
+
+_LONGEST_BEFORE, _SHORTEST_TOLD = 160, 4
+_CLAUSE_ENDS = re.compile(r"[\"'`]?(?:[ ]{0,2}(?:[.,;:!?)\n]|\Z)|[ ](?:for|of|on|to|in|and|but|now|so|at|as)\b)")
+_COPULAS = frozenset("is was are ist war es est era è é".split())
+_DETERMINERS = frozenset(
+    "my the your our his her their its a an this that new old current temporary correct default initial admin root user account login wifi wi-fi "
+    "mein dein das der die la le el il mon ma mi tu".split()
+)
 # Words, identifiers, versions, file names, expressions, links, dates and e-mail addresses are no passwords.
 _PLAIN = re.compile(
-    r"[A-Za-z]+(?:[_.-][A-Za-z]+)*\d{0,2}|[\d.,:%/-]+[a-zA-Z]{0,3}|[\w.-]+\.(?:py|js|ts|go|md|json|ya?ml|txt|com|org|io|html?)|.*://.*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.]+=.*|\$.*|--?[\w-]+|#\d+|.*\\.*|\w+@\w+:.*|[A-Z_]+\d*"
+    r"v\d+(?:\.\d+){1,4}|[A-Za-z]+(?:[_.-][A-Za-z]+)*\d{0,2}|[\d.,:%/-]+[a-zA-Z]{0,3}|[\w.-]+\.(?:py|js|ts|go|md|json|ya?ml|txt|com|org|io|html?)|.*://.*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.]+=.*|\$.*|--?[\w-]+|#\d+|.*\\.*|\w+@\w+:.*|[A-Z_]+\d*"
 )
 
 

