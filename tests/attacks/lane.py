@@ -45,6 +45,7 @@ _NOT_TRIED = {
 _NEEDS_TIME = ("result_equals", "then_equals", "disk_quota", "inode_quota", "depth_limit")
 """Oracles that judge what comes of a whole run, which therefore gets the time and memory that the contract promises."""
 _USUAL_SECONDS, _USUAL_MB = 30.0, 500
+_MOST_SECONDS = 120.0
 _FILLS_THE_WORKSPACE = "res.disk"
 
 
@@ -209,7 +210,7 @@ class Lane:
     def _limits(self, case: Case) -> tuple[float, int]:
         limits = case.limits
         if not limits and case.oracle["type"] in _NEEDS_TIME:
-            return _USUAL_SECONDS, _USUAL_MB
+            return min(_USUAL_SECONDS * product.slowness(), _MOST_SECONDS), _USUAL_MB
         timeout = limits.get(
             "timeout_seconds", limits.get("wall_s", limits.get("timeout_s", self._plan.timeout_seconds))
         )
