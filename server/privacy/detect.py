@@ -15,7 +15,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .field_names import KEYS_OF_THINGS, LIKELY, Verdict, in_words, judge
+from .fields.judging import KEYS_OF_THINGS, in_words, judge
+from .fields.rules import LIKELY, Verdict
 from .findings import DetectionFailed, Finding, PiiType
 from .headed_rows import headed
 from .overlaps import disjoint

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
-from ..field_names import LIKELY, judge
+from ..fields.judging import judge
+from ..fields.rules import LIKELY
 from ..findings import Finding, PiiType
 from .fields import field
 from .glance import holds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..field_names import judge
+from ..fields.judging import judge
 from ..findings import Finding
 
 _QUOTES = "\"'`"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..field_names import KEYS_OF_THINGS, LIKELY
+from ..fields.judging import KEYS_OF_THINGS
+from ..fields.rules import LIKELY
 from ..findings import Finding, PiiType
 from .fields import field
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..field_names import looks_like_full_name
+from ..fields.people import looks_like_full_name
 from ..findings import Finding, PiiType
 from .glance import holds, lowered
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import phonenumbers
 
-from ..field_names import in_words
+from ..fields.judging import in_words
 from ..findings import Finding, PiiType
 from .glance import has_digit
 

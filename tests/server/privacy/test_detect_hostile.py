@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sealab.server.privacy.detect import Detector, DetectorOptions, Leaf, Mode
 from sealab.server.privacy.engine import RECOGNIZERS
-from sealab.server.privacy.field_names import judge
+from sealab.server.privacy.fields.judging import judge
 from sealab.server.privacy.findings import PiiType
 
 from .hostile_pieces import PIECES

@@ -1,0 +1,127 @@
+"""Keys of fields that name people, and what names look like: `customer.name`, `assignee`, `nachname`."""
+
+from __future__ import annotations
+
+import re
+
+from ..findings import PiiType
+from .rules import LIKELY, NEVER, SURE, Verdict, phrases
+from .values import PLACEHOLDERS, digits, letters
+
+_NAME_KEYS = phrases(
+    "first name*, last name*, given name*, family name*, full name*, sur name*, *surname*, middle name*, maiden name, legal name, real name, display name,"
+    "preferred name, birth name, fore name*, *forename*, contact name*, holder name, =f name, =l name, =m name, =fname, =lname, =mname, name first,"
+    "name last, name full, name on card, =sn, =cn, =fn, =gn, =given, =family, =last, =first, =middle, your name, my name, =nm, =names, full nm,"
+    "first nm, last nm, fst name, lst name, *vorname*, *nachname*, familienname*, zuname, geburtsname, prenom*, nom, nom de famille, nom complet, apellido*,"
+    "nombre*, cognome*, nome*, sobrenome*, apelido*, voornaam*, achternaam*, naam, imie*, nazwisko*, fornamn, efternamn, namn, etunimi, sukunimi, nimi,"
+    "fornavn, etternavn, efternavn, navn, soyad*, =ad, ad soyad, jmeno, prijmeni, ime, prezime, priimek, keresztnev, vezeteknev, nev, ansprechpartner*,"
+    "kunde*, kundenname, mitarbeiter, name des kunden, nume, prenume"
+)
+_PERSON_WORDS = frozenset(
+    "customer client patient holder employee author owner assignee assigned requester requested sender recipient passenger driver manager "
+    "contact cardholder payer payee debtor creditor beneficiary insured applicant guest student member attendee participant person "
+    "people buyer seller signer signatory spouse father mother parent child next kin subscriber lead agent doctor physician nurse "
+    "teacher professor committer candidate claimant tenant landlord donor voter user usr cust emp reporter reviewer approver approved "
+    "created updated closed merged opened submitted reported signed prepared creator editor organizer organiser host speaker "
+    "interviewer interviewee witness victim suspect defendant plaintiff lawyer attorney judge partner sponsor mentor supervisor boss "
+    "colleague friend caller callee account policyholder accountholder traveler traveller emergency referrer consignee shipper receiver "
+    "resident winner instructor trainer coach player actor director artist writer salesperson rep representative technician operator "
+    "worker staff personnel individual human kunde mitarbeiter inhaber besitzer empfanger absender klant cliente dipendente empleado "
+    "funcionario titular profile identity viewer commenter poster from to cc bcc billing shipping delivery handler ceo cto cfo "
+    "contractor freelancer".split()
+)
+_PERSON_KEYS = phrases(
+    "=policy holder, =account holder, =card holder, =assigned to, =requested by, =created by, =approved by, =updated by, =submitted by, =reported by,"
+    "=signed by, =reviewed by, =closed by, =merged by, =prepared by, =modified by, =performed by, =issued to, =issued by, =sold to, =paid by, =paid to,"
+    "=ordered by, =deliver to, =from name, =to name, =bill to, =ship to, =attn, =attention, =signed off by, =co authored by, =next of kin,"
+    "=emergency contact, =contact person, =assignee, =assignees, =payer, =payee, =attendee, =attendees, =passenger, =passengers, =author, =authors,"
+    "=reporter, =manager, =owner, =beneficiary, =patient, =recipient, =recipients, =sender, =debtor, =creditor, =customer, =client, =employee, =reviewer,"
+    "=reviewers, =approver, =requester, =organizer, =organiser, =contact, =lead, =teacher, =student, =doctor, =physician, =guest, =guests, =tenant,"
+    "=landlord, =applicant, =candidate, =supervisor, =spouse, =participants, =participant, =members, =committer, =signatory, =insured, =claimant,"
+    "=driver, =instructor, =speaker, =person, =mother, =father, =buyer, =seller, =consignee, =traveler, =traveller, =ceo, =full, =display,"
+    "=posted by, =written by, =holder, =team lead, =arzt, =arztin, =hausarzt, =medico, =medecin, =project lead, =project manager, =account manager, =sales rep, =agent, =caller, =interviewer, =witness"
+)
+_ROLES_OF_MACHINES = frozenset(
+    "account agent profile tenant host identity operator worker handler actor owner manager client lead".split()
+)
+_NOT_PEOPLE = frozenset(
+    "file host domain table column class event db database image package project repo repository branch app application service "
+    "product company org organization organisation team plan item node key var func function method type tag path dir folder bucket "
+    "queue topic job task model field variable schema index game brand city country street bank server device container pod cluster "
+    "space group role module test report store business trade entity template channel query resource layer metric policy rule label "
+    "hotel airline firma unternehmen entreprise empresa azienda bedrijf section category department dept region state county currency "
+    "language tool library script action step stage workflow environment env config setting param parameter attribute element "
+    "component page form button".split()
+)
+_NOBODY = re.compile(
+    r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
+)
+_PARTICLES = frozenset("de van von der den da la del di bin al dos y el le du ibn ter ten zu do das e of st".split())
+_COMPANY = re.compile(
+    r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
+    r"team|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
+)
+_LONGEST_NAME, _MOST_WORDS = 80, 6
+
+
+def person(key: str, parent: str, value: str) -> Verdict | None:
+    """Judge the value of a key that may name a person."""
+    if NEVER.search(key) or not _could_be_name(value):
+        return None
+    words = set(key.split())
+    if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
+        return None
+    if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
+        is_machine = words <= _ROLES_OF_MACHINES | {"name", "names"} and value.islower()
+        return Verdict(PiiType.PERSON, SURE) if _named(value) and not is_machine else None
+    if _PERSON_KEYS.search(key):
+        is_machine = words <= _ROLES_OF_MACHINES and value.islower() and " " not in value
+        return Verdict(PiiType.PERSON, 0.8) if _named(value) and not is_machine and not _COMPANY.search(value) else None
+    if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
+        return Verdict(PiiType.PERSON, LIKELY)
+    if key == "user" and looks_like_full_name(value):
+        return Verdict(PiiType.PERSON, LIKELY)
+    if key in {"name", "names"}:
+        around = set(parent.split()) | {word.removesuffix("s") for word in parent.split()}
+        if around & _NOT_PEOPLE:
+            return None
+        if around & _PERSON_WORDS and _named(value) and not _COMPANY.search(value):
+            return Verdict(PiiType.PERSON, SURE)
+        if looks_like_full_name(value):
+            return Verdict(PiiType.PERSON, LIKELY)
+    return None
+
+
+def _could_be_name(value: str) -> bool:
+    return (
+        len(value) <= _LONGEST_NAME
+        and not digits(value)
+        and letters(value) >= 1
+        and len(value.split()) <= _MOST_WORDS
+        and value.lower() not in PLACEHOLDERS
+        and not _NOBODY.search(value)
+    )
+
+
+def _named(value: str) -> bool:
+    """Tell whether a value below a key that names people may be a name: most have a capital letter."""
+    words = value.split()
+    return any(c.isupper() or _uncased(c) for word in words for c in word[:3]) or len(words) in {1, 2}
+
+
+def _uncased(character: str) -> bool:
+    return character.isalpha() and character.lower() == character.upper()
+
+
+def looks_like_full_name(value: str) -> bool:
+    """Tell whether a value alone looks like given and family name: `Ana de Souza`, not `Acme GmbH` or `IT Team`."""
+    words = value.split()
+    return (
+        2 <= len(words) <= 5
+        and all(word[0].isupper() or word.lower() in _PARTICLES for word in words)
+        and words[0][0].isupper()
+        and not any(word.isupper() and len(word.strip(".")) > 2 for word in words)
+        and not _COMPANY.search(value)
+        and not set(value.lower().split()) & _NOT_PEOPLE
+        and all(c.isalpha() or c in " .'’-," for c in value)
+    )
