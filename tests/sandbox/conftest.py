@@ -19,7 +19,7 @@ async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
 
 async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None = None, **limits) -> Outcome:
     """Run code with small limits, unless others are given."""
-    allowed = Limits(**{"timeout_seconds": 20.0, "memory_mb": 100, **limits})
+    allowed = Limits(**{"timeout_seconds": 50.0, "memory_mb": 100, **limits})
     return await pool.run(Job(code, limits=allowed, session=session), host_calls)
 
 

@@ -53,12 +53,11 @@ def sealab(*arguments: str, stdin: str | bytes = "", **env: str) -> Ended:
 
 
 def sealab_process(*arguments: str, stdin: str = "", **env: str) -> Ended:
-    """Run a command as its user does, in a process of its own."""
+    """Run a command as its user does, in a process of its own, which ends with the test."""
     ended = subprocess.run(
         [*SEALAB, *arguments],
         input=stdin.encode(),
         capture_output=True,
-        timeout=50,
         env=environment(**env),
         check=False,
     )

@@ -216,6 +216,7 @@ def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path:
     os.close(ours)
 
 
+@pytest.mark.timeout(300)  # it does ten things one after another, some of them until their time is up
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     ended = sealab_process("demo", TMPDIR=str(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr
