@@ -173,17 +173,15 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
     from .app import running  # noqa: PLC0415 - as above
 
-    async with running(settings, home, serves=True) as app, asyncio.TaskGroup() as group:
-        # The zygote starts while this process imports the SDK, which takes most of the start. A client on the standard
-        # streams sees the tools even before; the group ends the serving when no worker can be made.
+    async with running(settings, home, serves=True) as app:
+        # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
-        starting = group.create_task(app.pools.ready())
+        starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
         from .light_import import imported  # noqa: PLC0415 - as above
 
         serve_stdio, serve_http = imported(_import_serving, http=address is not None)
-        if address is not None:
-            await starting
+        await starting
         if home.holds_something_to_find or settings.database_url is not None:
             app.registry.warm()
         if app.privacy.filters:
