@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 
-import psutil
 import pytest
 
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Job, Json, Limits, Outcome
+
+from ..processes import children_from_here
 
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
@@ -23,12 +24,14 @@ async def run(pool: Pool, code: str, host_calls=no_calls, *, session: str | None
     return await pool.run(Job(code, limits=allowed, session=session), host_calls)
 
 
-def children() -> set[int]:
-    return {process.pid for process in psutil.Process().children(recursive=True)}
-
-
 def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def own_children() -> Iterator[None]:
+    with children_from_here():
+        yield
 
 
 @asynccontextmanager

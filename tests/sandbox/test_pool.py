@@ -16,8 +16,12 @@ from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, Wor
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits, Status
 
+from ..processes import alive, children
 from ..waiting import until
-from .conftest import children, descriptors, no_calls, run
+from .conftest import descriptors, no_calls, run
+
+# They look at the processes that they started.
+pytestmark = pytest.mark.usefixtures("own_children")
 
 ENDLESS = "print('begun')\nwhile True:\n    pass"
 
@@ -150,7 +154,7 @@ async def test_a_zygote_killed_in_the_middle_of_a_run_leaves_a_pool_that_answers
 async def test_a_zygote_killed_between_two_runs_is_made_anew(pool):
     dead = children()
     os.kill(pool._launcher.pid, signal.SIGKILL)
-    await until(lambda: not children() & dead)
+    await until(lambda: not any(alive(pid) for pid in dead))
     assert (await run(pool, "1 + 1")).result == 2
 
 
@@ -161,7 +165,7 @@ async def test_a_cancelled_run_is_killed(pool):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: pid not in children())
+    await until(lambda: not alive(pid))
     assert (await run(pool, "1 + 1")).result == 2
 
 

@@ -12,8 +12,12 @@ from sealab.sandbox.errors import SessionRefused
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Status
 
+from ..processes import children
 from ..waiting import until
-from .conftest import children, run
+from .conftest import run
+
+# They look at the processes that they started.
+pytestmark = pytest.mark.usefixtures("own_children")
 
 ENDLESS = "while True:\n    pass"
 

@@ -18,8 +18,11 @@ from sealab.sandbox import launcher
 from sealab.sandbox.errors import LevelMissing
 from sealab.sandbox.pool import Pool, PoolSettings
 
+from ..processes import alive, children
 from ..waiting import until
-from .conftest import children
+
+# They look at the processes that they started.
+pytestmark = pytest.mark.usefixtures("own_children")
 
 needs_sight = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root may look into a process that is not dumpable"
@@ -65,14 +68,14 @@ async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(poo
     assert workers
     process = pool._launcher._process
     pool._launcher._control.shutdown(socket.SHUT_WR)
-    await until(lambda: not children() & workers)
+    await until(lambda: not any(alive(pid) for pid in workers))
     assert await asyncio.to_thread(process.wait) == 0
 
 
 async def test_killed_it_takes_its_workers_with_it(pool):
     workers = children() - {pool._launcher.pid}
     os.kill(pool._launcher.pid, signal.SIGKILL)
-    await until(lambda: not children() & workers)
+    await until(lambda: not any(alive(pid) for pid in workers))
 
 
 def test_a_killed_server_takes_everything_with_it():

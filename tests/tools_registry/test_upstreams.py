@@ -24,8 +24,9 @@ from sealab.tools_registry.errors import (
 )
 from sealab.tools_registry.upstream.upstreams import State, Status, Upstreams
 
+from ..processes import alive
 from ..waiting import until
-from .upstream_servers import FULL, alive, configured, listening, wire
+from .upstream_servers import FULL, configured, listening, wire
 
 
 def starts(file) -> list[int]:

@@ -45,11 +45,3 @@ def listening(kind: str, folder: Path, port: int = 0) -> Iterator[tuple[str, sub
     finally:
         server.kill()
         server.wait()
-
-
-def alive(pid: int) -> bool:
-    """Say whether a process runs; one that waits to be reaped does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
