@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
@@ -28,14 +28,18 @@ from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .scopes import scope_of
 from .skills.extension import ServerWithSkills
 from .standard_streams import StandardInput, StandardOutput
+from .strict_tool import StrictTool
 from .tools import tools_of
+from .warming import warming
 
 SHUTDOWN_SECONDS = 1
 MCP_PATH = "/mcp"
 
 
-def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
-    """Make the MCP server of an app: its tools, its one resource and its instructions."""
+def mcp_server(
+    app: App, requests: Requests | None = None, tools: Sequence[StrictTool] | None = None
+) -> MCPServer[None]:
+    """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
     with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
         server = ServerWithSkills(
             app,
@@ -45,7 +49,7 @@ def mcp_server(app: App, requests: Requests | None = None) -> MCPServer[None]:
             instructions=INSTRUCTIONS,
             version=version("sealab"),
             log_level=app.settings.log_level.value,
-            tools=list(tools_of(app)),
+            tools=list(tools_of(app) if tools is None else tools),
             middleware=[*([] if requests is None else [requests]), *_filters(app)],
         )
 
@@ -76,11 +80,13 @@ def _filters(app: App) -> list[AnswerFilter]:
 async def serve_stdio(app: App) -> None:
     """Serve one client over the standard streams until it closes them or a signal says to stop."""
     requests = Requests()
-    server = mcp_server(app, requests)
+    tools = tools_of(app)
+    server = mcp_server(app, requests, tools)
     given = StandardInput(idle=requests.idle)
     serving = asyncio.create_task(_over(given, StandardOutput(), server))
     async with _signals() as signalled:
-        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        with warming(tools):
+            await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
         given.end()
         await serving
 
@@ -127,9 +133,10 @@ async def serve_http(app: App, address: Address) -> None:
             return nullcontext()
 
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
+    tools = tools_of(app)
     with address.listen() as listener:
         port = listener.getsockname()[1]
-        web = mcp_server(app).streamable_http_app(
+        web = mcp_server(app, tools=tools).streamable_http_app(
             streamable_http_path=MCP_PATH,
             transport_security=TransportSecuritySettings(
                 allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
@@ -147,7 +154,8 @@ async def serve_http(app: App, address: Address) -> None:
         )
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         async with _signals() as signalled:
-            await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+            with warming(tools):
+                await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
             server.should_exit = True
             await serving
 

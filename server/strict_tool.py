@@ -84,6 +84,13 @@ class StrictTool(Tool):
             ) from error
         return result
 
+    def prepare(self) -> type[ArgModelBase]:
+        """Return the model that reads the arguments, made when it is first asked for."""
+        if self._arguments is None:
+            self._arguments = func_metadata(self.fn, skip_names=_skipped(self.fn), structured_output=False).arg_model
+            self._arguments.model_rebuild()
+        return self._arguments
+
     def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
         known: Mapping[str, object] = self.parameters.get("properties", {})
         for given in arguments:
@@ -95,10 +102,8 @@ class StrictTool(Tool):
                     f"{self.name} takes no argument {_shown(given)}. "
                     + (f"Did you mean {near[0]}?" if near else f"It takes {', '.join(known) or 'none'}.")
                 )
-        if self._arguments is None:
-            self._arguments = _argument_model(self.fn)
         try:
-            return self._arguments.model_validate(dict(arguments), strict=True).model_dump_one_level()
+            return self.prepare().model_validate(dict(arguments), strict=True).model_dump_one_level()
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
@@ -118,10 +123,6 @@ def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schem
     metadata = func_metadata(function, skip_names=_skipped(function))
     parameters = compact(metadata.arg_model.model_json_schema(by_alias=True)) | {"additionalProperties": False}
     return Schemas(parameters, None if metadata.output_schema is None else compact(metadata.output_schema))
-
-
-def _argument_model(function: Callable[..., Awaitable[CallToolResult]]) -> type[ArgModelBase]:
-    return func_metadata(function, skip_names=_skipped(function), structured_output=False).arg_model
 
 
 def _context_of(function: Callable[..., object]) -> str | None:
