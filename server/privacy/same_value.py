@@ -36,7 +36,8 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
     for finding in found:
         value = text[finding.start : finding.end]
         if finding.type == PiiType.PERSON:
-            if finding.score >= _SURE_NAME:
+            # One word in small letters may also be a variable.
+            if finding.score >= _SURE_NAME and not (value.islower() and value.isalpha()):
                 values.update(dict.fromkeys(_names(value), finding.type))
         elif finding.type in _SWEPT and len(value) >= _SHORTEST and not (value.isalpha() and value.islower()):
             values[value] = finding.type

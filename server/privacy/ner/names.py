@@ -14,6 +14,7 @@ from .vocabulary import NO_NAMES
 from .words import Word, comments, is_asked, is_code, is_key, words
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
+_HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
 _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
 _JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
 _CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
@@ -94,6 +95,7 @@ def _is_name(word: Word, chance: float) -> bool:
         and not any(map(str.isdigit, text))
         and text.lower() not in NO_NAMES
         and not _CAMEL.search(text)
+        and (word.in_prose or not _HUMP.match(text))
         and (chance >= _SURE_CAPITALS or word.in_prose or not (text.isupper() and len(text) > 1))
     )
 

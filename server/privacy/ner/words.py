@@ -25,6 +25,9 @@ _LETTER_WORD = re.compile(r"(?<![\w'])[A-Za-z']+(?!\w)")
 _COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)[ \t]")
 _CODE_SIGN = re.compile(r'[{}\[\]=<>_\\|;$#"]')
 _SENTENCE_STARTS = re.compile(r"(?:\A|[\n.!?:;)>\"“”'•*–—-])[ \t]{0,3}\Z")
+_STATEMENT = re.compile(
+    r"[ \t]{0,80}(?:if|elif|for|while|with|except|def|class|case|async|return|import|from)\b[^\n]*:[ \t]*\Z"
+)
 _LONGEST_LINE = 4000
 _FEWEST_WORDS, _SMALL_SHARE, _CODE_SHARE = 4, 0.18, 0.02
 _SHORTEST_CAPITALS = 3
@@ -124,7 +127,7 @@ def _prose_lines(text: str) -> Iterator[tuple[int, int, bool]]:
         end = len(text) if end < 0 else end
         line = text[start : min(end, start + _LONGEST_LINE)]
         said = _LETTER_WORD.findall(line)
-        if len(said) >= _FEWEST_WORDS:
+        if len(said) >= _FEWEST_WORDS and not _STATEMENT.match(line):
             small = sum(word.lower() in SMALL for word in said)
             if small >= _SMALL_SHARE * len(said) and len(_CODE_SIGN.findall(line)) < _CODE_SHARE * len(line):
                 yield start, end, line == line.lower()

@@ -20,6 +20,7 @@ from sealab.server.privacy.answer_filter import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Privacy as Mode
 from sealab.server.settings import PrivacyMode, Settings
+from sealab.skills_db.vault import AuditLine
 
 from ..conftest import http_server, stdio
 
@@ -31,6 +32,12 @@ FAST = {"SEALAB_PRIVACY_MODE": "fast"}
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with http_server(tmp_path_factory.mktemp("home"), **FAST) as url:
         yield url
+
+
+def noted(privacy: Privacy, limit: int) -> list[AuditLine]:
+    """Return what the audit says once all is written."""
+    privacy.close()
+    return privacy.vault().audit(limit)
 
 
 async def answer(client: Client, tool: str, text: str) -> dict[str, Any]:
@@ -125,7 +132,7 @@ async def test_guesses_find_nothing_are_told_alike_and_cost_a_wait(
     with pytest.raises(RequestRefused, match="Wait a minute"):
         await privacy.restored_for_model("home", real)
     assert (await privacy.restored_for_model("another", real)).unknown == (real,)
-    assert "unknown" in {line.action for line in await privacy.audit(100)}
+    assert "unknown" in {line.action for line in noted(privacy, 100)}
 
 
 async def test_no_token_comes_back_for_what_was_said_of_another(privacy: Privacy, tmp_path: Path) -> None:
@@ -171,5 +178,5 @@ async def test_the_audit_and_the_log_hold_no_values(privacy: Privacy, caplog: py
         token = await privacy.hide_text("home", MAIL)
         await privacy.restored_for_model("home", token)
     assert MAIL not in caplog.text
-    assert MAIL not in json.dumps([str(line) for line in await privacy.audit(10)])
-    assert [(line.action, line.type) for line in await privacy.audit(10)] == [("restore", "EMAIL"), ("hide", "EMAIL")]
+    assert MAIL not in json.dumps([str(line) for line in noted(privacy, 10)])
+    assert [(line.action, line.type) for line in noted(privacy, 10)] == [("restore", "EMAIL"), ("hide", "EMAIL")]
