@@ -4,6 +4,10 @@ After a fork each page that is written to is copied, and CPython writes to every
 3.12 an object whose count of references has all its low 32 bits set is immortal: its count is left alone (PEP 683, for
 this very purpose; _Py_IMMORTAL_REFCNT in Include/object.h). There is no function to make one, so this writes the count
 itself, and only on interpreters whose layout it knows; on others it does nothing.
+
+Extensions that were built for an older stable ABI still write: they count in all 64 bits, so that between their taking
+and their giving back an object looks mortal. Nothing comes of it, since its count then is beyond four thousand million,
+and what others give back meanwhile cannot bring it down to nothing.
 """
 
 from __future__ import annotations

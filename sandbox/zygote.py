@@ -26,7 +26,6 @@ from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
 from .orders import Orders
-from .run import Isolation
 
 _REQUEST_BYTES = 256
 _DESCRIPTOR = struct.Struct("=i")
@@ -74,8 +73,7 @@ class _Zygote:
         # Classes that were sealed have lost their places in the interpreter's caches.
         worker.warm(dialect, rounds=2)
         prepared = worker.Worker(dialect)
-        if orders.isolation is Isolation.RESTRICTED:  # full Python may load extensions that count in their own way
-            immortalize()
+        immortalize()
         bounds = limits.bequeath(orders.standing, address_space.bytes())
         self._prepared = worker.Prepared(dialect, self._plan, bounds, prepared)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.

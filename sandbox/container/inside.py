@@ -22,6 +22,7 @@ from typing import NoReturn, cast
 from .. import confine, limits, worker
 from ..dialect import Dialect, dialect_of
 from ..errors import SandboxError
+from ..immortal import immortalize
 from ..limits import AddressSpace
 from ..orders import Orders
 from ..run import Isolation
@@ -79,6 +80,7 @@ class _ForkServer:
         prepared = worker.Worker(dialect)
         bounds = limits.bequeath(self._orders.standing, address_space.bytes())
         self._prepared = worker.Prepared(dialect, plan, bounds, prepared)
+        immortalize()
         self._room.clean()
         gc.collect()
         gc.freeze()

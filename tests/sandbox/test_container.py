@@ -140,6 +140,11 @@ except FileNotFoundError as error:
     assert outcome.result == ["read_file notes.txt", [{"name": "a.txt", "size": 1}]]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 no object is immortal")
+async def test_what_the_fork_server_made_is_not_copied_by_counting_references_to_it(pool: ContainerPool) -> None:
+    assert await value(pool, "import json, sys\nsys.getrefcount(json.loads) > 1 << 31")
+
+
 async def test_there_is_no_network_and_only_the_scratch_directory_can_be_written(pool: ContainerPool) -> None:
     code = """
 import os, socket

@@ -53,6 +53,12 @@ async def value(pool: Pool, code: str, host_calls=no_calls, **limits) -> Json:
     return outcome.result
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 no object is immortal")
+async def test_what_the_zygote_made_is_not_copied_by_counting_references_to_it(pool: Pool) -> None:
+    code = "import json, sys\n[sys.getrefcount(json.loads) > 1 << 31, sys.getrefcount(object()) < 10]"
+    assert await value(pool, code) == [True, True]
+
+
 async def error_of(pool: Pool, code: str, **limits) -> str:
     outcome = await run(pool, code, **limits)
     assert outcome.status is Status.ERROR, outcome
