@@ -256,7 +256,8 @@ async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: 
             begun.set()
             return {"files": []}
 
-        job = Job("list_files()\nwhile True: pass", isolation=Isolation.CONTAINER, limits=Limits(timeout_seconds=1.0))
+        # Long enough for a busy podman to tell which container it is.
+        job = Job("list_files()\nwhile True: pass", isolation=Isolation.CONTAINER, limits=Limits(timeout_seconds=6.0))
         held = asyncio.create_task(own.run(job, begin))
         await begun.wait()
         (stopped,) = (each for each in running(folder) if each["Id"] not in others)
