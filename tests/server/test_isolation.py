@@ -55,6 +55,15 @@ def test_the_command_line_refuses_what_is_not_allowed_with_3_and_what_there_is_n
     assert run(tmp_path, "1", "--isolation", "restricted").returncode == 0
 
 
+async def test_a_share_of_the_processors_is_told_among_the_layers_of_a_run_and_the_limits(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_CPUS": "1"}) as caller:
+        assert "cpus" in (await caller.run("1"))["layers"]
+        told = (await caller.call("get_execution_stats")).structured_content
+        assert told is not None
+        assert told["limits"]["cpus"] == 1
+        assert "cpus" in told["isolation"]["layers"]
+
+
 @pytest.fixture(scope="module")
 async def with_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("home")
