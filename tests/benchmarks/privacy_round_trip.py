@@ -43,7 +43,9 @@ def main() -> None:
         for file in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
             count = back = stay = json_texts = json_kept = 0
             for text in islice(texts(file), limit):
-                shown = cast("str", Sanitizer(detector, vault, durable=False).hide(f"{file}{count}", [Text(text)]).parts[0])
+                shown = cast(
+                    "str", Sanitizer(detector, vault, durable=False).hide(f"{file}{count}", [Text(text)]).parts[0]
+                )
                 again = Sanitizer(detector, vault, durable=False)
                 count += 1
                 back += again.restore_text(f"{file}{count - 1}", shown).content == text
