@@ -142,21 +142,20 @@ class Sessions:
         except asyncio.CancelledError:
             self._lay_down(session, "a call in it was cancelled")
             raise
+        told = []
         earlier = self._endings.pop(session.name, None)
         if earlier is not None:
-            told = (
+            told.append(
                 f"The session {shown(session.name)!r} had ended before this call: {earlier}. This call began a new one."
             )
-            outcome = replace(outcome, notes={**outcome.notes, "session": told})
         if session.worker is None or session.worker.gone:
             why = _ENDING.get(outcome.status, "its process ended")
             self._lay_down(session, why)
-            told = (
+            told.append(
                 f"The session {shown(session.name)!r} has ended: {why}. Its variables are gone; "
                 "the next call begins anew."
             )
-            outcome = replace(outcome, session_ended=told)
-        return outcome
+        return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
     async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
         for _try in range(_TRIES - 1):

@@ -92,8 +92,8 @@ async def test_a_time_out_ends_the_session_and_the_next_report_says_so(pool):
     assert "out of time" in ended.session_ended
     told = await run(pool, "x", session="a")
     assert told.status is Status.ERROR
-    assert "out of time" in told.notes["session"]
-    assert "session" not in (await run(pool, "1", session="a")).notes
+    assert "out of time" in told.session_ended
+    assert (await run(pool, "1", session="a")).session_ended is None
 
 
 async def test_a_crash_ends_the_session_and_the_next_report_says_so(pool):
@@ -104,7 +104,7 @@ async def test_a_crash_ends_the_session_and_the_next_report_says_so(pool):
     ended = await task
     assert ended.status is Status.CRASHED
     assert "crashed" in ended.session_ended
-    assert "crashed" in (await run(pool, "1", session="a")).notes["session"]
+    assert "crashed" in (await run(pool, "1", session="a")).session_ended
 
 
 async def test_a_session_whose_process_died_between_two_calls_says_so(pool):
@@ -112,7 +112,7 @@ async def test_a_session_whose_process_died_between_two_calls_says_so(pool):
     os.kill(pool._sessions._alive["a"].worker.pid, signal.SIGKILL)
     told = await run(pool, "1 + 1", session="a")
     assert told.result == 2
-    assert "between two calls" in told.notes["session"]
+    assert "between two calls" in told.session_ended
 
 
 async def test_a_cancelled_call_ends_the_session_and_the_next_report_says_so(pool):
@@ -122,7 +122,7 @@ async def test_a_cancelled_call_ends_the_session_and_the_next_report_says_so(poo
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert "cancelled" in (await run(pool, "1", session="a")).notes["session"]
+    assert "cancelled" in (await run(pool, "1", session="a")).session_ended
 
 
 async def test_two_calls_at_once_take_turns(pool):
@@ -149,7 +149,7 @@ async def test_an_idle_session_ends_and_the_next_report_says_so():
         await run(pool, "x = 1", session="a")
         pid = pool._sessions._alive["a"].worker.pid
         await until(lambda: pool.stats().sessions == 0 and pid not in children())
-        assert "idle" in (await run(pool, "1", session="a")).notes["session"]
+        assert "idle" in (await run(pool, "1", session="a")).session_ended
 
 
 async def test_more_sessions_than_allowed_are_refused_until_one_ends():

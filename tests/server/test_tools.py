@@ -136,7 +136,10 @@ async def test_a_session_that_ran_out_of_time_says_that_it_ended(caller: Caller)
     report = await caller.run("while True:\n    pass", session="short", timeout_seconds=0.3)
     assert report["status"] == "timeout"
     assert report["session_ended"]
-    assert (await caller.run("kept", session="short"))["error"]["type"] == "NameError"
+    following = await caller.run("kept", session="short")
+    assert following["error"]["type"] == "NameError"
+    assert "had ended before this call: its code ran out of time" in following["session_ended"]
+    assert "session_ended" not in await caller.run("1", session="short")
 
 
 @pytest.mark.parametrize(
