@@ -93,10 +93,11 @@ class HostChannel:
             self.receive()
         return self._runs.pop(0)
 
-    def forget_calls(self) -> None:
-        """Drop what is still waited for: the run that asked has ended, and its answers concern nobody."""
+    def report(self, data: bytes) -> None:
+        """Send the report of a run. What is still waited for is dropped: nobody is there who asked."""
         self._waiting.clear()
         self._answers.clear()
+        self.send(data)
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> Json:
         """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""

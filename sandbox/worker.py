@@ -171,8 +171,7 @@ class Worker:
         except MemoryError:
             limits.open_reserve()
             data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
-        self.channel.forget_calls()
-        self.channel.send(data)
+        self.channel.report(data)
         # Frames of functions that live on in a session lead back to the call that made them.
         self._calls[self._filename] = cast("str", frame["code"])
 

@@ -235,6 +235,36 @@ result = [plain == names, *[(got == names, slept) for got, slept in [await main(
     assert await value(pool, code, reads) == [True, [True, "slept"]]
 
 
+async def test_a_thread_that_still_waits_for_the_host_when_a_run_ends_does_not_end_its_session(pool: Pool) -> None:
+    async def never(name: str, _arguments: Mapping[str, Json]) -> Json:
+        await asyncio.sleep(60 if name == "list_files" else 0)
+        return {"content": name, "truncated": False, "size": 9}
+
+    async def ran(code: str) -> Outcome:
+        return await run(pool, code, never, session="with threads")
+
+    asked = """
+import asyncio, threading, time
+x, said = 1, []
+def ask():
+    try:
+        list_files()
+    except RuntimeError as error:
+        said.append(str(error))
+threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+time.sleep(0.1)
+"""
+    assert (await ran(asked)).status is Status.OK
+    await asyncio.sleep(0.1)
+    answered = await ran("[x, read_file('a'), await asyncio.to_thread(read_file, 'b')]")
+    assert (answered.result, answered.session_ended) == ([1, "read_file", "read_file"], None)
+    ended = await ran("for thread in threads: thread.join(10)\nsaid")
+    assert (len(ended.result), len(set(ended.result))) == (3, 1), ended
+    assert "has ended, so there is no answer" in ended.result[0]
+
+
 # Files.
 
 
