@@ -40,6 +40,11 @@ def prepare(
     """
     require(required, probe)
     held = None if cpus is None else processors.hold(cpus)
+    if held is processors.HeldBy.AFFINITY and isolation is not Isolation.RESTRICTED and not probe.has("seccomp"):
+        raise LevelMissing(
+            f"CPUS is {cpus:g}, and could be held by affinity alone, which full Python can change where no filter of "
+            "system calls can be set. Allow control groups or seccomp to this process, or remove CPUS."
+        )
     if sys.platform != "linux":
         privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))

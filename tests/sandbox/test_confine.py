@@ -408,6 +408,18 @@ class TestAShareOfTheProcessors:
         assert "cpus" in answer["told"][0]
         assert answer["told"][1:] == [1, "PermissionError" if isolation == "process" else "OSError", 1]
 
+    @pytest.mark.parametrize("said", ["", "usage_usec 5\n", "nr_throttled\n", "nr_throttled many\n", "a b c\n", "\xff"])
+    def test_is_not_held_by_a_group_whose_statistics_do_not_say_so(self, tmp_path, said):
+        statistics = tmp_path / "cpu.stat"
+        statistics.write_text(said, encoding="latin-1")
+        with pytest.raises(OSError, match="does not say"):
+            cgroups.times_held_back(str(statistics))
+
+    def test_is_held_by_a_group_that_says_how_often_processes_had_to_wait(self, tmp_path):
+        statistics = tmp_path / "cpu.stat"
+        statistics.write_text("usage_usec 5\nnr_periods 9\nnr_throttled 7\nthrottled_usec 1\n", encoding="ascii")
+        assert cgroups.times_held_back(str(statistics)) == 7
+
     def test_is_not_more_than_there_are(self):
         code = "tell(len(os.sched_getaffinity(0)))"
         assert told(code, cpus=1000, user=os.geteuid() == 0) == [len(os.sched_getaffinity(0))]
@@ -416,6 +428,14 @@ class TestAShareOfTheProcessors:
         answer = confined("tell(1)", cpus=0.5, user=os.geteuid() == 0)
         assert "CPUS is 0.5" in answer["refused"]
         assert "Make CPUS a whole number, or run the server where control groups can be written." in answer["refused"]
+
+    def test_by_affinity_is_refused_to_full_python_that_no_filter_keeps_from_changing_it(self):
+        without = {"cpus": 1, "user": os.geteuid() == 0, "without": ["seccomp"]}
+        answer = confined("tell(1)", isolation="process", **without)
+        assert "CPUS is 1, and could be held by affinity alone" in answer["refused"]
+        assert "or remove CPUS" in answer["refused"]
+        restricted = confined("tell(layers)", **without)
+        assert "cpus" in restricted["told"][0]
 
     def test_leaves_the_choice_of_processors_to_workers_that_have_no_share(self):
         assert told("tell(attempt(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))))", isolation="process") == [
