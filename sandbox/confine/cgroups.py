@@ -211,9 +211,16 @@ def _try_processors(place: _Place) -> None:
 
 
 def times_held_back(statistics_file: str) -> int:
-    """Read how often the processes of a group had to wait for their share of the processors. Raises OSError."""
-    with open(statistics_file, encoding="ascii") as file:
-        return int(dict(line.split() for line in file)["nr_throttled"])
+    """Read how often the processes of a group had to wait for their share of the processors.
+
+    Raises OSError where that is not said.
+    """
+    with open(statistics_file, encoding="ascii", errors="replace") as file:
+        for line in file:
+            name, _, value = line.strip().partition(" ")
+            if name == "nr_throttled" and value.isdecimal():
+                return int(value)
+    raise OSError(errno.EINVAL, f"{statistics_file} does not say how often processes had to wait")
 
 
 def _ended(group: str, action: Callable[[], int]) -> int:

@@ -92,7 +92,7 @@ def _is_held_back_when_busy() -> bool:
     while time.process_time() < until:
         pass
     for file in _STATISTICS:
-        with suppress(OSError, KeyError), open(f"/sys/fs/cgroup/{file}", encoding="ascii") as statistics:
+        with suppress(OSError, KeyError, ValueError), open(f"/sys/fs/cgroup/{file}", encoding="ascii") as statistics:
             return int(dict(line.split() for line in statistics)["nr_throttled"]) > 0
     return False
 
