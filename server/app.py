@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from ..sandbox.pools import Pools
@@ -76,7 +76,8 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                 made.append(app)
                 yield app
         finally:
-            await registry.close()
-            await asyncio.to_thread(skills.close)
-            await asyncio.to_thread(privacy.close)
-            database.close()
+            async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
+                ending.callback(database.close)
+                ending.push_async_callback(asyncio.to_thread, privacy.close)
+                ending.push_async_callback(asyncio.to_thread, skills.close)
+                ending.push_async_callback(registry.close)

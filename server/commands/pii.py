@@ -221,8 +221,10 @@ def _privacy(home: Home, settings: Settings) -> Iterator[Privacy]:
         privacy = Privacy(settings, home.root, database, durable=True)
         if privacy.is_off:
             raise SettingsError("PRIVACY is off, so there is no vault. Set it to tools or auto.")
-        yield privacy
-        privacy.close()
+        try:
+            yield privacy
+        finally:
+            privacy.close()
     finally:
         database.close()
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.confine.levels import Level
+from sealab.server.app import running
+from sealab.server.bridge.registry import Registry
+from sealab.server.commands import pii
+from sealab.server.home import Home
 from sealab.server.privacy import audit_notes
 from sealab.server.privacy.audit_notes import AuditNotes
+from sealab.server.settings import Settings
+from sealab.server.skills.shelf import SkillShelf
+from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Note
+from sealab.skills_db.vault import Vault as RealVault
+
+KEY = bytes(range(32))
 
 
 class Vault:
@@ -27,6 +39,12 @@ class Vault:
 
 def opened(vault: Vault) -> Callable[[], object]:
     return lambda: vault
+
+
+def lines(home: Path) -> list[tuple[str, int]]:
+    """Return what the audit of a home says: what was done, with how many."""
+    with open_database(None, home) as database:
+        return [(line.action, line.count) for line in RealVault(database, KEY).audit()]
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +96,34 @@ def test_what_cannot_be_written_is_said_in_the_log_and_stops_nothing(caplog: pyt
     with caplog.at_level(logging.WARNING):
         notes.close()
     assert "1 lines of the privacy audit could not be written: the disk is full" in caplog.text
+
+
+async def test_a_server_whose_other_parts_fail_to_end_loses_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: Registry) -> None:
+        raise OSError("what was learned cannot be kept")
+
+    def fail_too(_: SkillShelf) -> None:
+        raise OSError("the records cannot be written")
+
+    monkeypatch.setattr(Registry, "close", fail)
+    monkeypatch.setattr(SkillShelf, "close", fail_too)
+    settings = Settings(required_level=Level.LIMITS, workers_spare=0, vault_key=KEY.hex())
+    with pytest.raises(OSError, match="cannot be written"):
+        async with running(settings, Home(tmp_path)) as app:
+            app.privacy.note("hide", "model", {"EMAIL": 2}, scope="home")
+    assert lines(tmp_path) == [("hide", 2)]
+
+
+def test_a_command_that_ends_badly_loses_no_line(tmp_path: Path) -> None:
+    settings = Settings(vault_key=KEY.hex())
+
+    def write() -> None:
+        with pii._privacy(Home(tmp_path), settings) as privacy:
+            privacy.note("hide", "model", {"EMAIL": 2}, scope="home")
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="disk"):
+        write()
+    assert lines(tmp_path) == [("hide", 2)]
