@@ -5,9 +5,11 @@ to the disk. What a row holds is ciphertext and keyed hashes (`vault_keys`); the
 Since tokens follow from the value alone, several servers with one master key and one database agree on them; the unique
 constraints settle who came first.
 
-New entries are committed before they are returned, so a crash of the program loses none. Whether a crash of the whole
-machine may is for the caller to say: with `durable=False` it may lose the last moments, up to the last durable change.
-A token lost so is unknown when it comes back, and is made again, the same, when its value is met again.
+New entries are committed before they are returned, so a crash of the program loses none. In a file, whether a crash of
+the whole machine may is for the caller to say: with `durable=False` it may lose the last moments, up to the last
+durable change. A token lost so is unknown when it comes back, and is made again, the same, when its value is met again:
+whoever remembered its entry went down with the file. A PostgreSQL server may crash alone, and a program that lives on
+would go on showing what it remembers with no row behind it; so entries are always durable there.
 
 Everything here blocks: call it from a thread.
 """
@@ -84,7 +86,7 @@ class Vault:
         keys = self._keys.of_scope(scope)
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
-        with self._database.transaction(durable=durable) as session:
+        with self._database.transaction(durable=durable or not self._database.is_file) as session:
             found = self._made(session.connection(), keys, wanted)
         return [found[lookup] for lookup in lookups]
 

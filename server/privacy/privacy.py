@@ -59,7 +59,7 @@ class Privacy:
     ) -> None:
         """Make it; `durable` is for whoever hides what is then thrown away: no token is ever lost to a power cut.
 
-        Otherwise a power cut may take along the tokens of the last half second (`AuditNotes`).
+        Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         """
         self._durable = durable
         self._settings = settings

@@ -70,7 +70,8 @@ class Sanitizer:
     ) -> None:
         """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
 
-        `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown.
+        `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown; in PostgreSQL they
+        always are.
         """
         self._durable = durable
         self._detector = detector

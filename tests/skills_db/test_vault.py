@@ -241,3 +241,20 @@ def test_many_new_values_and_few_become_entries_alike(vault: Vault) -> None:
     assert many[:3] == few
     assert [entry.value for entry in many] == values
     assert vault.resolve("home", [entry.token for entry in many]) == {entry.token: entry for entry in many}
+
+
+def test_on_a_server_that_may_crash_alone_new_tokens_are_durable_whatever_is_asked(postgres_place: Place) -> None:
+    with postgres_place.open() as database:
+        vault = Vault(database, KEY)
+        said: list[str] = []
+
+        def listen(*sent: object) -> None:
+            said.append(str(sent[2]))
+
+        sa.event.listen(sa.Engine, "before_cursor_execute", listen)
+        try:
+            vault.tokens_for("home", [MAIL], durable=False)
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", listen)
+        assert any("lock_timeout" in statement for statement in said)
+        assert not any("synchronous_commit" in statement for statement in said)
