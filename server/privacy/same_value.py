@@ -73,9 +73,11 @@ def _stands_free(text: str, value: str, taken: bytearray) -> bool:
     """Tell whether a value stands anywhere where nothing is found yet."""
     at = text.find(value)
     while at >= 0:
-        if taken.find(1, at, at + len(value)) < 0:
+        last = taken.rfind(1, at, at + len(value))
+        if last < 0:
             return True
-        at = text.find(value, at + len(value))
+        # Places may overlap: the next that is free begins behind what is found here.
+        at = text.find(value, last + 1)
     return False
 
 
