@@ -11,9 +11,13 @@ _DIGIT = re.compile(r"\d")
 
 @lru_cache(maxsize=4)
 def lowered(text: str) -> str:
-    """Return a text in lower case and of the same length: a few capitals have small letters of two characters."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
+    """Return a text in lower case and of the same length, with the letters that `re.IGNORECASE` takes for ASCII's too.
+
+    Of all letters only `İ` has a small one of two characters; the sign for kelvin has `k`.
+    """
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").replace("\u0131", "i").replace("\u017f", "s").lower()
 
 
 @lru_cache(maxsize=4)

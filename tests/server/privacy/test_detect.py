@@ -14,8 +14,11 @@ import pytest
 
 from sealab.sandbox.run import Json
 from sealab.server.privacy import detect
-from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Leaf, Mode
+from sealab.server.privacy.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
+from sealab.server.privacy.findings import PiiType
 from sealab.server.privacy.ner.bert import fused
+from sealab.server.privacy.recognizers.glance import lowered
+from sealab.server.privacy.same_value import same_values
 from sealab.server.privacy.structured import leaves_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -279,3 +282,25 @@ def test_what_a_value_is_may_be_said_after_it(fast: Detector, text: str, value: 
 )
 def test_what_is_said_of_something_else_is_no_value(fast: Detector, text: str) -> None:
     assert found(fast, text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["PİN: 4711", "pın: 4711", "PA\u017f\u017fport no. X1234567", "\u212aredit\u212aarte pin: 4711"]
+)
+def test_letters_that_ignoring_case_takes_for_others_hide_no_label(fast: Detector, text: str) -> None:
+    assert any(each.start >= text.index(" ") for each in fast.find(text)), text
+
+
+def test_small_letters_stand_where_the_capitals_stood() -> None:
+    for number in range(sys.maxunicode + 1):
+        assert len(lowered(chr(number))) == 1, hex(number)
+    assert lowered("\u0130\u0131\u017f\u212aÄ") == "iiskä"
+
+
+def test_the_same_value_is_found_where_it_overlaps_what_was_found_of_another() -> None:
+    value = "12 Oak 12 Oak 12"
+    text = f"{value}; 12 Oak {value}"
+    overlapped = text.index("12 Oak 12 Oak 12", len(value))
+    given = [Finding(0, len(value), PiiType.ADDRESS, 0.8), Finding(overlapped, overlapped + 6, PiiType.LOCATION, 0.8)]
+    again = len(text) - len(value)
+    assert same_values(text, given) == [Finding(again, len(text), PiiType.ADDRESS, 0.6)]
