@@ -302,8 +302,13 @@ async def _passed_output_of(command: Sequence[str], *, seconds: float, cwd: str)
                 status, _said, complaint = await _output_of(given, seconds=seconds, cwd=cwd, pass_fds=[theirs.fileno()])
             os.close(writing)
             writing = -1
-        # What nobody took out of the socket was closed with it, so the pipe has an end.
-        return status, os.read(reading, _ANSWER_BYTES).decode("utf-8", "replace"), complaint
+        # What nobody took out of the socket was closed with it. Who did may live on and say nothing.
+        os.set_blocking(reading, False)
+        try:
+            answer = os.read(reading, _ANSWER_BYTES)
+        except BlockingIOError:
+            answer = b""
+        return status, answer.decode("utf-8", "replace"), complaint
     finally:
         os.close(reading)
         if writing >= 0:
