@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
+from ..errors import WorkerLost
 from ..orders import PACKET_BYTES_MAX
 from ..output import Output
 from ..run import Json
@@ -27,7 +28,10 @@ class HostLink(Protocol):
         """Tell it something."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more."""
+        """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more.
+
+        Raises `WorkerLost` where the asking finds no room.
+        """
 
     def begin(self) -> None:
         """Hear that a job is about to be sent, and that the output begins anew."""
@@ -57,7 +61,7 @@ class DirectHostLink:
         return cast("Mapping[str, Any]", json.loads(data))
 
     def say(self, **words: Json) -> None:
-        """Send a packet; one that finds no room meets nobody who still listens."""
+        """Send a packet; one that finds no room meets nobody who still listens, and who waits in vain gives up."""
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
 
@@ -69,8 +73,10 @@ class DirectHostLink:
         **wanted: Json,
     ) -> None:
         """Pass its descriptors on."""
-        with suppress(OSError):
+        try:
             socket.send_fds(self._control, [json.dumps({"fork": wanted}).encode()], [channel.fileno(), output_fd])
+        except OSError as error:
+            raise WorkerLost(f"A container takes no word any more: {error.strerror}.") from None
 
     def begin(self) -> None:
         """Have nothing to do: the worker shares the host's own buffer."""

@@ -36,6 +36,7 @@ SPARE_SECONDS = 0.005
 """How long the making of a spare waits, so that it does not slow down the short run in whose place it will be."""
 
 _START_SECONDS = 60.0
+_FORK_SECONDS = 10.0
 _CLOSE_SECONDS = 3.0
 _OWN_MB = 256
 """Memory that the fork server and the worker's interpreter have, above what code may use."""
@@ -174,9 +175,16 @@ class _Container:
         self._said = asyncio.get_running_loop().create_future()
         self._worker = worker = _ContainedWorker(self)
         output_bytes = self._setup.orders.standing.output_bytes
-        self._link.ask_for_worker(channel, output_fd, worker.kill, output_bytes=output_bytes)
         try:
-            said = await asyncio.shield(self._said)
+            self._link.ask_for_worker(channel, output_fd, worker.kill, output_bytes=output_bytes)
+            async with asyncio.timeout(_FORK_SECONDS):
+                said = await asyncio.shield(self._said)
+        except TimeoutError:
+            self.end()
+            raise WorkerLost(f"A container made no worker within {_FORK_SECONDS:g} seconds.") from None
+        except WorkerLost:
+            self.end()
+            raise
         except BaseException:
             worker.kill()
             raise

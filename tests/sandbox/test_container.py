@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.container import engine, image
+from sealab.sandbox.container import engine, image, launcher
 from sealab.sandbox.container.engine import Engine
 from sealab.sandbox.container.image import CODE_INSIDE, Image
 from sealab.sandbox.container.launcher import check_limits
@@ -263,6 +263,19 @@ async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: 
         (stopped,) = (each for each in running(folder) if each["Id"] not in others)
         os.kill(int(str(stopped["Pid"])), signal.SIGSTOP)
         assert (await held).status is Status.TIMEOUT
+        assert await value(own, "6 * 7") == 42
+        await _until(lambda: stopped["Id"] not in {each["Id"] for each in running(folder)})
+
+
+async def test_a_container_that_makes_no_worker_is_ended_and_another_runs_the_code(
+    folder: Path, built: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = {str(each["Id"]) for each in running(folder)}
+    async with ContainerPool(settings(folder, built, spares=0)) as own:
+        assert await value(own, "6 * 7") == 42
+        (stopped,) = (each for each in running(folder) if each["Id"] not in others)
+        os.kill(int(str(stopped["Pid"])), signal.SIGSTOP)
+        monkeypatch.setattr(launcher, "_FORK_SECONDS", 2.0)
         assert await value(own, "6 * 7") == 42
         await _until(lambda: stopped["Id"] not in {each["Id"] for each in running(folder)})
 
