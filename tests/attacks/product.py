@@ -28,6 +28,7 @@ QUOTA_MB = 200
 HOMES = "home-"
 _PIPE_BYTES = 1 << 20
 _WORK_SECONDS = 0.05
+_SLOWNESS_MAX = 4.0
 _MOMENT_SECONDS = 3.0
 _numbers = itertools.count(1)
 _FOLDERS_WATCHED = (
@@ -312,11 +313,14 @@ def reset_peak(pid: int) -> None:
 
 
 def slowness() -> float:
-    """Measure how much longer than on an idle machine things take now: time that passes for each second of work."""
+    """Measure how much longer than on an idle machine things take now: time that passes for each second of work.
+
+    It has a bound, so that what an attack sets going can earn itself only so much patience.
+    """
     began, before = time.monotonic(), time.process_time()
     while time.process_time() - before < _WORK_SECONDS:
         pass
-    return max(1.0, (time.monotonic() - began) / _WORK_SECONDS)
+    return min(max(1.0, (time.monotonic() - began) / _WORK_SECONDS), _SLOWNESS_MAX)
 
 
 def leftovers(server_pid: int, own: set[int], *, seconds: float = 3.0) -> list[str]:
