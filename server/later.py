@@ -7,9 +7,18 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import ModuleType
 
-_RUNNING = threading.RLock()
+_TURN = "__later__"
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Who runs a module that was put off, and whether somebody has begun."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    begun: bool = False
 
 
 class _Later(ModuleType):
@@ -36,23 +45,32 @@ def put_off(name: str) -> None:
         return
     module = importlib.util.module_from_spec(spec)
     module.__class__ = _Later
+    vars(module)[_TURN] = _Turn()
     sys.modules[name] = module
 
 
 def run_now(module: ModuleType) -> None:
-    """Run a module that was put off, if it was and has not run yet; other threads wait until it has."""
-    if not isinstance(module, _Later):
+    """Run a module that was put off, if it was and has not run yet; other threads wait until it has.
+
+    Each module has a lock of its own, as with `importlib.util.LazyLoader`: it is held while the module imports others.
+    """
+    turn = vars(module).get(_TURN)
+    if not isinstance(turn, _Turn):
         return
-    with _RUNNING:
-        spec = module.__spec__
-        if spec is None or spec.loader is None or "__later__" in vars(module):
+    with turn.lock:
+        if turn.begun:  # by this thread, which asks for a name while it runs, or by another, which has ended
             return
-        vars(module)["__later__"] = "running"
+        spec = module.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        turn.begun = True
         try:
             spec.loader.exec_module(module)
-            module.__class__ = ModuleType  # type: ignore[assignment]  # from now on it is a plain one
-        finally:
-            del vars(module)["__later__"]
+        except BaseException:
+            turn.begun = False
+            raise
+        module.__class__ = ModuleType  # from now on it is a plain one
+        vars(module).pop(_TURN, None)
 
 
 @contextmanager

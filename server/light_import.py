@@ -32,5 +32,6 @@ def imported(load: Callable[[], _T], *, http: bool) -> _T:
     except Exception:  # noqa: BLE001 - whatever it is, the plain import shows it too, if it was not of our making
         _LOG.debug("The SDK cannot be imported by the short way.", exc_info=True)
     for name in _LATER:
-        run_now(sys.modules[name])
+        if (module := sys.modules.get(name)) is not None:  # None where it is not installed
+            run_now(module)
     return load()

@@ -6,11 +6,15 @@ import importlib
 import json
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from sealab.server import light_import
 from sealab.server.later import as_if_missing, put_off, run_now
 
 _HEAVY = [
@@ -102,6 +106,67 @@ def test_a_package_that_was_put_off_tells_of_a_name_that_it_lacks(package: Modul
 def test_a_package_that_was_put_off_can_be_run_at_once(package: ModuleType) -> None:
     run_now(package)
     assert vars(package)["twice"] == 42
+
+
+def test_a_package_that_was_put_off_runs_once_however_many_threads_ask_for_it(
+    package: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "later_package" / "__init__.py").write_text(
+        "import time\nruns = globals().get('runs', 0) + 1\ntime.sleep(0.2)\ntwice = 42\n"
+    )
+    together = threading.Barrier(4)
+
+    def ask(_number: int) -> object:
+        together.wait()
+        return package.twice
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask, range(4))) == [42] * 4
+    assert package.runs == 1
+
+
+def test_a_package_that_runs_holds_up_no_other(
+    package: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "later_package" / "__init__.py").write_text(
+        "import threading\nother_runs = threading.Event()\nmet = other_runs.wait(20)\n"
+    )
+    (tmp_path / "later_other.py").write_text("import later_package\nlater_package.other_runs.set()\n")
+    monkeypatch.delitem(sys.modules, "later_other", raising=False)
+    put_off("later_other")
+    runs = threading.Thread(target=run_now, args=(package,))
+    runs.start()
+    while "other_runs" not in vars(package):
+        time.sleep(0.01)
+    run_now(sys.modules["later_other"])
+    runs.join()
+    assert package.met
+
+
+def test_a_package_that_failed_when_it_ran_is_run_again(package: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "later_package" / "__init__.py"
+    whole = file.read_text()
+    file.write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        _ = package.twice
+    file.write_text(whole)
+    assert package.twice == 42
+
+
+def test_where_the_short_way_fails_what_was_put_off_runs_and_the_import_is_the_plain_one(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(light_import, "_LATER", ("no_such_package_at_all", package.__name__))
+    ran = []
+
+    def load() -> str:
+        ran.append("ran" in vars(package))
+        if len(ran) == 1:
+            raise TypeError("a later SDK")
+        return "loaded"
+
+    assert light_import.imported(load, http=False) == "loaded"
+    assert ran == [False, True]
 
 
 def test_what_is_imported_or_not_there_is_not_put_off() -> None:
