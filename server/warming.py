@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from mcp.types import CallToolResult, methods
-from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+from mcp.types import CallToolResult
 
 from .strict_tool import StrictTool
 
@@ -38,12 +37,33 @@ async def _warm(tools: Sequence[StrictTool]) -> None:
         await asyncio.sleep(0)  # requests pass between the steps
 
 
-def _steps(tools: Sequence[StrictTool]) -> Iterator[Callable[[], object]]:
-    yield methods.MONOLITH_REQUESTS[_CALL].model_rebuild
-    yield CallToolResult.model_rebuild
-    for version in (LATEST_MODERN_VERSION, LATEST_HANDSHAKE_VERSION):
-        yield methods.CLIENT_REQUESTS[_CALL, version].model_rebuild
-        yield partial(methods.serialize_server_result, _CALL, version, {"content": [], "resultType": "complete"})
-    for tool in tools:
-        if tool.meta is not None:  # which says that it is always loaded
-            yield tool.prepare
+def _steps(tools: Sequence[StrictTool]) -> list[Callable[[], object]]:
+    """List what to do; a step that finds the SDK changed fails by itself, since all its look-ups are its own."""
+    versions = ("LATEST_MODERN_VERSION", "LATEST_HANDSHAKE_VERSION")
+    return [
+        _build_request,
+        CallToolResult.model_rebuild,
+        *(partial(build, version) for version in versions for build in (_build_request_of, _build_answer_of)),
+        *(tool.prepare for tool in tools if tool.meta is not None),  # which says that it is always loaded
+    ]
+
+
+def _build_request() -> None:
+    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
+
+    methods.MONOLITH_REQUESTS[_CALL].model_rebuild()
+
+
+def _build_request_of(version: str) -> None:
+    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
+    from mcp_types import version as versions  # noqa: PLC0415 - see `_steps`
+
+    methods.CLIENT_REQUESTS[_CALL, getattr(versions, version)].model_rebuild()
+
+
+def _build_answer_of(version: str) -> None:
+    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
+    from mcp_types import version as versions  # noqa: PLC0415 - see `_steps`
+
+    answer = {"content": [], "resultType": "complete"}
+    methods.serialize_server_result(_CALL, getattr(versions, version), answer)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 _WARMED = """
-import asyncio, json
+import asyncio, json, sys
 from sealab.server.light_import import imported
 
 def load():
@@ -18,6 +18,7 @@ def load():
 
 warming, StrictTool, READS, answered = imported(load, http=False)
 from mcp.types import CallToolResult, methods
+from mcp_types import version
 
 async def shown(text: str) -> CallToolResult:
     return answered({}, text)
@@ -40,6 +41,8 @@ async def main():
     told.append(built())
     print(json.dumps(told))
 
+if sys.argv[1:]:
+    delattr(version, sys.argv[1])
 asyncio.run(asyncio.wait_for(main(), 30))
 """
 
@@ -49,3 +52,10 @@ def test_what_the_first_call_needs_is_built_a_moment_after_the_start() -> None:
     before, after = json.loads(told)
     assert before == [False] * 6
     assert after == [True] * 5 + [False]
+
+
+def test_a_step_that_fails_leaves_the_others_to_be_done() -> None:
+    command = [sys.executable, "-c", _WARMED, "LATEST_MODERN_VERSION"]
+    told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    _before, after = json.loads(told)
+    assert after == [False, *[True] * 4, False]
