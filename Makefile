@@ -123,10 +123,10 @@ upstreams: setup .upstreams/.installed ## The public MCP servers that the tests 
 	ln -sfn $(abspath $(NODE_HOME))/bin/node .upstreams/node
 	@touch $@
 
-UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads
 	$(BIN)/python -m tests.server.write_schemas
 
+UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
 	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt

@@ -1,4 +1,4 @@
-"""Waiting for what comes about in other processes: as long as it takes, and no test says how long that is."""
+"""Waiting for what comes about in other processes: for as long as a busy machine may take, the same for all tests."""
 
 from __future__ import annotations
 
