@@ -10,7 +10,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import islice
 from types import CoroutineType
 from typing import Any, cast
 from weakref import WeakSet
@@ -28,6 +28,7 @@ class Forgotten:
         self._calls: dict[tuple[str, int | None], None] = {}
         self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
         self._last_given: str | None = None
+        self._given = 0
 
     def watch(self) -> None:
         """Hear of coroutines that are thrown away, and let each remember where it was made."""
@@ -39,8 +40,12 @@ class Forgotten:
         self._calls.clear()
 
     def given(self, namespace: dict[str, object]) -> None:
-        """Hear which variables the code starts with; those are not looked at, since to look at them costs time."""
+        """Hear which variables the code starts with.
+
+        Those are not looked at, even when they hold something else by then: to look at an object is to copy its page.
+        """
         self._last_given = next(reversed(namespace), None)
+        self._given = len(namespace)
 
     def notes(self, namespace: dict[str, object]) -> dict[str, str]:
         """Return the note about what was thrown away, and about what the variables in `namespace` still hold."""
@@ -56,10 +61,15 @@ class Forgotten:
         return {"code": f"{shown} {was} never awaited: nothing of it ran. Write `await` before the call."}
 
     def _newer(self, namespace: dict[str, object]) -> list[object]:
-        """Return what the code added. A dictionary keeps its order, whatever is written over or taken out before."""
-        last = self._last_given
-        newer = list(takewhile(lambda name: name != last, reversed(namespace)))
-        return [namespace[name] for name in reversed(newer)]
+        """Return what the code added, or everything if it took out some of what was given.
+
+        A dictionary keeps its order: what was added follows the last given name, and what is written over stays put.
+        """
+        added = len(namespace) - self._given
+        last_names = list(islice(reversed(namespace), max(added, 0) + 1))
+        if added < 0 or (self._given and last_names[-1] != self._last_given):
+            return list(namespace.values())
+        return [namespace[name] for name in reversed(last_names[:added])]
 
     def _note(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
         origin = getattr(coroutine, "cr_origin", None)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
+from sealab.sandbox.forgotten import Forgotten
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Json, Outcome
 
@@ -36,6 +37,7 @@ async def ran(pool: Pool, code: str, session: str | None = None) -> Outcome:
         ("kept = [tools.a.b(n=n)\n        for n in range(2)]\n1", "tools.a.b() on line 1 was"),
         ("tools.a.b()\ncall_tool('a.c')\n1", "tools.a.b() on line 1, call_tool() on line 2 were"),
         ("result = tools.a.b()", "tools.a.b() on line 1 was"),
+        ("kept = tools.a.b()\ndel random\nimport random\n1", "tools.a.b() on line 1 was"),
     ],
 )
 async def test_a_forgotten_await_is_told_with_its_line(pool, code, told) -> None:
@@ -54,3 +56,19 @@ async def test_a_session_tells_of_each_once(pool) -> None:
     second = await ran(pool, "2", session="s")
     assert "code" in first.notes
     assert "code" not in second.notes
+
+
+@pytest.mark.parametrize("taken_out", [["b"], ["a"], ["a", "b"]])
+@pytest.mark.parametrize("set_again", [True, False])
+def test_what_is_held_is_found_when_names_that_were_given_are_taken_out(taken_out, set_again) -> None:
+    namespace: dict[str, object] = {"a": 1, "b": 2}
+    forgotten = Forgotten()
+    forgotten.given(namespace)
+    assert forgotten.notes(namespace) == {}
+    kept = namespace["kept"] = host("", {})
+    for name in taken_out:
+        del namespace[name]
+        if set_again:
+            namespace[name] = 3
+    assert forgotten.notes(namespace)["code"].startswith("host() was never awaited")
+    kept.close()
