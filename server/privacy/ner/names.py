@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +25,6 @@ _COMPANY_AFTER = re.compile(
     r"Orchestra|Investments?|Capital|Ventures|Insurance|Airlines|Consulting|Logistics|Pharmaceuticals|Motors|Records|Studios|"
     r"(?:is|was) an? (?:[\w-]{1,20} ){0,3}(?:company|agency|firm|manufacturer|supplier|provider|startup|retailer|bank))\b"
 )
-_NEAR, _SURE_AGAIN = 240, 0.98
 _SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
 
 
@@ -46,27 +44,15 @@ class NamesInProse:
 
     def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
         """Return names and addresses outside, or around, what is covered by findings already (in order, disjoint)."""
-        tokens = tokens_in(text)
-        settled = sorted([*((each.start, each.end) for each in covered), *comments(text), *tokens])
+        settled = sorted([*((each.start, each.end) for each in covered), *comments(text), *tokens_in(text)])
         said = list(words(text, settled))
         likely = self._model.judge(text, said, [is_asked(text, word) for word in said], settled)
-        judged = [_believed(text, word, chances, _near(tokens, word)) for word, chances in likely]
+        judged = [_believed(text, word, chances) for word, chances in likely]
         return [*_names(text, judged), *_addresses(text, judged)]
 
 
-def _near(tokens: Sequence[tuple[int, int]], word: Word) -> bool:
-    """Tell whether a token stands near a word: then it was probably looked at before, with what the token stands for."""
-    place = bisect_left(tokens, (word.start, word.end))
-    return (place > 0 and word.start - tokens[place - 1][1] < _NEAR) or (
-        place < len(tokens) and tokens[place][0] - word.end < _NEAR
-    )
-
-
-def _believed(text: str, word: Word, chances: Sequence[float], is_again: bool) -> _Judged:
+def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
     kind = Kind(max(range(Kind.OTHER), key=chances.__getitem__))
-    if is_again and chances[Kind.PERSON] < _SURE_AGAIN:
-        # With the token for what it saw the first time the model sees half an address in what it then left.
-        return _Judged(word, Kind.NOTHING, 0.0)
     if kind is not Kind.NOTHING and not is_code(text, word) and not is_key(text, word):
         chance = chances[kind]
         if kind is Kind.PERSON:

@@ -86,6 +86,15 @@ def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detecto
 
 
 @needs_ner
+@pytest.mark.parametrize("token", ["[X_0123456789]", "[LOCATION_0123456789]", "[PERSON_0123456789]"])
+def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector, token: str) -> None:
+    assert ("Wetherby", "LOCATION") in found(balanced, f"Our office: we sat there near Wetherby, and ate. {token}")
+    assert any("Kirchfeld" in value for value, _ in found(balanced, f"We sat in Kirchfeld {token} and ate with them."))
+    people = found(balanced, f"{token} Yesterday we met Herbert Lindqvist and ate, and {token} so did you. {token}")
+    assert ("Herbert Lindqvist", "PERSON") in people
+
+
+@needs_ner
 def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
     for padding in range(3, 480, 53):
         text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
