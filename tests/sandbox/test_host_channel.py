@@ -11,6 +11,7 @@ import pytest
 from sealab.sandbox import event_loop
 from sealab.sandbox.host_channel import HostChannel, HostGone, ToolError
 from sealab.sandbox.protocol import Frames, decode, encode
+from sealab.sandbox.threaded_channel import ThreadedChannel
 
 
 @pytest.fixture
@@ -135,3 +136,69 @@ def test_the_end_of_the_host_is_noticed(ends):
     host.close()
     with pytest.raises(HostGone):
         channel.call("f", {})
+
+
+def echo(host, count):
+    """Answer that many calls with what they brought, the later of each handful the sooner."""
+    reader, asked, done = Frames(), [], 0
+    while done < count:
+        reader.feed(host.recv(1 << 16))
+        while (body := reader.next()) is not None:
+            asked.append(decode(body))
+        for number, call in reversed(list(enumerate(asked[done:], done + 1))):
+            answer(host, number, value=call["args"])
+        done = len(asked)
+
+
+def test_threads_and_loops_that_send_much_and_wait_at_once_each_get_their_own_answer():
+    host, child = socket.socketpair()
+    with host, child:
+        channel = ThreadedChannel(child.fileno())
+        wrong = []
+
+        def ask(who):
+            for turn in range(30):
+                said = {"who": who, "turn": turn, "filling": "x" * (300_000 if turn % 10 == 0 else 10)}
+                if channel.call("f", said) != said:
+                    wrong.append((who, turn))
+
+        async def ask_beside(who):
+            for turn in range(30):
+                said = {"who": who, "turn": turn}
+                if await channel.call_async("f", said) != said:
+                    wrong.append((who, turn))
+
+        async def ask_twice(who):
+            await asyncio.gather(ask_beside(who), ask_beside(-who))
+
+        answers = in_host(lambda: echo(host, 30 * (4 + 4)))
+        threads = [in_host(lambda who=who: ask(who)) for who in range(4)]
+        threads += [in_host(lambda who=who: asyncio.run(ask_twice(who))) for who in (10, 11)]
+        for thread in (*threads, answers):
+            thread.join(30)
+            assert not thread.is_alive()
+        assert wrong == []
+
+
+def test_the_next_run_comes_though_a_thread_still_waits_for_an_answer():
+    host, child = socket.socketpair()
+    with host, child:
+        channel = ThreadedChannel(child.fileno())
+        refused = []
+
+        def ask():
+            with pytest.raises(RuntimeError, match="has ended") as error:
+                channel.call("f", {})
+            refused.append(error)
+
+        waiting = in_host(ask)
+        assert [call["name"] for call in calls_from(host, 1)] == ["f"]
+        channel.report(encode({"t": "done"}))
+        host.sendall(encode({"t": "run", "code": "1"}))
+        assert channel.next_run()["code"] == "1"
+        waiting.join(10)
+        assert len(refused) == 1
+        answer(host, 1, value="late")
+        beside = in_host(lambda: answer(host, 2, value="mine"))
+        assert channel.call("f", {}) == "mine"
+        beside.join()
