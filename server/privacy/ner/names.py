@@ -30,9 +30,12 @@ _SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
+    """What a word is believed to be; a person not surely where it has the form of an identifier."""
+
     word: Word
     kind: Kind
     score: float
+    is_sure: bool = True
 
 
 class NamesInProse:
@@ -57,7 +60,7 @@ def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
         chance = chances[kind]
         if kind is Kind.PERSON:
             if _is_name(word, chance) and not _is_verb(text, word):
-                return _Judged(word, kind, chance)
+                return _Judged(word, kind, chance, is_sure=word.in_prose or not _HUMP.match(word.text))
         elif sum(chances[Kind.PLACE : Kind.OTHER]) >= _SURE:
             return _Judged(word, kind, chance)
     return _Judged(word, Kind.NOTHING, 0.0)
@@ -81,25 +84,27 @@ def _is_name(word: Word, chance: float) -> bool:
         and not any(map(str.isdigit, text))
         and text.lower() not in NO_NAMES
         and not _CAMEL.search(text)
-        and (word.in_prose or not _HUMP.match(text))
         and (chance >= _SURE_CAPITALS or word.in_prose or not (text.isupper() and len(text) > 1))
     )
 
 
 def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
-    """Join neighbouring words of names."""
+    """Join neighbouring words of names; what may be an identifier is one only beside another."""
     start = end = -1
     best = 0.0
+    is_sure = False
     for each in judged:
         if each.kind is not Kind.PERSON:
             continue
         word = each.word
         if end >= 0 and _JOINS_NAME.fullmatch(text, end, word.start):
-            end, best = word.end, max(best, each.score)
+            end, best, is_sure = word.end, max(best, each.score), is_sure or each.is_sure
             continue
+        if is_sure:
+            yield from _name(text, start, end, best)
+        start, end, best, is_sure = word.start, word.end, each.score, each.is_sure
+    if is_sure:
         yield from _name(text, start, end, best)
-        start, end, best = word.start, word.end, each.score
-    yield from _name(text, start, end, best)
 
 
 def _name(text: str, start: int, end: int, chance: float) -> Iterator[Finding]:

@@ -95,6 +95,19 @@ def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector,
 
 
 @needs_ner
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("AbdulRahman Khan", ["AbdulRahman Khan"]),
+        ("GianCarlo Rossi", ["GianCarlo Rossi"]),
+        ("HashMap", []),
+    ],
+)
+def test_a_word_with_a_hump_is_a_name_only_beside_a_name(balanced: Detector, text: str, hidden: list[str]) -> None:
+    assert found(balanced, text) == [(name, "PERSON") for name in hidden]
+
+
+@needs_ner
 def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
     for padding in range(3, 480, 53):
         text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
