@@ -22,11 +22,26 @@ _KEY_AFTER = re.compile(r"\\{0,3}[\"']?\s{0,3}[:=](?!\s{0,8}\Z)")
 _QUOTED_KEY_AFTER = re.compile(r"\\{0,3}\"\s{0,3}:")
 _KEY_BEFORE = frozenset("\"'{,\\\n")
 _LETTER_WORD = re.compile(r"(?<![\w'])[A-Za-z']+(?!\w)")
-_COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)[ \t]")
+_COMMENT = re.compile(r"[ \t]{0,40}(?:#|//)(?:[ \t]|\r?$)", re.MULTILINE)
+_FILLED = re.compile(r"[ \t\r]{0,200}[^ \t\r]")
+_CODE_LINE = re.compile(
+    r"[ \t]{0,80}+(?:"
+    r"(?:import|from|package|using|include|require|use)[ \t]+[^\s,]+(?:[ \t]+(?:import|as)\b[^\n]*|,[^\n.]*)?;?\s*\Z"
+    r"|return\b(?:[ \t]+[\w.]+)?;?\s*\Z|#include\b|@\w|\"\"\"|'''|\[[\w. -]{1,80}\]\s*\Z"
+    r"|[a-z_][\w.-]{0,80}(?::(?:[ \t]+\S+)?\s*\Z|[ \t]?[:+*|-]?=)"
+    r"|[^\n]*(?:[;{}(\[]\s*\Z|\w\((?!s\))|[\w\])] [:+*/|-]?=[ ]))"
+)
+"""A line that only code and settings have; or else a `_STATEMENT`."""
 _CODE_SIGN = re.compile(r'[{}\[\]=<>_\\|;$#"]')
 _SENTENCE_STARTS = re.compile(r"(?:\A|[\n.!?:;)>\"“”'•*–—-])[ \t]{0,3}\Z")
+_OPERATORS = "and|or|not|in|is|if|else|for|as|lambda|await|from|case"
+_NOT_IN_CODE = "the|to|of|us|it|we|you|he|she|they|him|them|her|his|my|our|your|their|was|were|are|who|so"
 _STATEMENT = re.compile(
-    r"[ \t]{0,80}(?:if|elif|for|while|with|except|def|class|case|async|return|import|from)\b[^\n]*:[ \t]*\Z"
+    r"[ \t]{0,80}(?:if|elif|for|while|with|except|def|class|case|async)\b"
+    # Code names things by one word each, and has no words that only sentences need.
+    rf"(?![^\n]*\b(?!(?:{_OPERATORS})\b)[^\W\d]+ (?!(?:{_OPERATORS})\b)[^\W\d]+)"
+    rf"(?![^\n]*\b(?:{_NOT_IN_CODE})\b)"
+    r"[^\n]*:[ \t]*\Z"
 )
 _LONGEST_LINE = 4000
 _FEWEST_WORDS, _SMALL_SHARE, _CODE_SHARE = 4, 0.18, 0.02
@@ -62,23 +77,30 @@ def words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[Word]:
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Return blocks of two or more comment lines of code: whom they thank is published with it."""
+    """Return blocks of two or more comment lines beside code: whom they thank is published with it."""
     if "# " not in text and "// " not in text and "#\t" not in text and "//\t" not in text:
         return []
     blocks: list[tuple[int, int]] = []
     start = lines = 0
+    follows_code = False  # whether the last line before the block that is not empty is code
+    waiting: list[tuple[int, int]] = []  # blocks with no code before them, until it is known what comes after
     at = 0
-    while at <= len(text):
+    while at < len(text):
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
         if _COMMENT.match(text, at, end + 1):
             start, lines = (at, 1) if not lines else (start, lines + 1)
-        elif lines and (end > at and text[at] not in "#/"):
+        else:
             if lines > 1:
-                blocks.append((start, at))
+                (blocks if follows_code else waiting).append((start, at))
             lines = 0
+            if _FILLED.match(text, at, end):
+                line = text[at : min(end, at + _LONGEST_LINE)]
+                follows_code = bool(_CODE_LINE.match(line) or _STATEMENT.match(line))
+                blocks += waiting if follows_code else ()
+                waiting = []
         at = end + 1
-    if lines > 1:
+    if lines > 1 and follows_code:
         blocks.append((start, len(text)))
     return blocks
 

@@ -108,6 +108,38 @@ def test_a_word_with_a_hump_is_a_name_only_beside_a_name(balanced: Detector, tex
 
 
 @needs_ner
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("from miriam oyelaran to you and all of us:", "miriam oyelaran"),
+        ("for all of us it was herbert lindqvist in that house, she said:", "herbert lindqvist"),
+        ("with miriam oyelaran in the house it was like this:", "miriam oyelaran"),
+        ("# Visit report\n## Met John Miller\n\n# Next we saw Anna Kowalska", "John Miller"),
+        ("# Visit report\n## Met John Miller\n\n# Next we saw Anna Kowalska", "Anna Kowalska"),
+        ("# Visit report\n# Met John Miller\n\nIt went well, and all of us ate.\n", "John Miller"),
+        ("for all of us this was the list:\n# Visit report\n# Met John Miller\n", "John Miller"),
+        ("x = 1\n\nIt was like this.\n# Visit report\n# Met John Miller\n", "John Miller"),
+    ],
+)
+def test_sentences_and_headings_are_not_taken_for_code(balanced: Detector, text: str, name: str) -> None:
+    assert (name, "PERSON") in found(balanced, text)
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for name in walter and not in herbert or in lindqvist:\n    pass",
+        "# With thanks to Herbert Lindqvist,\n#\n# and to Anna Kowalska.\n\nimport os\n",
+        "int main(void) {\n    // Herbert Lindqvist found this,\n    // and Anna Kowalska that.\n    return 0;\n}\n",
+        "port = 22\n# Herbert Lindqvist asked for it,\n# and Anna Kowalska agreed.",
+    ],
+)
+def test_statements_and_comments_beside_code_name_nobody(balanced: Detector, text: str) -> None:
+    assert found(balanced, text) == []
+
+
+@needs_ner
 def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
     for padding in range(3, 480, 53):
         text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
