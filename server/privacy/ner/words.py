@@ -1,9 +1,9 @@
 """The words of a text that the model is asked about.
 
 Tool results are mostly code, logs and records, where a model trained on letters sees names in everything; and asking is
-what costs. So a word is asked about only with a capital letter that the start of a sentence does not explain, or in
-prose without capitals; never as a key, an identifier or beside a character of code; and what the rules have found
-already is not asked again.
+what costs. So a word is asked about only with a capital letter that the start of a sentence does not explain, in prose
+without capitals, or after a word that people often follow; never as a key, an identifier or beside a character of code;
+and what the rules have found already is not asked again.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ _CODE_LINE = re.compile(
 """A line that only code and settings have; or else a `_STATEMENT`."""
 _CODE_SIGN = re.compile(r'[{}\[\]=<>_\\|;$#"]')
 _SENTENCE_STARTS = re.compile(r"(?:\A|[\n.!?:;)>\"“”'•*–—-])[ \t]{0,3}\Z")
+_EXPECTED_CAPITAL = re.compile(r"(?:\A[ \t>*-]{0,8}|[.!?:] )[\"“']?[^\W\d_]['’\w]*|\bI(?:['’](?:m|ve|ll|d))?(?!\w)")
+_BEFORE_PEOPLE = re.compile(
+    r"\b(?:with|meet|met|saw|asks?|asked|tells?|told|calls?|called|e?mail|contact|thanks?|hi|hello|dear|mrs?|ms|dr|cousin|"
+    r"named|beside|colleague|friend|boss|neighbou?r|brother|sister|wife|husband|son|daughter|uncle|aunt)\.? \Z",
+    re.IGNORECASE,
+)
+_LONGEST_BEFORE = 14
 _OPERATORS = "and|or|not|in|is|if|else|for|as|lambda|await|from|case"
 _NOT_IN_CODE = "the|to|of|us|it|we|you|he|she|they|him|them|her|his|my|our|your|their|was|were|are|who|so"
 _STATEMENT = re.compile(
@@ -49,20 +56,24 @@ _SHORTEST_CAPITALS = 3
 
 
 class Word(NamedTuple):
-    """A word and where it stands; `in_prose`: its line reads like natural language; `in_small`: and has no capitals."""
+    """A word and where it stands; `in_prose`: its line reads like natural language.
+
+    `in_small`: and has no capitals. `in_sentences`: and has none but those of `I` and of words that begin sentences.
+    """
 
     start: int
     end: int
     text: str
     in_prose: bool
     in_small: bool
+    in_sentences: bool
 
 
 def words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[Word]:
     """Yield the words that begin outside the stretches that are settled (in order)."""
     prose = _prose_lines(text)
-    nothing = (len(text) + 1, len(text) + 1, False)
-    prose_start, prose_end, in_small = next(prose, nothing)
+    nothing = (len(text) + 1, len(text) + 1, False, False)
+    prose_start, prose_end, in_small, in_sentences = next(prose, nothing)
     index = 0
     for match in _WORD.finditer(text):
         start, end = match.span()
@@ -71,9 +82,9 @@ def words(text: str, settled: Sequence[tuple[int, int]]) -> Iterator[Word]:
         if (index < len(settled) and settled[index][0] <= start) or end - start > _LONGEST_WORD:
             continue
         while prose_end <= start:
-            prose_start, prose_end, in_small = next(prose, nothing)
+            prose_start, prose_end, in_small, in_sentences = next(prose, nothing)
         in_prose = prose_start <= start
-        yield Word(start, end, match[0], in_prose, in_prose and in_small)
+        yield Word(start, end, match[0], in_prose, in_prose and in_small, in_prose and in_sentences)
 
 
 def comments(text: str) -> list[tuple[int, int]]:
@@ -114,7 +125,10 @@ def is_asked(text: str, word: Word) -> bool:
             return False
         if low in EVERYDAY and _SENTENCE_STARTS.search(text, max(0, word.start - 4), word.start):
             return False
-    elif not word.in_small or said in EVERYDAY:
+    elif said in EVERYDAY or not (
+        word.in_small
+        or (word.in_sentences and _BEFORE_PEOPLE.search(text, max(0, word.start - _LONGEST_BEFORE), word.start))
+    ):
         return False
     return not is_code(text, word) and not is_key(text, word)
 
@@ -141,8 +155,8 @@ def is_key(text: str, word: Word) -> bool:
     return before in _KEY_BEFORE and not following.startswith(": ") and _KEY_AFTER.match(following) is not None
 
 
-def _prose_lines(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield the lines that read like natural language, by small words and few signs, and if they have no capitals."""
+def _prose_lines(text: str) -> Iterator[tuple[int, int, bool, bool]]:
+    """Yield the lines that read like natural language, by small words and few signs, and which capitals they have."""
     start = 0
     while start < len(text):
         end = text.find("\n", start)
@@ -152,5 +166,6 @@ def _prose_lines(text: str) -> Iterator[tuple[int, int, bool]]:
         if len(said) >= _FEWEST_WORDS and not _STATEMENT.match(line):
             small = sum(word.lower() in SMALL for word in said)
             if small >= _SMALL_SHARE * len(said) and len(_CODE_SIGN.findall(line)) < _CODE_SHARE * len(line):
-                yield start, end, line == line.lower()
+                rest = _EXPECTED_CAPITAL.sub("", line)
+                yield start, end, line == line.lower(), rest == rest.lower()
         start = end + 1

@@ -76,6 +76,8 @@ def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, cl
         ("I talked to Tobias about the renewal, and he will think about it.", "Tobias"),
         ("The report was written by our colleague Chidi Okonkwo in Lagos.", "Chidi Okonkwo"),
         ("please ask goffredo mameli whether they will come to us at noon", "goffredo mameli"),
+        ("We had lunch with miriam oyelaran about the lease", "miriam oyelaran"),
+        ("I'm late. Yesterday I met herbert lindqvist, and I think he will sign.", "herbert lindqvist"),
         ("With [EMAIL_31wbexrg68] in copy we wrote to Marguerite Delacroix about it.", "Marguerite Delacroix"),
     ],
 )
