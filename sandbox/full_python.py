@@ -88,10 +88,10 @@ class FullPython:
     """Code as any Python program, in a module `__main__` of its own."""
 
     layers: tuple[str, ...] = ()
+    _channel: ThreadedChannel
+    _output: StreamOutput
 
     def __init__(self) -> None:
-        self._channel = ThreadedChannel()
-        self._output = StreamOutput()
         self._figures = Figures()
         self._forgotten = Forgotten()
 

@@ -120,8 +120,13 @@ def bequeath(most: Allowance, own_bytes: int | None) -> Bounds:
 
     `most` is what a job may ask for at most. `own_bytes` is the address space that this process has now, or None where
     it cannot be limited.
+
+    Raises `LevelMissing` where this process may not even lower a limit: then no worker of it would have any.
     """
-    _set(resource.RLIMIT_CORE, 0)
+    try:
+        _set(resource.RLIMIT_CORE, 0)
+    except (OSError, ValueError) as error:
+        raise LevelMissing(NOT_SETTABLE.format(error)) from None
     _set(resource.RLIMIT_STACK, STACK_BYTES)
     standing = replace(
         most,
@@ -168,14 +173,6 @@ class Bounds:
         if allowance.cpu_seconds is not None:
             # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
             _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
-
-
-def require_settable() -> None:
-    """Raise `LevelMissing` where this process may not even lower a limit: then no worker of it would have any."""
-    try:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (OSError, ValueError) as error:
-        raise LevelMissing(NOT_SETTABLE.format(error)) from None
 
 
 def open_reserve() -> None:

@@ -21,10 +21,11 @@ class RestrictedPython:
 
     layers: tuple[str, ...] = ("language",)
 
+    _channel: HostChannel
+    _output: Output
+
     def __init__(self) -> None:
         self._forgotten = Forgotten()
-        self._channel = HostChannel()
-        self._output = Output()
         self._nowhere = cast("TextIO", _Nowhere())
 
     def prepare(self) -> None:

@@ -67,7 +67,6 @@ class _Zygote:
             group_limits=orders.group_limits,
             cpus=orders.cpus,
         )
-        limits.require_settable()
         dialect.seal()
         confine.prove(self._plan)
         # Classes that were sealed have lost their places in the interpreter's caches.

@@ -16,6 +16,8 @@ if sys.platform == "linux":
     # The interpreter's lock is kept over a call: none waits, and to let go of it costs more than most of them do.
     _LIBC = ctypes.PyDLL(None, use_errno=True)
     _LIBC.syscall.restype = ctypes.c_long
+    raw_syscall = _LIBC.syscall
+    """syscall(2) as it is: its words as `c_long`, its answer not looked at, and `failed` for when it is -1."""
     _LIBC.prctl.restype = ctypes.c_int
     _LIBC.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     # Every worker's forty calls take small numbers, which need no conversion.

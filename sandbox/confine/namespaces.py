@@ -23,8 +23,6 @@ ALL = NEW_USER | NEW_MOUNT | NEW_PID | NEW_NET | NEW_IPC | NEW_UTS
 HOST_NAME = b"sandbox"
 
 if sys.platform == "linux":
-    _LIBC_UNDER_GIL = ctypes.PyDLL(None, use_errno=True)
-    _LIBC_UNDER_GIL.syscall.restype = ctypes.c_long
     # Looked up once: a worker would look up its own again, on pages that it must first copy.
     _before_fork = ctypes.pythonapi.PyOS_BeforeFork
     _after_fork_in_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
@@ -39,7 +37,7 @@ def fork_into(flags: int) -> int:
     """
     words = _clone_words(flags)
     _before_fork()
-    pid = int(_LIBC_UNDER_GIL.syscall(*words))
+    pid = int(libc.raw_syscall(*words))
     if pid == 0:
         _after_fork_in_child()
         return 0
