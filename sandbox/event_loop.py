@@ -46,24 +46,19 @@ _channel = _Channel()
 
 
 def set_channel(
-    readable: int | select.poll | None,
+    readable: select.poll | None,
     on_readable: Callable[[], None] | None = None,
     waiting: Callable[[], bool] | None = None,
 ) -> None:
-    """Call `on_readable()` whenever the descriptor `readable` can be read while a loop runs; None listens to nothing.
+    """Call `on_readable()` whenever `readable` says so while a loop runs; None listens to nothing.
 
-    A poll object in place of the descriptor may get its descriptor later.
+    `readable` polls one descriptor for input, which it may get later.
     `waiting()` says whether anything is still expected from there. Where it is given and false, a program whose tasks
     all wait for one another ends with an error at once instead of running into its time limit.
     """
-    _channel.poller = None
+    _channel.poller = readable
     _channel.on_readable = on_readable
     _channel.waiting = waiting
-    if isinstance(readable, int):
-        _channel.poller = select.poll()
-        _channel.poller.register(readable, select.POLLIN)
-    else:
-        _channel.poller = readable
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import select
 
 import pytest
 
@@ -18,6 +19,13 @@ from .guest_code import run
 def no_channel() -> object:
     yield
     event_loop.set_channel(None)
+
+
+def polling(descriptor: int) -> select.poll:
+    """Return what polls one descriptor for input."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return poll
 
 
 def test_sleeping_tasks_overlap_and_values_come_back() -> None:
@@ -147,7 +155,9 @@ def test_the_channel_is_read_while_tasks_wait_and_its_answers_wake_them() -> Non
         answer, ticked = await asyncio.gather(ask(), tick())
         return answer, ticked
 
-    event_loop.set_channel(here, lambda: waiting[0].set_result(os.read(here, 100)), lambda: not waiting[0].done())
+    event_loop.set_channel(
+        polling(here), lambda: waiting[0].set_result(os.read(here, 100)), lambda: not waiting[0].done()
+    )
     try:
         assert event_loop.run(main()) == (b"answer", 1)
     finally:
@@ -168,7 +178,7 @@ def test_what_the_channel_raises_ends_the_run() -> None:
         os.write(there, b"x")
         await asyncio.sleep(60)
 
-    event_loop.set_channel(here, lost)
+    event_loop.set_channel(polling(here), lost)
     try:
         with pytest.raises(Gone):
             event_loop.run(main())
