@@ -38,6 +38,7 @@ NESTED_MAX = 1
 
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
+_PARTING_SECONDS = 0.001
 _LOG = logging.getLogger(__name__)
 
 
@@ -92,6 +93,8 @@ class Pool:
         self._turns = asyncio.Semaphore(settings.workers_max)
         self._nested_turns = asyncio.Semaphore(NESTED_MAX)
         self._making: set[asyncio.Task[None]] = set()
+        self._leaving: list[LiveWorker] = []
+        self._parting: asyncio.TimerHandle | None = None
         self._launcher: Launches | None = None
         self._launching = asyncio.Lock()
         self._failures = 0
@@ -181,8 +184,13 @@ class Pool:
         for taker in self._takers:
             if not taker.done():
                 taker.set_exception(WorkerLost("The sandbox is closing."))
-        while self._idle:
-            self._idle.pop().end()
+        if self._parting is not None:
+            self._parting.cancel()
+            self._parting = None
+        for worker in (*self._leaving, *self._idle):
+            worker.end()
+        self._leaving.clear()
+        self._idle.clear()
         if self._launcher is not None:
             await self._launcher.close()
 
@@ -199,11 +207,15 @@ class Pool:
         try:
             return await worker.run(job, host_calls)
         finally:
-            # The caller goes on first: to end a process takes as long as a small job.
-            asyncio.get_running_loop().call_soon(self._retire, worker)
+            # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
+            self._leaving.append(worker)
+            if self._parting is None:
+                self._parting = asyncio.get_running_loop().call_later(_PARTING_SECONDS, self._part)
 
-    def _retire(self, worker: LiveWorker) -> None:
-        worker.end()
+    def _part(self) -> None:
+        self._parting = None
+        while self._leaving:
+            self._leaving.pop().end()
         self._refill()
 
     def _check(self, job: Job) -> None:

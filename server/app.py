@@ -17,6 +17,7 @@ from .broker import Handler
 from .database import HomeDatabase
 from .home import Home
 from .isolations import Offer, offer
+from .keeping import Keeping
 from .privacy.privacy import Privacy
 from .settings import Settings
 from .skills import calls as skill_calls
@@ -31,7 +32,7 @@ class App:
 
     settings: Settings
     workspace: Workspace
-    archive: RunArchive
+    runs: Keeping
     pools: Pools
     offer: Offer
     host_functions: Mapping[str, Handler]
@@ -52,7 +53,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     """
     home.prepare()
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-        archive = RunArchive(workspace, kept=settings.runs_kept)
+        runs = Keeping(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
@@ -71,7 +72,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 app = App(
-                    settings, workspace, archive, pools, offered, host_functions, privacy, database, skills, registry
+                    settings, workspace, runs, pools, offered, host_functions, privacy, database, skills, registry
                 )
                 made.append(app)
                 yield app
@@ -81,3 +82,4 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                 ending.push_async_callback(asyncio.to_thread, privacy.close)
                 ending.push_async_callback(asyncio.to_thread, skills.close)
                 ending.push_async_callback(registry.close)
+                ending.push_async_callback(runs.aclose)

@@ -26,9 +26,11 @@ from .privacy.filter import Passage, Shown, hidden_files, hidden_run, hidden_val
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .run_ids import new_run_id
 from .scopes import session_of
-from .truncation import Fitted, fit
+from .truncation import Fitted, fit, fits
 
 FIGURE_MIME_TYPE = "image/png"
+_SMALL_CHARS = 4_000
+"""What is no longer than this is looked through in less time than another thread would take to begin."""
 
 if TYPE_CHECKING:
     from .app import App
@@ -99,7 +101,9 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
     called = await _called(passage, calls.log.entries)
     attached = await hidden_files(passage, calls.attachments.files)
-    fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached, dry or ())
+    fitted = None if attached or dry else _kept_soon(app, run_id, shown)
+    if fitted is None:
+        fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached, dry or ())
     report = _report(run_id, shown, fitted)
     if called:
         report["tool_calls"] = called
@@ -147,6 +151,15 @@ def _allowed(request: CodeRequest, app: App) -> Job:
     )
 
 
+def _kept_soon(app: App, run_id: str, shown: Shown) -> Fitted | None:
+    """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
+    outcome = shown.outcome
+    max_chars = min(app.settings.output_max_chars, _SMALL_CHARS)
+    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not app.runs.soon(run_id, shown.code):
+        return None
+    return fit(outcome.result, outcome.output, notes=outcome.notes, max_chars=max_chars)
+
+
 def _kept_and_fitted(
     app: App, run_id: str, shown: Shown, attached: Mapping[str, bytes], dry_run: Sequence[Json]
 ) -> Fitted:
@@ -157,7 +170,7 @@ def _kept_and_fitted(
     if fitted.whole_dry_run is not None:
         attached = {**attached, "dry_run.json": fitted.whole_dry_run.encode(errors="backslashreplace")}
     try:
-        app.archive.keep(
+        app.runs.archive.keep(
             run_id,
             code=shown.code,
             output=fitted.whole_output,

@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any
 
-from anyio import AsyncFile
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ..sandbox.run import Isolation
@@ -83,20 +81,13 @@ async def serve_stdio(app: App) -> None:
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
     given = StandardInput(idle=requests.idle)
-    serving = asyncio.create_task(_over(given, StandardOutput(), server))
+    inner = server._lowlevel_server
+    serving = asyncio.create_task(inner.run(given, StandardOutput(given.end), inner.create_initialization_options()))
     async with _signals() as signalled:
         with warming(tools):
             await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
         given.end()
         await serving
-
-
-async def _over(given: StandardInput, answers: StandardOutput, server: MCPServer[None]) -> None:
-    # The SDK asks for its own wrappers of files, and uses of them what these have; its server takes no others.
-    streams = stdio_server(cast("AsyncFile[str]", given), cast("AsyncFile[str]", answers))
-    async with streams as (reading, writing):
-        inner = server._lowlevel_server
-        await inner.run(reading, writing, inner.create_initialization_options())
 
 
 class Requests:

@@ -1,7 +1,7 @@
-"""The MCP transport over standard input and output, without threads.
+"""The MCP transport over standard input and output: both streams of a connection, without threads or tasks between.
 
-The SDK's own reads and writes in threads: five hand-overs a message, which cost more than the message, and a read that
-nothing can interrupt. Here the event loop waits for the descriptors, and nothing blocks it: neither is made
+The SDK's own reads and writes in threads, and hands each message on through a task and a queue: what the server itself
+does for a message costs less. Here the event loop waits for the descriptors, and nothing blocks it: neither is made
 non-blocking, since that would reach everybody who shares them (open(2), "open file description"); instead it reads what
 poll(2) says is there, and writes no more at once than poll(2) says there is room for.
 
@@ -12,12 +12,18 @@ answers, if they come within `GRACE_SECONDS`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Self
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
 
 GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.05
@@ -26,10 +32,29 @@ _READ_BYTES = 1 << 16
 _WRITE_BYTES = select.PIPE_BUF
 """What can be written without blocking when poll(2) says that there is room (pipe(7))."""
 _LINES_WAITING_MAX = 64
+_LOG = logging.getLogger(__name__)
 
 
-class StandardInput:
-    """The lines of standard input, for one reader. `idle` tells whether nothing that was read is being worked on.
+class _Stream:
+    """What the SDK asks of either stream beside its messages."""
+
+    async def aclose(self) -> None:
+        """Let go of it. May be called twice."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class StandardInput(_Stream):
+    """The messages on standard input, for one reader. `idle` tells whether nothing that was read is being worked on.
+
+    A line that is no message is given as the exception that says so.
 
     Takes descriptor 0 for itself: whoever else reads it finds it empty.
     """
@@ -59,14 +84,29 @@ class StandardInput:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> SessionMessage | Exception:
         while not self._lines:
             if self._ended:
                 raise StopAsyncIteration
             self._listen()
             self._more = self._loop.create_future()
             await self._more
-        return self._lines.popleft().decode("utf-8", "replace")
+        line = self._lines.popleft().decode("utf-8", "replace")
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError as error:
+            return error
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message. Raises `anyio.EndOfStream` when none will come."""
+        try:
+            return await anext(self)
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    async def aclose(self) -> None:
+        """Read no more."""
+        self.end()
 
     def _listen(self) -> None:
         if self._listening or self._closing is not None or self._ended:
@@ -123,37 +163,80 @@ class StandardInput:
         self.end()
 
 
-class StandardOutput:
-    """Standard output, for one writer. Takes descriptor 1: what others print goes to standard error instead."""
+class StandardOutput(_Stream):
+    """Messages to standard output. Takes descriptor 1: what others print goes to standard error instead.
 
-    def __init__(self) -> None:
+    A message that has begun is written to its end, whoever stops waiting for it: a piece of one would spoil the next.
+    `lost` is called when nobody reads any more.
+    """
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        self._lost = lost
         self._descriptor = os.dup(1)
         os.dup2(2, 1)
         self._loop = asyncio.get_running_loop()
         self._room = select.poll()
         self._room.register(self._descriptor, select.POLLOUT)
+        self._waiting: deque[tuple[memoryview, asyncio.Future[None]]] = deque()
+        self._all_written = asyncio.Event()
+        self._all_written.set()
+        self._closed = False
+        self._broken = False
 
-    async def write(self, text: str) -> None:
-        """Write all of it. Raises `BrokenPipeError` when nobody reads any more."""
-        rest = memoryview(text.encode("utf-8", "backslashreplace"))
-        while rest:
-            if not self._room.poll(0):
-                await self._until_room()
-            rest = rest[os.write(self._descriptor, rest[:_WRITE_BYTES]) :]
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write a message. Raises `anyio.BrokenResourceError` when nobody reads, `ClosedResourceError` at the end."""
+        if self._broken:
+            raise anyio.BrokenResourceError
+        if self._closed:
+            raise anyio.ClosedResourceError
+        line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((memoryview(line.encode("utf-8", "backslashreplace")), written))
+        if len(self._waiting) == 1:
+            self._write()
+            if self._waiting:
+                self._all_written.clear()
+                self._loop.add_writer(self._descriptor, self._write_on)
+        await written
 
-    async def flush(self) -> None:
-        """Have nothing to do: nothing is held back."""
+    async def aclose(self) -> None:
+        """Take no more messages, and wait for those that are being written, if the client reads them in good time."""
+        self._closed = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._all_written.wait()
+        if self._waiting:
+            _LOG.warning("%d messages are lost: the client did not read them.", len(self._waiting))
+            self._break_off()
 
-    async def _until_room(self) -> None:
-        room: asyncio.Future[None] = self._loop.create_future()
+    def _write_on(self) -> None:
+        self._write()
+        if not self._waiting:
+            self._loop.remove_writer(self._descriptor)
+            self._all_written.set()
 
-        def tell() -> None:
-            if not room.done():
-                room.set_result(None)
+    def _write(self) -> None:
+        """Write what there is room for."""
+        while self._waiting and self._room.poll(0):
+            rest, written = self._waiting[0]
+            try:
+                rest = rest[os.write(self._descriptor, rest[:_WRITE_BYTES]) :]
+            except OSError:
+                self._break_off()
+                self._lost()
+                return
+            if rest:
+                self._waiting[0] = rest, written
+                continue
+            self._waiting.popleft()
+            if not written.done():
+                written.set_result(None)
 
-        self._loop.add_writer(self._descriptor, tell)
-        try:
-            await room
-        finally:
-            with suppress(OSError):
-                self._loop.remove_writer(self._descriptor)
+    def _break_off(self) -> None:
+        self._broken = True
+        self._loop.remove_writer(self._descriptor)
+        for _rest, written in self._waiting:
+            if not written.done():
+                written.set_exception(anyio.BrokenResourceError())
+        self._waiting.clear()
+        self._all_written.set()

@@ -113,6 +113,11 @@ def fit(
     return Fitted(result, output, cuts, whole_result, whole_output, dry_run, whole_dry_run)
 
 
+def fits(result: Json, output: str, *, max_chars: int) -> bool:
+    """Tell whether `fit` would cut nothing of either. Takes time in proportion to `max_chars`, whatever their sizes."""
+    return len(output) <= max_chars and _size(result, max_chars) <= max_chars
+
+
 def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
     """Keep the first calls, whole; of the first its arguments are cut where they alone are too long."""
     kept: list[Json] = []

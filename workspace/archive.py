@@ -2,14 +2,16 @@
 
 The archive is on the path of every execution, so nothing here waits for the disk: a run's folder is made under another
 name and renamed when it is whole, so a crash of the server leaves all of a run or nothing; after a power loss the last
-seconds may be missing. Making and removing folders costs a file system far more than renaming and overwriting, so once
-`kept` runs are there the oldest's folder becomes the newest's. It has a budget of its own (`kept` runs, `bytes_max`
-bytes) beside the workspace's quota.
+seconds may be missing. A run of which the report told everything is kept after its reply (`keep_soon`, `flush`), but
+before anybody reads in `.runs`; a crash may lose those that wait. Making and removing folders costs a file system far
+more than renaming and overwriting, so once `kept` runs are there the oldest's folder becomes the newest's. It has a
+budget of its own (`kept` runs, `bytes_max` bytes) beside the workspace's quota.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import threading
@@ -19,7 +21,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from .errors import NameRefused, NotAFile, NotFound, Unavailable
+from .errors import NameRefused, NotAFile, NotFound, Unavailable, WorkspaceError
 from .names import RUNS, Name, shown
 from .paths import Folder, refusing, write_all
 from .store import Workspace
@@ -33,6 +35,9 @@ _NEW = ".new-"
 _NEW_SECONDS = 60
 _LOOK_AGAIN = 32
 """After so many runs the folder is looked through anew, for what other processes kept in the meantime."""
+_WAITING_MAX = 64
+_WAITING_BYTES_EACH = 64 * 1024
+_LOG = logging.getLogger(__name__)
 
 
 class RunArchive:
@@ -52,6 +57,27 @@ class RunArchive:
         self._runs: deque[tuple[str, int]] = deque()
         self._bytes = 0
         self._until_look = 0
+        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._refused = False
+        workspace.before_runs_are_read(self.flush)
+
+    def keep_soon(self, run_id: str, *, code: str) -> bool:
+        """Take a run that the next `flush` keeps; returns at once.
+
+        False where it was not taken: it is large, many wait already, or the last that waited could not be kept. `keep`
+        then keeps it or says why not. Raises `NameRefused` for a bad `run_id`.
+        """
+        _judge_run_id(run_id)
+        data = code.encode(errors="backslashreplace")
+        if self._refused or len(data) > _WAITING_BYTES_EACH or len(self._waiting) >= _WAITING_MAX:
+            return False
+        self._waiting.append((run_id, data))
+        return True
+
+    def flush(self) -> None:
+        """Keep all runs that wait. What cannot be kept is logged."""
+        with self._turn:
+            self._keep_waiting()
 
     def keep(
         self,
@@ -72,22 +98,38 @@ class RunArchive:
         contents = {"code.py": code, "output.txt": output, "result.json": result_json}
         files = {leaf: text.encode(errors="backslashreplace") for leaf, text in contents.items() if text is not None}
         files.update(attached)
-        with self._turn, self._folder() as folder:
-            if self._until_look == 0:
-                self._look(folder)
-            self._until_look -= 1
-            size = sum(map(len, files.values()))
-            with refusing(Name((RUNS, run_id))):
-                oldest = self._make_room(folder, size)
-                _put(folder, run_id, files, oldest)
-            self._runs.append((run_id, size))
-            self._bytes += size
+        with self._turn:
+            self._keep_waiting()
+            with self._folder() as folder:
+                self._keep(folder, run_id, files)
+            self._refused = False
 
     @staticmethod
     def path_of(run_id: str, what: What) -> str:
         """Name a kept file as `Workspace.read` finds it. Raises `NameRefused`."""
         _judge_run_id(run_id)
         return f"{RUNS}/{run_id}/{what}"
+
+    def _keep_waiting(self) -> None:
+        while self._waiting:
+            run_id, code = self._waiting.popleft()
+            try:
+                with self._folder() as folder:
+                    self._keep(folder, run_id, {"code.py": code})
+            except WorkspaceError as error:
+                self._refused = True
+                _LOG.warning("The run %s could not be kept: %s", run_id, error)
+
+    def _keep(self, folder: Folder, run_id: str, files: dict[str, bytes]) -> None:
+        if self._until_look == 0:
+            self._look(folder)
+        self._until_look -= 1
+        size = sum(map(len, files.values()))
+        with refusing(Name((RUNS, run_id))):
+            oldest = self._make_room(folder, size)
+            _put(folder, run_id, files, oldest)
+        self._runs.append((run_id, size))
+        self._bytes += size
 
     def _folder(self) -> Folder:
         try:

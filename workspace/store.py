@@ -19,7 +19,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
@@ -101,6 +101,8 @@ class Workspace:
     report, and reports take nothing from the quota. It can be read and listed by name, not changed.
     """
 
+    _settle_runs: Callable[[], None] | None = None
+
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 10_000) -> None:
         self.root = Root(root)
         try:
@@ -122,6 +124,10 @@ class Workspace:
         if hasattr(self, "_ledger"):
             self._ledger.close()
         self.root.close()
+
+    def before_runs_are_read(self, settle: Callable[[], None]) -> None:
+        """Have `settle` called before anything in `.runs` is read or listed: by the archive, so that all is there."""
+        self._settle_runs = settle
 
     def write(
         self, filename: str, content: str | bytes, *, encoding: Encoding = "utf-8", append: bool = False
@@ -176,6 +182,7 @@ class Workspace:
         """
         name = Name.parse(filename)
         _judge_slice(offset, limit, encoding)
+        self._settle(name)
         handle, status = self.root.open_file(name)
         try:
             with refusing(name):
@@ -189,6 +196,10 @@ class Workspace:
         finally:
             os.close(handle)
         return Contents(filename, content, status.st_size, truncated)
+
+    def _settle(self, name: Name) -> None:
+        if name.reserved and self._settle_runs is not None:
+            self._settle_runs()
 
     def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
         """Refuse to look for a character further on than any file written here can have it."""
@@ -204,6 +215,7 @@ class Workspace:
         spell) is left out too. Raises `NameRefused`, `NotFound`, `NotAFile` or `Unavailable`.
         """
         name = Name.parse_folder(subpath)
+        self._settle(name)
         found: list[Found] = []
         with self._ledger.locked():
             if name.parts:

@@ -21,11 +21,14 @@ _STDERR = 2
 def fork(plan: Plan) -> int:
     """Fork a worker: its pid in the zygote, 0 in the worker, which must call `enter` before anything else.
 
-    Where the plan has namespaces, the worker is in all of them from its first instruction, by one clone(2). Raises
-    OSError. A worker that a signal ends is reported by wait(2) as such, except under `plan.own_init`: then the exit
-    status is 128 + the signal, and the returned pid is that of the first process, whose death ends them all.
+    Where the plan has namespaces, the worker is in all of them from its first instruction, by one clone(2), or by birth
+    in a network namespace that it shares with the zygote (`plan.own_network`). Raises OSError. A worker that a signal
+    ends is reported by wait(2) as such, except under `plan.own_init`: then the exit status is 128 + the signal, and the
+    returned pid is that of the first process, whose death ends them all.
     """
-    return namespaces.fork_into(namespaces.ALL) if plan.namespaced else os.fork()
+    if not plan.namespaced:
+        return os.fork()
+    return namespaces.fork_into(namespaces.ALL if plan.own_network else namespaces.ALL_BUT_NET)
 
 
 def enter(plan: Plan, *, keep_fds: Collection[int]) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ NEW_USER = 0x10000000
 NEW_PID = 0x20000000
 NEW_NET = 0x40000000
 ALL = NEW_USER | NEW_MOUNT | NEW_PID | NEW_NET | NEW_IPC | NEW_UTS
+ALL_BUT_NET = ALL & ~NEW_NET
+"""What is left to make where the zygote is in an empty network namespace already (`Plan.own_network`)."""
 
 HOST_NAME = b"sandbox"
 

@@ -101,6 +101,7 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
         readable=readable,
         changeable=(*files.devices, *((layout.SCRATCH,) if own_scratch else ())),
         namespaced=namespaced,
+        own_network=isolation is not Isolation.RESTRICTED or not probe.has("seccomp"),
         proc_fd=proc_fd,
         uid=os.geteuid(),
         gid=os.getegid(),
@@ -111,20 +112,21 @@ def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_b
 
 
 def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
-    """Move this process into a root of its own, and return what to note about it.
+    """Move this process into a root and an empty network of its own, and return what to note about it.
 
-    As root it takes a new mount namespace, else a user namespace too. Raises OSError.
+    As root it takes new namespaces for these alone, else a user namespace too. Raises OSError.
     """
     uid, gid = os.geteuid(), os.getegid()
+    moved = namespaces.NEW_MOUNT | namespaces.NEW_UTS | namespaces.NEW_NET
     if uid != 0:
-        namespaces.unshare(namespaces.NEW_USER | namespaces.NEW_MOUNT | namespaces.NEW_UTS)
+        namespaces.unshare(namespaces.NEW_USER | moved)
         privileges.set_dumpable(True)
         namespaces.map_ids(proc_fd, uid, gid)
         namespaces.set_host_name()
         root.move_in(files)
         return ()
     owner_map_fd = owner_map.make(proc_fd, 0, privileges.NOBODY) if files.placed else None
-    namespaces.unshare(namespaces.NEW_MOUNT | namespaces.NEW_UTS)
+    namespaces.unshare(moved)
     namespaces.set_host_name()
     unmapped = root.move_in(files, owner_map_fd=owner_map_fd)
     if owner_map_fd is not None:

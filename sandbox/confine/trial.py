@@ -59,8 +59,10 @@ def _try_everything(plan: Plan, writing: int) -> NoReturn:
             with contextlib.suppress(OSError), open(path, "rb"):
                 os.write(writing, b" file")
                 break
-        with contextlib.suppress(OSError), socket.socket():
-            os.write(writing, b" socket")
+        for family in (socket.AF_INET, socket.AF_UNIX):
+            with contextlib.suppress(OSError), socket.socket(family):
+                os.write(writing, b" socket")
+                break
         with contextlib.suppress(OSError):
             if os.fork() == 0:
                 os._exit(0)

@@ -46,6 +46,35 @@ async def test_all_workers_together_are_bound_by_a_control_group_that_goes_with_
     assert not [group for group in groups if f"sealab-{zygote}" in group]
 
 
+def namespaces_of(pid):
+    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("user", "mnt", "pid", "net", "ipc", "uts")}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look at the namespaces of a worker")
+@pytest.mark.parametrize("isolation", [Isolation.RESTRICTED, Isolation.PROCESS])
+async def test_a_worker_is_in_no_namespace_of_the_host_and_full_python_in_none_of_another_worker(isolation):
+    async with Pool(PoolSettings(spares=2, isolation=isolation)) as pool:
+        await pool.ready()
+        if "namespaces" not in pool.layers():
+            pytest.skip("namespaces are refused here; `sealab doctor` says what would allow them")
+        await until(lambda: len(pool._idle) == 2)
+        one, other = (namespaces_of(worker.pid) for worker in pool._idle)
+        host, zygote = namespaces_of("self"), namespaces_of(pool._launcher.pid)
+    assert not set(one.values()) & set(host.values())
+    # An empty network without sockets is the zygote's own, and shared with all its workers (Plan.own_network).
+    shared = {"net"} if isolation is Isolation.RESTRICTED else set()
+    assert {kind for kind in one if one[kind] == other[kind]} == shared
+    assert {kind for kind in one if one[kind] == zygote[kind]} == shared
+
+
+async def test_a_pool_that_closes_right_after_a_run_leaves_nothing_of_its_worker():
+    before = descriptors()
+    async with Pool(PoolSettings(spares=0)) as pool:
+        assert (await run(pool, "1")).result == 1
+        assert pool._leaving
+    assert descriptors() == before
+
+
 def spare(pool):
     return pool._idle[-1]
 

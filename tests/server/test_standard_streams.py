@@ -88,3 +88,70 @@ def test_a_client_that_shares_its_descriptors_finds_them_as_they_were(tmp_path: 
         process.wait(20)
     for descriptor in (reading, answers, answering):
         os.close(descriptor)
+
+
+def test_a_run_is_kept_even_when_the_input_ends_with_it(tmp_path: Path) -> None:
+    given = lines_of(INITIALIZE, INITIALIZED, call_of("40 + 2"))
+    done = subprocess.run(
+        served(tmp_path), input=given, stdout=subprocess.PIPE, env=environment(), timeout=30, check=True
+    )
+    run_id = answers_to(done.stdout)[1]["result"]["structuredContent"]["run_id"]
+    assert (tmp_path / "workspace" / ".runs" / run_id / "code.py").read_text() == "40 + 2"
+
+
+def test_a_client_that_reads_no_more_ends_the_server(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines_of(INITIALIZE, INITIALIZED))
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(lines_of(call_of("40 + 2")))
+        process.stdin.flush()
+        assert process.wait(20) == 0
+
+
+def test_a_client_that_never_reads_holds_nothing_up_at_the_end(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(lines_of(INITIALIZE, INITIALIZED))
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdin.write(lines_of(*({**call_of(LARGE), "id": number} for number in range(1, 11))))
+        process.stdin.flush()
+        time.sleep(2)
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert b"messages are lost" in process.stderr.read()
+        process.stdout.close()
+
+
+def test_a_call_that_is_cancelled_while_its_answer_is_written_spoils_no_other_line(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        numbers = range(1, 11)
+        calls = [{**call_of(LARGE), "id": number} for number in numbers]
+        cancelled = [
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            for number in numbers
+        ]
+        process.stdin.write(lines_of(INITIALIZE, INITIALIZED, *calls))
+        process.stdin.flush()
+        time.sleep(2)  # the pipe is full in the middle of an answer now
+        process.stdin.write(lines_of(*cancelled, {**call_of("40 + 2"), "id": 99}))
+        process.stdin.flush()
+        answers: dict[int, dict[str, object]] = {}
+        while 99 not in answers:
+            answers |= answers_to(process.stdout.readline())
+        process.stdin.close()
+    assert answers[99]["result"]["structuredContent"]["result"] == 42

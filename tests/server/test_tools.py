@@ -280,6 +280,13 @@ async def test_the_code_of_every_run_is_kept_under_its_id(caller: Caller) -> Non
         assert read["content"] == code
 
 
+async def test_runs_are_listed_as_soon_as_they_are_answered(caller: Caller) -> None:
+    told = {(await caller.run(f"{number}"))["run_id"] for number in range(5)}
+    listing = (await caller.call("list_workspace_files", subpath=".runs")).structured_content
+    assert listing is not None
+    assert {f".runs/{run_id}/code.py" for run_id in told} <= {file["name"] for file in listing["files"]}
+
+
 async def test_hard_values_survive_the_way_to_the_client(caller: Caller) -> None:
     code = """[10**50, "\\ud800", "\\x00", float("nan"), {1: {2, 1}}, b"ab", "é😀"]"""
     report = await caller.run(code)

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sealab.workspace.archive import RunArchive
-from sealab.workspace.errors import NameRefused, NotFound, QuotaFull
+from sealab.workspace.errors import NameRefused, NotFound, QuotaFull, WorkspaceError
 from sealab.workspace.store import Workspace
 
 
@@ -220,3 +221,70 @@ def test_a_server_killed_while_keeping_leaves_every_run_whole(folder: Path) -> N
                 number = run_id.split("-")[1]
                 assert workspace.read(RunArchive.path_of(run_id, "code.py")).content == f"code {number};" * 50
                 assert workspace.read(RunArchive.path_of(run_id, "output.txt")).content == f"output {number};" * 500
+
+
+def test_what_waits_to_be_kept_is_there_for_whoever_reads(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace)
+    assert archive.keep_soon("r1", code="first")
+    assert archive.keep_soon("r2", code="second")
+    assert _runs(folder) == set()
+    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py", ".runs/r2/code.py"]
+    assert archive.keep_soon("r3", code="third")
+    assert workspace.read(".runs/r3/code.py").content == "third"
+    assert archive.keep_soon("r4", code="fourth")
+    archive.flush()
+    assert _runs(folder) == {"r1", "r2", "r3", "r4"}
+
+
+def test_what_waits_counts_before_what_comes_later(workspace: Workspace, folder: Path) -> None:
+    archive = RunArchive(workspace, kept=2)
+    for number in range(4):
+        assert archive.keep_soon(f"r{number}", code="x")
+    archive.keep("r4", code="x", output="long")
+    assert _runs(folder) == {"r3", "r4"}
+
+
+def test_no_more_waits_than_memory_is_given_for_it(workspace: Workspace) -> None:
+    archive = RunArchive(workspace)
+    assert not archive.keep_soon("large", code="x" * 100_000)
+    taken = [archive.keep_soon(f"r{number:03}", code="x") for number in range(100)]
+    assert taken[0]
+    assert not taken[-1]
+    archive.flush()
+    assert len(workspace.list(".runs").files) == taken.count(True)
+    assert archive.keep_soon("again", code="x")
+
+
+def test_after_one_that_could_not_be_kept_each_is_kept_at_once_or_refused_until_it_works_again(
+    workspace: Workspace, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive = RunArchive(workspace)
+    (folder / ".runs").rename(folder / "moved")
+    (folder / ".runs").write_text("in the way")
+    assert archive.keep_soon("r1", code="x")
+    archive.flush()
+    assert "The run r1 could not be kept" in caplog.text
+    assert not archive.keep_soon("r2", code="x")
+    with pytest.raises(WorkspaceError):
+        archive.keep("r2", code="x")
+    assert not archive.keep_soon("r3", code="x")
+    (folder / ".runs").unlink()
+    archive.keep("r3", code="x")
+    assert archive.keep_soon("r4", code="x")
+
+
+def test_threads_have_runs_wait_and_read_them_at_once(workspace: Workspace) -> None:
+    archive = RunArchive(workspace)
+
+    def keep_and_read(mark: str) -> list[str]:
+        read = []
+        for number in range(30):
+            run_id = f"{mark}{number}"
+            if not archive.keep_soon(run_id, code=run_id):
+                archive.keep(run_id, code=run_id)
+            read.append(workspace.read(archive.path_of(run_id, "code.py")).content)
+        return read
+
+    with ThreadPoolExecutor(4) as threads:
+        for mark, read in zip("abcd", threads.map(keep_and_read, "abcd"), strict=True):
+            assert read == [f"{mark}{number}" for number in range(30)]

@@ -1,0 +1,36 @@
+"""Keeps each run: at once where its report refers to what is kept, else after its reply, many at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..workspace.archive import RunArchive
+
+_AFTER_SECONDS = 0.05
+
+
+class Keeping:
+    """The archive of runs as the server's event loop uses it."""
+
+    def __init__(self, archive: RunArchive) -> None:
+        self.archive = archive
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Future[None] | None = None
+
+    def soon(self, run_id: str, code: str) -> bool:
+        """Have a run kept a moment from now; False where the archive has to be asked to keep it at once."""
+        if not self.archive.keep_soon(run_id, code=code):
+            return False
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_AFTER_SECONDS, self._flush)
+        return True
+
+    async def aclose(self) -> None:
+        """Keep what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await asyncio.to_thread(self.archive.flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._flushing = asyncio.get_running_loop().run_in_executor(None, self.archive.flush)
