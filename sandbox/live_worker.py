@@ -148,18 +148,19 @@ class LiveWorker:
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock)
-            outcome = Outcome(
+            return Outcome(
                 status=done.status,
                 result=done.result,
+                output=self._output.read(),
                 error=done.error,
                 notes=done.notes,
-                refusal=done.refusal,
-                figures=done.figures,
-            )
-            outcome = replace(
-                outcome,
+                duration_ms=clock.elapsed_ms,
                 cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
                 memory_peak_mb=self._forked.memory_peak_mb(),
+                isolation=self._isolation,
+                layers=self.layers,
+                refusal=done.refusal,
+                figures=done.figures,
             )
         except asyncio.CancelledError:
             self.kill()
@@ -172,21 +173,18 @@ class LiveWorker:
             if isinstance(error, EOFError) and not began and not clock.expired:
                 raise WorkerLost("The worker ended before it began with the job.") from None
             duration_ms = clock.elapsed_ms
-            outcome = await self._obituary(job, clock, error)
-        else:
-            duration_ms = clock.elapsed_ms
+            return replace(
+                await self._obituary(job, clock, error),
+                output=self._output.read(),
+                duration_ms=duration_ms,
+                isolation=self._isolation,
+                layers=self.layers,
+            )
         finally:
             clock.stop()
             CLOCK.reset(inherited)
             LANE.reset(lane)
             self._drop_calls()
-        return replace(
-            outcome,
-            output=self._output.read(),
-            duration_ms=duration_ms,
-            isolation=self._isolation,
-            layers=self.layers,
-        )
 
     def _has_spoken(self) -> bool:
         """Tell whether there is a word, or the end, in a channel where none is due."""

@@ -81,7 +81,7 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     )
     passage = Passage(app.privacy, request.caller.scope, calls.answer)
     try:
-        async with telling:
+        with telling:
             outcome = await app.pools.run(job, passage.answer)
             if request.isolation == AUTO:
                 outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)

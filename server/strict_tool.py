@@ -6,7 +6,7 @@ import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -22,6 +22,8 @@ from .kept_schemas import Schemas, kept_schemas
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
 _NAMED = frozenset({"properties", "$defs"})
+_SAY_WHICH = frozenset({"enum", "const", "anyOf", "oneOf", "allOf"})
+"""What says of null, too, whether it may be."""
 _SHOWN_CHARS_MAX = 60
 _CONTEXT = "ctx"
 """The parameter of a tool's function that takes the context of the call."""
@@ -118,11 +120,13 @@ class StrictTool(Tool):
 def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
     """Make the schemas of a tool from its signature.
 
-    They lose what costs a client's context and tells it nothing: titles, repeated descriptions, null defaults.
+    They lose what costs a client's context and tells it nothing: titles, repeated descriptions, null defaults. That of
+    the output says everything in its place, since clients check each answer with it, and follow each reference.
     """
     metadata = func_metadata(function, skip_names=_skipped(function))
     parameters = compact(metadata.arg_model.model_json_schema(by_alias=True)) | {"additionalProperties": False}
-    return Schemas(parameters, None if metadata.output_schema is None else compact(metadata.output_schema))
+    output = metadata.output_schema
+    return Schemas(parameters, None if output is None else in_place(compact(output)))
 
 
 def _context_of(function: Callable[..., object]) -> str | None:
@@ -152,6 +156,31 @@ def compact(schema: Mapping[str, object]) -> dict[str, object]:
         elif key not in _NOISE and not (key == "default" and value is None):
             kept[key] = _compact_value(value)
     return kept
+
+
+def in_place(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a JSON Schema with its definitions where it refers to them, and `anyOf` X or null as a type of X or null.
+
+    Of a null, what else is said of X says nothing (JSON Schema 2020-12, 6.1 to 6.5). No definition may need itself.
+    """
+    definitions = cast("Mapping[str, Mapping[str, object]]", schema.get("$defs", {}))
+
+    def put(value: object) -> object:
+        match value:
+            case {"$ref": str(name)}:
+                return put(definitions[name.removeprefix("#/$defs/")])
+            case {"anyOf": [{"type": "null"}, other] | [other, {"type": "null"}]}:
+                either = cast("Mapping[str, object]", put(other))
+                if isinstance(either.get("type"), str) and not either.keys() & _SAY_WHICH:
+                    return {**either, "type": [either["type"], "null"]}
+        if isinstance(value, Mapping):
+            return put_in(value)
+        return [put(each) for each in value] if isinstance(value, list) else value
+
+    def put_in(whole: Mapping[str, object]) -> dict[str, object]:
+        return {key: put(value) for key, value in whole.items() if key != "$defs"}
+
+    return cast("dict[str, object]", put(schema))
 
 
 def _compact_value(value: object) -> object:

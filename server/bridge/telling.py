@@ -20,24 +20,30 @@ Progress = Callable[[float, float, str], Awaitable[None]]
 
 @dataclass(slots=True)
 class Telling:
-    """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody."""
+    """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody.
+
+    Most runs are over long before the first second is: to them it is a timer that is set and taken back.
+    """
 
     to: Progress | None
     timeout_seconds: float
     _began: float = field(default_factory=time.monotonic)
     _told: float = 0.0
-    _ticking: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _telling: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         if self.to is not None:
-            self._ticking = asyncio.create_task(self._tick(self.to))
+            self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._begin)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._telling is not None:
+            self._telling.cancel()
 
     async def tell(self, message: str) -> None:
         """Tell what is going on; what comes too thick and fast is left out."""
@@ -46,7 +52,10 @@ class Telling:
             self._told = now
             await self.to(round(now - self._began, 3), self.timeout_seconds, message)
 
-    async def _tick(self, to: Progress) -> None:
-        while True:
+    def _begin(self) -> None:
+        self._telling = asyncio.create_task(self._go_on())
+
+    async def _go_on(self) -> None:
+        while self.to is not None:
+            await self.to(round(time.monotonic() - self._began, 3), self.timeout_seconds, RUNNING)
             await asyncio.sleep(EVERY_SECONDS)
-            await to(round(time.monotonic() - self._began, 3), self.timeout_seconds, RUNNING)

@@ -4,14 +4,12 @@
 
 Prints a table and asserts nothing: the figures are this machine's. Machines differ and are busy, so what counts are the
 ratios, each between things that took turns: to a spawned `python -I -S -c pass` (the goal of 1.5 ms on a machine that
-spawns it in 7), and to bare forks confined by the same plan in a process with the same modules and the same warmth.
-CPU time tells the same story with less noise: what one run costs the host, the zygote and its workers.
+spawns it in 7), and to the forks of `bare_forks`. CPU time tells the same story with less noise: what one run costs the host, the zygote and its workers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import statistics
 import subprocess
@@ -20,13 +18,10 @@ import time
 from collections.abc import Callable
 
 import psutil
+from bare_forks import Forks
 
-from sealab.sandbox import confine, worker
-from sealab.sandbox.dialect import dialect_of
-from sealab.sandbox.huge_pages import HeapMap
-from sealab.sandbox.immortal import immortalize
 from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Isolation, Job, Limits
+from sealab.sandbox.run import Job, Limits
 
 SPAWN = ["-I", "-S", "-c", "pass"]
 GOAL_FROM_A_SPARE = 1.5 / 7
@@ -72,64 +67,7 @@ def timed(runs: int, once: Callable[[], object]) -> list[float]:
     return times
 
 
-class BareForks:
-    """Forks, confines and ends processes that do nothing else, from a process that holds what a zygote holds.
-
-    It lets as many run at once as there are clients, and is a process of its own, since a zygote cannot go back.
-    """
-
-    def __init__(self) -> None:
-        commands, self._commands = os.pipe()
-        self._answers, answers = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(self._commands)
-            os.close(self._answers)
-            try:
-                # As launcher._BOOT does: a zygote's forks run no hooks.
-                os.register_at_fork = lambda **_hooks: None
-                dialect = dialect_of(Isolation.RESTRICTED)
-                dialect.prepare()
-                worker.warm(dialect)
-                heap = HeapMap()
-                plan = confine.prepare(confine.probe())
-                immortalize()
-                gc.collect()
-                gc.freeze()
-                heap.collapse()
-                while command := os.read(commands, 16):
-                    seconds = self._fork(plan, int(command), answers)
-                    os.write(answers, str(seconds).encode())
-            finally:
-                os._exit(0)
-        os.close(commands)
-        os.close(answers)
-
-    def rate(self, forks: int) -> float:
-        """Give forks a second."""
-        os.write(self._commands, str(forks).encode())
-        return forks / float(os.read(self._answers, 64))
-
-    def end(self) -> None:
-        os.close(self._commands)
-        os.waitpid(self._pid, 0)
-        os.close(self._answers)
-
-    @staticmethod
-    def _fork(plan: confine.Plan, forks: int, kept: int) -> float:
-        began = time.perf_counter()
-        for number in range(forks):
-            if number >= CLIENTS:
-                os.wait()
-            if confine.fork(plan) == 0:
-                confine.enter(plan, keep_fds={kept})
-                os._exit(0)
-        for _ in range(min(forks, CLIENTS)):
-            os.wait()
-        return time.perf_counter() - began
-
-
-async def engine(runs: int, bare: BareForks) -> None:
+async def engine(runs: int, bare: Forks, empty: Forks) -> None:
     async with Pool(PoolSettings(spares=2)) as pool:
         await pool.ready()
         rested, hurried, spawns = [], [], []
@@ -159,17 +97,18 @@ async def engine(runs: int, bare: BareForks) -> None:
 
         # In turns, since the machine may be busier at one time than at another.
         each = max(runs // 20, 2)
-        rates, ratios = [], []
+        rates, to_bare, to_empty = [], [], []
         for _ in range(ROUNDS):
-            alone = bare.rate(CLIENTS * each)
+            others = [forks.rate(CLIENTS * each) for forks in (bare, empty)]
             began = time.perf_counter()
             await asyncio.gather(*(client() for _ in range(CLIENTS)))
             rates.append(CLIENTS * each / (time.perf_counter() - began))
-            ratios.append(rates[-1] / alone)
-        rate, ratio = statistics.median(rates), statistics.median(ratios)
+            for ratios, other in zip((to_bare, to_empty), others, strict=True):
+                ratios.append(rates[-1] / other)
         print(
-            f"  {CLIENTS} clients at once: {rate:.0f} runs/s, {ratio:.2f} of the rate of bare confined forks, "
-            f"goal {GOAL_OF_BARE_FORKS:.2f}"
+            f"  {CLIENTS} clients at once: {statistics.median(rates):.0f} runs/s, "
+            f"{statistics.median(to_bare):.2f} of the rate of bare confined forks, goal {GOAL_OF_BARE_FORKS:.2f}; "
+            f"{statistics.median(to_empty):.2f} of forks that run nothing"
         )
 
 
@@ -207,11 +146,11 @@ def monty(runs: int) -> None:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    # Before this process has threads and much memory.
-    bare = BareForks()
+    bare, empty = Forks("bare", CLIENTS), Forks("empty", CLIENTS)
     print(f"{'milliseconds to the result of 1 + 1':<48} {'p50':>8} {'p95':>8}")
-    asyncio.run(engine(runs, bare))
+    asyncio.run(engine(runs, bare, empty))
     bare.end()
+    empty.end()
     few = max(runs // 5, 10)
     restricted = ["-I", "-c", "import RestrictedPython"]
     show("python that imports RestrictedPython, spawned", [spawned(restricted) for _ in range(few)])

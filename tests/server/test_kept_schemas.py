@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from mcp.types import CallToolResult
 
 from sealab.server.kept_schemas import FILE, kept_schemas
+from sealab.server.strict_tool import in_place
 
 from .write_schemas import schemas_of_all_tools
 
@@ -36,6 +38,52 @@ def test_defaults_that_the_operator_set_are_published() -> None:
     assert isinstance(properties, dict)
     assert properties["memory_mb"] == {"default": 700, "type": "integer"}
     assert "default" not in properties["name"]
+
+
+NULL = {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"anyOf": [{"type": "string"}, NULL]}, {"type": ["string", "null"]}),
+        ({"anyOf": [NULL, {"type": "integer", "minimum": 1}]}, {"type": ["integer", "null"], "minimum": 1}),
+        ({"$defs": {"A": {"type": "object"}}, "items": {"$ref": "#/$defs/A"}}, {"items": {"type": "object"}}),
+        (
+            {
+                "$defs": {"A": {"properties": {"b": {"$ref": "#/$defs/B"}}}, "B": {"type": "number"}},
+                "$ref": "#/$defs/A",
+            },
+            {"properties": {"b": {"type": "number"}}},
+        ),
+        ({"properties": {"anyOf": {"type": "string"}}}, {"properties": {"anyOf": {"type": "string"}}}),
+        *(
+            ({"anyOf": each}, {"anyOf": each})
+            for each in (
+                [{"type": "string", "enum": ["a"]}, NULL],
+                [{"type": ["string", "integer"]}, NULL],
+                [{"type": "string"}, {"type": "integer"}],
+                [{"type": "string"}, {"type": "integer"}, NULL],
+                [{}, NULL],
+            )
+        ),
+    ],
+)
+def test_a_schema_says_everything_in_its_place(schema: dict[str, object], expected: dict[str, object]) -> None:
+    definitions = schema.get("$defs", {})
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    assert in_place({"$defs": definitions, "properties": {"it": inner}}) == {"properties": {"it": expected}}
+
+
+@pytest.mark.parametrize("value", [None, {}, {"b": 1}, {"b": "1"}, "x", 3, ["a"], [None]])
+def test_a_schema_in_place_takes_what_it_took_before(value: object) -> None:
+    schema = {
+        "$defs": {"A": {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}},
+        "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}, NULL]}, "c": {"items": {"$ref": "#/$defs/A"}}},
+    }
+    for name in ("a", "c"):
+        before, after = (Draft202012Validator(each).is_valid({name: value}) for each in (schema, in_place(schema)))
+        assert before == after
 
 
 def test_a_tool_that_is_not_kept_has_none() -> None:
