@@ -155,6 +155,10 @@ class RunArchive:
 
     def _look(self, folder: Folder) -> None:
         """Learn which runs are there, in the order in which they were kept, and drop what a crash left half made."""
+        self._until_look = _LOOK_AGAIN
+        there = {name for name in folder.names() if name.startswith(_NEW) or not name.startswith(".")}
+        if self._runs and there == {run_id for run_id, _ in self._runs}:
+            return  # nobody else kept or dropped any
         ages: dict[str, int] = {}
         sizes: dict[str, int] = {}
         for found in self._root.walk((RUNS,)):
@@ -168,7 +172,6 @@ class RunArchive:
         known = sorted((run_id for run_id in ages if _RUN_ID.fullmatch(run_id)), key=lambda it: (ages[it], it))
         self._runs = deque((run_id, sizes[run_id]) for run_id in known)
         self._bytes = sum(size for _, size in self._runs)
-        self._until_look = _LOOK_AGAIN
 
 
 def _judge_run_id(run_id: str) -> None:
