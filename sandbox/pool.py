@@ -209,7 +209,9 @@ class Pool:
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._leaving.append(worker)
-            if self._parting is None:
+            if self._closed:
+                self._part()
+            elif self._parting is None:
                 self._parting = asyncio.get_running_loop().call_later(_PARTING_SECONDS, self._part)
 
     def _part(self) -> None:

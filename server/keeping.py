@@ -16,17 +16,19 @@ class Keeping:
         self.archive = archive
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Future[None] | None = None
+        self._closed = False
 
     def soon(self, run_id: str, code: str) -> bool:
         """Have a run kept a moment from now; False where the archive has to be asked to keep it at once."""
-        if not self.archive.keep_soon(run_id, code=code):
+        if self._closed or not self.archive.keep_soon(run_id, code=code):
             return False
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_AFTER_SECONDS, self._flush)
         return True
 
     async def aclose(self) -> None:
-        """Keep what waits."""
+        """Keep what waits, and let nothing more wait."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         await asyncio.to_thread(self.archive.flush)

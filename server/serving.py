@@ -81,11 +81,14 @@ async def serve_stdio(app: App) -> None:
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
     given = StandardInput(idle=requests.idle)
+    answers = StandardOutput(lost=given.end)
     inner = server._lowlevel_server
-    serving = asyncio.create_task(inner.run(given, StandardOutput(given.end), inner.create_initialization_options()))
+    serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))
     async with _signals() as signalled:
         with warming(tools):
             await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.done():
+            answers.hurry()
         given.end()
         await serving
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import select
 from collections import deque
@@ -26,6 +27,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 GRACE_SECONDS = 2.0
+HURRY_SECONDS = 0.5
+"""Short, since whoever sends a signal to end waits a second or two before it sends the next one (SIGKILL)."""
 _LOOK_SECONDS = 0.05
 _QUIET_LOOKS = 2
 _READ_BYTES = 1 << 16
@@ -180,6 +183,8 @@ class StandardOutput(_Stream):
         self._waiting: deque[tuple[memoryview, asyncio.Future[None]]] = deque()
         self._all_written = asyncio.Event()
         self._all_written.set()
+        self._written = 0
+        self._deadline = math.inf
         self._closed = False
         self._broken = False
 
@@ -200,14 +205,22 @@ class StandardOutput(_Stream):
         await written
 
     async def aclose(self) -> None:
-        """Take no more messages, and wait for those that are being written, if the client reads them in good time."""
+        """Take no more messages, and wait for those that are being written, as long as somebody reads them."""
         self._closed = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
-                await self._all_written.wait()
+        written, since = self._written, self._loop.time()
+        while self._waiting and self._loop.time() < min(since + GRACE_SECONDS, self._deadline):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._all_written.wait()
+            if self._written != written:
+                written, since = self._written, self._loop.time()
         if self._waiting:
             _LOG.warning("%d messages are lost: the client did not read them.", len(self._waiting))
             self._break_off()
+
+    def hurry(self) -> None:
+        """Let `aclose` wait no longer than `HURRY_SECONDS` from now, whoever reads."""
+        self._deadline = self._loop.time() + HURRY_SECONDS
 
     def _write_on(self) -> None:
         self._write()
@@ -220,11 +233,13 @@ class StandardOutput(_Stream):
         while self._waiting and self._room.poll(0):
             rest, written = self._waiting[0]
             try:
-                rest = rest[os.write(self._descriptor, rest[:_WRITE_BYTES]) :]
+                count = os.write(self._descriptor, rest[:_WRITE_BYTES])
             except OSError:
                 self._break_off()
                 self._lost()
                 return
+            self._written += count
+            rest = rest[count:]
             if rest:
                 self._waiting[0] = rest, written
                 continue

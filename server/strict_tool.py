@@ -167,9 +167,10 @@ def in_place(schema: Mapping[str, object]) -> dict[str, object]:
 
     def put(value: object) -> object:
         match value:
-            case {"$ref": str(name)}:
-                return put(definitions[name.removeprefix("#/$defs/")])
-            case {"anyOf": [{"type": "null"}, other] | [other, {"type": "null"}]}:
+            case {"$ref": str(name), **beside}:
+                referred = put(definitions[name.removeprefix("#/$defs/")])
+                return {**put_in(cast("Mapping[str, object]", beside)), "allOf": [referred]} if beside else referred
+            case {"anyOf": [{"type": "null"}, other] | [other, {"type": "null"}], **beside} if not beside:
                 either = cast("Mapping[str, object]", put(other))
                 if isinstance(either.get("type"), str) and not either.keys() & _SAY_WHICH:
                     return {**either, "type": [either["type"], "null"]}

@@ -121,11 +121,12 @@ class RunArchive:
                 _LOG.warning("The run %s could not be kept: %s", run_id, error)
 
     def _keep(self, folder: Folder, run_id: str, files: dict[str, bytes]) -> None:
-        if self._until_look == 0:
-            self._look(folder)
-        self._until_look -= 1
         size = sum(map(len, files.values()))
         with refusing(Name((RUNS, run_id))):
+            if self._until_look == 0:
+                self._look(folder)
+                self._until_look = _LOOK_AGAIN
+            self._until_look -= 1
             oldest = self._make_room(folder, size)
             _put(folder, run_id, files, oldest)
         self._runs.append((run_id, size))
@@ -155,7 +156,6 @@ class RunArchive:
 
     def _look(self, folder: Folder) -> None:
         """Learn which runs are there, in the order in which they were kept, and drop what a crash left half made."""
-        self._until_look = _LOOK_AGAIN
         there = {name for name in folder.names() if name.startswith(_NEW) or not name.startswith(".")}
         if self._runs and there == {run_id for run_id, _ in self._runs}:
             return  # nobody else kept or dropped any

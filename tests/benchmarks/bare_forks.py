@@ -2,7 +2,7 @@
 
 `BareForks` is what one would write first, and what the goal speaks of: a warm process with the data modules that forks
 into all six namespaces, maps the ids, moves into a root of its own, sets limits, Landlock and seccomp, has
-RestrictedPython compile the code, runs it and answers in JSON. No dialect, no facades, no report, no protocol, no clock.
+RestrictedPython compile the code, runs it and answers in JSON. No dialect, facades, report, protocol or clock.
 
 `EmptyForks` is the least that any of this can cost here: the same fork and the same layers as a worker's, in a process
 with the same modules and the same warmth, and then the end.

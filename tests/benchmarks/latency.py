@@ -4,7 +4,8 @@
 
 Prints a table and asserts nothing: the figures are this machine's. Machines differ and are busy, so what counts are the
 ratios, each between things that took turns: to a spawned `python -I -S -c pass` (the goal of 1.5 ms on a machine that
-spawns it in 7), and to the forks of `bare_forks`. CPU time tells the same story with less noise: what one run costs the host, the zygote and its workers.
+spawns it in 7), and to the forks of `bare_forks`. CPU time tells the same story with less noise: what one run costs the
+host, the zygote and its workers.
 """
 
 from __future__ import annotations

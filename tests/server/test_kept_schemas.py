@@ -56,6 +56,14 @@ NULL = {"type": "null"}
             },
             {"properties": {"b": {"type": "number"}}},
         ),
+        (
+            {"$defs": {"A": {"type": "object"}}, "items": {"$ref": "#/$defs/A", "minProperties": 1}},
+            {"items": {"minProperties": 1, "allOf": [{"type": "object"}]}},
+        ),
+        (
+            {"anyOf": [{"type": "string"}, NULL], "default": "x"},
+            {"anyOf": [{"type": "string"}, NULL], "default": "x"},
+        ),
         ({"properties": {"anyOf": {"type": "string"}}}, {"properties": {"anyOf": {"type": "string"}}}),
         *(
             ({"anyOf": each}, {"anyOf": each})

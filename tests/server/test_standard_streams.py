@@ -133,6 +133,37 @@ def test_a_client_that_never_reads_holds_nothing_up_at_the_end(tmp_path: Path) -
         process.stdout.close()
 
 
+def test_a_client_that_reads_slowly_gets_the_last_answers_whole(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        calls = [{**call_of(LARGE), "id": number} for number in range(1, 31)]
+        process.stdin.write(lines_of(INITIALIZE, INITIALIZED, *calls))
+        process.stdin.close()
+        read = bytearray()
+        while piece := os.read(process.stdout.fileno(), 50_000):
+            read += piece
+            time.sleep(0.15)  # all of it takes longer than any grace
+    assert answers_to(bytes(read)).keys() == set(range(31))
+
+
+def test_a_signal_ends_a_server_whose_client_does_not_read(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        calls = [{**call_of(LARGE), "id": number} for number in range(1, 31)]
+        process.stdin.write(lines_of(INITIALIZE, INITIALIZED, *calls))
+        process.stdin.flush()
+        process.stdout.readline()
+        time.sleep(2)  # the pipe is full now
+        process.terminate()
+        assert process.wait(20) == 0
+
+
 def test_a_call_that_is_cancelled_while_its_answer_is_written_spoils_no_other_line(tmp_path: Path) -> None:
     with subprocess.Popen(
         served(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()

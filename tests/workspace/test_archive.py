@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from sealab.workspace.archive import RunArchive
-from sealab.workspace.errors import NameRefused, NotFound, QuotaFull, WorkspaceError
+from sealab.workspace.errors import NameRefused, NotFound, QuotaFull, Unavailable, WorkspaceError
+from sealab.workspace.paths import Folder
 from sealab.workspace.store import Workspace
 
 
@@ -271,6 +273,24 @@ def test_after_one_that_could_not_be_kept_each_is_kept_at_once_or_refused_until_
     (folder / ".runs").unlink()
     archive.keep("r3", code="x")
     assert archive.keep_soon("r4", code="x")
+
+
+def test_a_disk_that_fails_while_the_archive_looks_round_is_told_like_any_other_failure(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_folder: Folder) -> list[str]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    archive = RunArchive(workspace)
+    assert archive.keep_soon("r1", code="x")
+    with monkeypatch.context() as broken:
+        broken.setattr(Folder, "names", fail)
+        archive.flush()
+        with pytest.raises(Unavailable):
+            archive.keep("r2", code="x")
+    assert "The run r1 could not be kept" in caplog.text
+    archive.keep("r3", code="x")
+    assert workspace.read(".runs/r3/code.py").content == "x"
 
 
 def test_threads_have_runs_wait_and_read_them_at_once(workspace: Workspace) -> None:
