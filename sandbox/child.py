@@ -46,10 +46,6 @@ class Child(Protocol):
         """Tell how much CPU time it has used, where the machine says so."""
         ...
 
-    def memory_peak_mb(self) -> float | None:
-        """Tell the most memory that it has had, where the machine says so."""
-        ...
-
 
 class Launches(Protocol):
     """What makes workers for a pool. A dead one stays dead; its owner makes another."""

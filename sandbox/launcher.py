@@ -32,7 +32,6 @@ _T = TypeVar("_T")
 _START_SECONDS = 30.0
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _STDERR_CHARS = 20_000
-_STATUS_BYTES = 4096
 _LOG = logging.getLogger(__name__)
 
 # Modules ask for hooks at a fork (threading, logging, random, asyncio) only to mend what other threads or a shared seed
@@ -87,22 +86,6 @@ class Forked:
             return time.clock_gettime(~self._working_pid() << 3 | 2) * 1000
         except OSError:
             return None
-
-    def memory_peak_mb(self) -> float | None:
-        """Read the high-water mark of its resident memory (proc(5), status)."""
-        if sys.platform != "linux":
-            return None
-        try:
-            descriptor = os.open(f"/proc/{self._working_pid()}/status", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            peak = os.read(descriptor, _STATUS_BYTES).partition(b"VmHWM:")[2].split(None, 1)
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
-        return int(peak[0]) / 1024 if peak else None
 
     def _working_pid(self) -> int:
         """Return the process that runs the code (proc(5), children)."""
@@ -212,22 +195,22 @@ class Launcher:
 
     def _hear(self) -> None:
         assert self._control is not None
-        while True:
-            try:
-                data, ancillary, _flags, _address = self._control.recvmsg(
-                    PACKET_BYTES_MAX, socket.CMSG_SPACE(4), _CLOSE_ON_EXEC
-                )
-            except BlockingIOError:
-                return
-            except ConnectionError:
-                data, ancillary = b"", []
-            if not data:
-                self._lost()
-                return
-            descriptors = array.array("i")
-            for _level, _type, received in ancillary:
-                descriptors.frombytes(received)
-            self._take(control.read(data), descriptors)
+        try:
+            # One packet a time: the loop calls again while there are more.
+            data, ancillary, _flags, _address = self._control.recvmsg(
+                PACKET_BYTES_MAX, socket.CMSG_SPACE(4), _CLOSE_ON_EXEC
+            )
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data, ancillary = b"", []
+        if not data:
+            self._lost()
+            return
+        descriptors = array.array("i")
+        for _level, _type, received in ancillary:
+            descriptors.frombytes(received)
+        self._take(control.read(data), descriptors)
 
     def _take(self, packet: control.Packet, descriptors: array.array[int]) -> None:
         assert self._loop is not None

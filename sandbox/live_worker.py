@@ -156,7 +156,6 @@ class LiveWorker:
                 notes=done.notes,
                 duration_ms=clock.elapsed_ms,
                 cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
-                memory_peak_mb=self._forked.memory_peak_mb(),
                 isolation=self._isolation,
                 layers=self.layers,
                 refusal=done.refusal,
@@ -318,7 +317,7 @@ class LiveWorker:
         except TimeoutError:
             ended = Exit()
         status, failure = _cause(job, clock, error, ended)
-        return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms, memory_peak_mb=ended.memory_peak_mb)
+        return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
 
 def _job_frame(job: Job, isolation: Isolation) -> bytes:

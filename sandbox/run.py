@@ -127,7 +127,6 @@ class Outcome:
     notes: Mapping[str, str] = field(default_factory=dict)
     duration_ms: float = 0.0
     cpu_ms: float | None = None
-    memory_peak_mb: float | None = None
     isolation: Isolation = Isolation.RESTRICTED
     layers: tuple[str, ...] = ()
     session_ended: str | None = None

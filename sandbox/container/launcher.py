@@ -353,10 +353,6 @@ class _ContainedWorker:
         """Not know, while it lives: only the container could tell."""
         return None
 
-    def memory_peak_mb(self) -> float | None:
-        """Not know, as `cpu_ms`."""
-        return None
-
     def bury(self, ended: Exit) -> None:
         """Tell how it ended."""
         if self._overdue is not None:

@@ -97,7 +97,6 @@ async def test_code_runs_and_is_reported(pool):
     assert outcome.error is None
     assert outcome.duration_ms > 0
     assert outcome.cpu_ms > 0
-    assert outcome.memory_peak_mb > 1
 
 
 async def test_the_layers_that_the_worker_reported_are_those_of_the_outcome(pool):

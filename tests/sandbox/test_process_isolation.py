@@ -351,13 +351,11 @@ async def test_memory_is_bounded(pool: Pool) -> None:
     assert outcome.status is Status.MEMORY
 
 
-async def test_time_and_memory_are_told_of_the_process_that_runs_the_code(pool: Pool) -> None:
-    code = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\nlen(bytearray(50_000_000))"
+async def test_time_is_told_of_the_process_that_runs_the_code(pool: Pool) -> None:
+    code = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
     outcome = await run(pool, code)
     assert outcome.cpu_ms is not None
     assert outcome.cpu_ms >= 200
-    assert outcome.memory_peak_mb is not None
-    assert outcome.memory_peak_mb >= 50
 
 
 # Sessions and fresh workers.
