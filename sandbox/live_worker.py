@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -71,7 +72,7 @@ class LiveWorker:
             shared = Output(output_fd)
             worker = cls(forked, ours, shared, isolation)
             async with asyncio.timeout(_READY_SECONDS):
-                frame = await worker._next_frame()
+                frame = _first_word(await worker._next_body())
         except BaseException as error:
             if shared is None:
                 os.close(output_fd)
@@ -235,6 +236,9 @@ class LiveWorker:
                     raise FrameError("A worker was ready twice.")
 
     async def _next_frame(self) -> Ready | Call | Done:
+        return child_frame(await self._next_body())
+
+    async def _next_body(self) -> bytes:
         loop = asyncio.get_running_loop()
         while (body := self._frames.next()) is None:
             try:
@@ -244,7 +248,7 @@ class LiveWorker:
             if not data:
                 raise EOFError
             self._frames.feed(data)
-        return child_frame(body)
+        return body
 
     async def _free_slot(self, clock: Clock) -> None:
         """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""
@@ -318,6 +322,11 @@ class LiveWorker:
             ended = Exit()
         status, failure = _cause(job, clock, error, ended)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
+
+
+@functools.lru_cache(maxsize=16)  # all workers of a zygote say the same
+def _first_word(body: bytes) -> Ready | Call | Done:
+    return child_frame(body)
 
 
 def _job_frame(job: Job, isolation: Isolation) -> bytes:
