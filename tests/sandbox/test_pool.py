@@ -75,6 +75,16 @@ async def test_a_pool_that_closes_right_after_a_run_leaves_nothing_of_its_worker
     assert descriptors() == before
 
 
+async def test_a_pool_that_closes_under_a_run_leaves_nothing_of_its_worker():
+    before = descriptors()
+    async with Pool(PoolSettings(spares=0)) as pool:
+        task = asyncio.create_task(run(pool, ENDLESS))
+        await begun(task, pool)
+    assert (await task).status is Status.CRASHED
+    assert not pool._leaving
+    assert descriptors() == before
+
+
 def spare(pool):
     return pool._idle[-1]
 
