@@ -186,11 +186,9 @@ class Pool:
                 taker.set_exception(WorkerLost("The sandbox is closing."))
         if self._parting is not None:
             self._parting.cancel()
-            self._parting = None
-        for worker in (*self._leaving, *self._idle):
-            worker.end()
-        self._leaving.clear()
-        self._idle.clear()
+        self._part()
+        while self._idle:
+            self._idle.pop().end()
         if self._launcher is not None:
             await self._launcher.close()
 

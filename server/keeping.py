@@ -15,7 +15,6 @@ class Keeping:
     def __init__(self, archive: RunArchive) -> None:
         self.archive = archive
         self._timer: asyncio.TimerHandle | None = None
-        self._flushing: asyncio.Future[None] | None = None
         self._closed = False
 
     def soon(self, run_id: str, code: str) -> bool:
@@ -35,4 +34,4 @@ class Keeping:
 
     def _flush(self) -> None:
         self._timer = None
-        self._flushing = asyncio.get_running_loop().run_in_executor(None, self.archive.flush)
+        asyncio.get_running_loop().run_in_executor(None, self.archive.flush)

@@ -16,9 +16,9 @@ import logging
 import math
 import os
 import select
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -38,12 +38,12 @@ _LINES_WAITING_MAX = 64
 _LOG = logging.getLogger(__name__)
 
 
-class _Stream:
+class _Stream(ABC):
     """What the SDK asks of either stream beside its messages."""
 
+    @abstractmethod
     async def aclose(self) -> None:
         """Let go of it. May be called twice."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         return self
@@ -181,8 +181,6 @@ class StandardOutput(_Stream):
         self._room = select.poll()
         self._room.register(self._descriptor, select.POLLOUT)
         self._waiting: deque[tuple[memoryview, asyncio.Future[None]]] = deque()
-        self._all_written = asyncio.Event()
-        self._all_written.set()
         self._written = 0
         self._deadline = math.inf
         self._closed = False
@@ -200,7 +198,6 @@ class StandardOutput(_Stream):
         if len(self._waiting) == 1:
             self._write()
             if self._waiting:
-                self._all_written.clear()
                 self._loop.add_writer(self._descriptor, self._write_on)
         await written
 
@@ -209,9 +206,7 @@ class StandardOutput(_Stream):
         self._closed = True
         written, since = self._written, self._loop.time()
         while self._waiting and self._loop.time() < min(since + GRACE_SECONDS, self._deadline):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await self._all_written.wait()
+            await asyncio.sleep(_LOOK_SECONDS)
             if self._written != written:
                 written, since = self._written, self._loop.time()
         if self._waiting:
@@ -226,7 +221,6 @@ class StandardOutput(_Stream):
         self._write()
         if not self._waiting:
             self._loop.remove_writer(self._descriptor)
-            self._all_written.set()
 
     def _write(self) -> None:
         """Write what there is room for."""
@@ -254,4 +248,3 @@ class StandardOutput(_Stream):
             if not written.done():
                 written.set_exception(anyio.BrokenResourceError())
         self._waiting.clear()
-        self._all_written.set()

@@ -100,8 +100,7 @@ class RunArchive:
         files.update(attached)
         with self._turn:
             self._keep_waiting()
-            with self._folder() as folder:
-                self._keep(folder, run_id, files)
+            self._keep(run_id, files)
             self._refused = False
 
     @staticmethod
@@ -114,15 +113,14 @@ class RunArchive:
         while self._waiting:
             run_id, code = self._waiting.popleft()
             try:
-                with self._folder() as folder:
-                    self._keep(folder, run_id, {"code.py": code})
+                self._keep(run_id, {"code.py": code})
             except WorkspaceError as error:
                 self._refused = True
                 _LOG.warning("The run %s could not be kept: %s", run_id, error)
 
-    def _keep(self, folder: Folder, run_id: str, files: dict[str, bytes]) -> None:
+    def _keep(self, run_id: str, files: dict[str, bytes]) -> None:
         size = sum(map(len, files.values()))
-        with refusing(Name((RUNS, run_id))):
+        with self._folder() as folder, refusing(Name((RUNS, run_id))):
             if self._until_look == 0:
                 self._look(folder)
                 self._until_look = _LOOK_AGAIN

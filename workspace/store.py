@@ -101,10 +101,9 @@ class Workspace:
     report, and reports take nothing from the quota. It can be read and listed by name, not changed.
     """
 
-    _settle_runs: Callable[[], None] | None = None
-
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 10_000) -> None:
         self.root = Root(root)
+        self._settle_runs: Callable[[], None] = lambda: None
         try:
             self._ledger = Ledger(self.root, quota_bytes=quota_bytes, files_max=files_max)
             with self._ledger.locked():
@@ -198,7 +197,7 @@ class Workspace:
         return Contents(filename, content, status.st_size, truncated)
 
     def _settle(self, name: Name) -> None:
-        if name.reserved and self._settle_runs is not None:
+        if name.reserved:
             self._settle_runs()
 
     def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
