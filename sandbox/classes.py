@@ -18,7 +18,7 @@ from functools import cache
 from typing import Final, NamedTuple, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
-from .names import DEFINABLE, PREFIX, Verdict, demangle, judge, mangle
+from .names import DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
@@ -170,9 +170,11 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
 
 def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
     """Make a class from data under the same rules, for the facades whose functions make classes."""
+    name = given(name, "the name of a class")
+    entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
-    for key, value in body.items():
+    for key, value in entries:
         prepared[key] = value
     return maker(name, bases, prepared, **keywords)
 
@@ -211,8 +213,10 @@ def _has_private_annotation(body: dict[str, object]) -> bool:
 
 
 def _check_base(base: object) -> None:
-    if not isinstance(base, type):
-        return
+    # The class of a base is what makes the new class, and `isinstance` believes what an object says of its class.
+    if not issubclass(type(base), type):
+        raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
+    base = cast("type", base)
     if base in _REAL or issubclass(base, type):
         shown = shown_type(base).__name__
         raise TypeError(
@@ -238,21 +242,32 @@ def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
 
 def _respell(body: dict[str, object], class_name: str, own_annotations: bool) -> None:
     """Give the private names that a class body bound the spelling that attribute access has inside."""
+    _check_keys(body)
     _rename(body, class_name)
     for name in SHIELDED:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
-    if own_annotations and type(annotations) is dict:
-        _rename(annotations, class_name)
+    if annotations is not None:
+        if type(annotations) is not dict:
+            raise TypeError("__annotations__ of a class must be a dictionary")
+        _check_keys(annotations)
+        if own_annotations:
+            _rename(annotations, class_name)
     if "__slots__" in body:
         dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
     if "__match_args__" in body:
         dict.__setitem__(body, "__match_args__", _spelled_match_args(body["__match_args__"]))
 
 
+def _check_keys(entries: dict[str, object]) -> None:
+    for key in dict.keys(entries):
+        if type(key) is not str:
+            raise TypeError(f"a name in the body of a class must be a string, not {type(key).__name__!r}")
+
+
 def _rename(entries: dict[str, object], class_name: str) -> None:
-    renamed = {key: _spelled(key, class_name) for key in entries if type(key) is str and key.startswith("_")}
+    renamed = {key: _spelled(key, class_name) for key in dict.keys(entries) if key.startswith("_")}
     if all(key == new for key, new in renamed.items()):
         return
     values = list(dict.items(entries))
@@ -282,21 +297,23 @@ def _slot_tuple(slots: object, class_name: str) -> tuple[object, ...]:
     return tuple(_slot(name, class_name) for name in tuple(slots))  # type: ignore[arg-type,var-annotated]  # raises as Python does
 
 
-def _slot(name: object, class_name: str) -> object:
-    if type(name) is not str or name in {"__dict__", "__weakref__"}:
+def _slot(name: object, class_name: str) -> str:
+    name = given(name, "a slot")
+    if name in {"__dict__", "__weakref__"}:
         return name
     if name in SHIELDED:
         raise TypeError(f"{name!r} cannot be a slot here")
-    return _spelled(demangle(name), class_name)
+    return _spelled(name, class_name)
 
 
 def _spelled_match_args(names: object) -> tuple[str, ...]:
-    if type(names) is not tuple or not all(type(name) is str for name in names):
+    if type(names) is not tuple:
         raise TypeError("__match_args__ must be a tuple of strings")
-    for name in names:
+    spelled = tuple(given(name, "a name in __match_args__") for name in names)
+    for name in spelled:
         if not _may_match(name):
             raise TypeError(f"__match_args__ cannot name {name!r}; match it by an `if` guard")
-    return tuple(mangle(name) for name in names)
+    return tuple(map(mangle, spelled))
 
 
 def _may_match(name: str) -> bool:

@@ -14,7 +14,7 @@ import builtins
 import types
 from collections import UserString
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from . import names
 from .classes import shown_type
@@ -30,6 +30,8 @@ _own_mro = type.__dict__["__mro__"].__get__
 _subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+_NO_INITIALIZER: Final = object.__init__
+_INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Exception})
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
 _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
@@ -189,6 +191,51 @@ def _real_dictionary(obj: object) -> dict[str, object]:
     return found
 
 
+def _initializer(obj: object, name: str) -> object:
+    """Give an `__init__` of the host a form that works on objects of the code's own classes, and on exact containers.
+
+    Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one.
+    """
+    value = builtins.getattr(obj, name)
+    if is_guest_callable(value) or value is _NO_INITIALIZER:
+        return value
+    unbound = isinstance(value, types.WrapperDescriptorType | types.FunctionType)
+
+    def initialize(*arguments: object, **keywords: object) -> object:
+        owner = _receiver(value, obj)
+        if unbound:
+            if not arguments:
+                raise TypeError(f"{name}() needs an object")
+            owner = arguments[0]
+        if not (is_guest_class(type(owner)) or type(owner) in _INITIALIZED_AGAIN):
+            raise SecurityError(f"{name}() works on objects of classes that the code made itself")
+        return cast("Callable[..., object]", value)(*arguments, **keywords)
+
+    return initialize
+
+
+def _members(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    return types.MappingProxyType(dict(value)) if type(value) is types.MappingProxyType else _judged(value, name)
+
+
+def _enum_table(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+    if is_guest_class(obj if isinstance(obj, type) else type(obj)):
+        return value
+    return _copied_container(value, name)
+
+
+def _groupindex(value: object, name: str) -> object:
+    return _copied_container(value, name)
+
+
+def _copied_container(value: object, name: str) -> object:
+    if type(value) is dict or type(value) is types.MappingProxyType:
+        return types.MappingProxyType(dict(value))
+    return tuple(value) if type(value) is list else _judged(value, name)
+
+
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     if isinstance(obj, type) and not is_guest_class(obj):
@@ -335,8 +382,11 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__subclasses__": _subclasses_method,
     "__self__": _bound_to,
     names.BINDING_METHOD: _binding,
+    names.INITIALIZER: _initializer,
+    "__members__": _members,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
+    **dict.fromkeys(names.ENUM_TABLES, _enum_table),
     **dict.fromkeys(_OF_CLASSES, _lineage),
     **dict.fromkeys(_BOUND_ELSEWHERE, _guest_made),
     **dict.fromkeys(names.ATTRIBUTE_METHODS, _named_access),
@@ -345,6 +395,7 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
     "mro": _mro_method,
     "format": _formatter,
     "format_map": _formatter,
+    "groupindex": _groupindex,
     **dict.fromkeys(_HOST_METHODS, _host_method),
 }
 

@@ -21,7 +21,7 @@ from .dialect import Program
 from .errors import Refused
 from .guards import SecurityError
 from .guest import GUEST
-from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace
+from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace, marked_code
 from .policy import LAST_VALUE, Policy
 from .results import result_of
 from .views import namespace_view, real_target, shown_variables
@@ -53,7 +53,7 @@ _SOURCE_CHARS_MAX: Final = 4_000_000
 
 def compile_program(source: str, *, filename: str = "<code>") -> Program:
     """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
-    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, own_globals=True)
     return Program(code, bool(code.co_flags & CO_COROUTINE))
 
 
@@ -189,7 +189,7 @@ def _fresh_builtins() -> dict[str, object]:
     return guarded_builtins()
 
 
-def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> CodeType:
+def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, *, own_globals: bool = False) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:
@@ -202,9 +202,9 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
     try:
         tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
-        judged = Policy().visit(tree)
+        judged = Policy(own_globals=own_globals).visit(tree)
         sys.setrecursionlimit(frames)
-        return cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True))
+        return marked_code(cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True)))
     except (RecursionError, MemoryError):
         raise Refused(
             "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"

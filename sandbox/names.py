@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import Final
+from unicodedata import normalize
 
 PREFIX: Final = "\u16e5\u02c8"
 
@@ -36,13 +37,12 @@ def _dunders(words: str) -> frozenset[str]:
 
 
 SPECIAL_METHODS: Final = _dunders(
-    "init new del call repr str bytes format hash bool len length_hint contains iter next reversed missing index int "
+    "new del call repr str bytes format hash bool len length_hint contains iter next reversed missing index int "
     "float complex round trunc floor ceil sizeof dir lt le eq ne gt ge add radd iadd sub rsub isub mul rmul imul "
     "matmul rmatmul imatmul truediv rtruediv itruediv floordiv rfloordiv ifloordiv mod rmod imod divmod rdivmod pow "
     "rpow ipow lshift rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor neg pos abs invert "
     "getitem setitem delitem set delete enter exit aenter aexit await aiter anext init_subclass class_getitem "
-    "post_init copy deepcopy fspath instancecheck subclasscheck subclasshook mro_entries replace getnewargs "
-    "getnewargs_ex"
+    "post_init copy deepcopy fspath subclasshook replace getnewargs getnewargs_ex"
 )
 """Methods that Python itself looks up: a class may define them, and a call by name does what the operator does."""
 
@@ -52,19 +52,23 @@ ATTRIBUTE_METHODS: Final = _dunders("getattribute getattr setattr delattr")
 BINDING_METHOD: Final = "__get__"
 """A class may define it. The host's own would pass the real type of whatever it is given on to what it binds."""
 
-GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name")
-"""A class may define them; only what the code itself defined may be called, since the host's own take names as data."""
+INITIALIZER: Final = "__init__"
+"""A class may define it. The host's own, called again, would change a descriptor in a class of the host."""
+
+GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
+"""A class may define them; only what the code itself defined may be called. The host's own take names as data, or give
+what a class of the host is made from."""
 
 _DESCRIPTIONS: Final = _dunders(
     "name qualname doc module annotations cause context suppress_context notes dataclass_fields dataclass_params slots "
-    "match_args abstractmethods members isabstractmethod total required_keys optional_keys metadata forward_arg "
+    "match_args abstractmethods isabstractmethod total required_keys optional_keys metadata forward_arg "
     "static_attributes firstlineno"
 )
 """Attributes that only describe: text, names, exceptions, and what a class was declared with."""
 
 _JUDGED_BY_VALUE: Final = _dunders(
     "class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value supertype "
-    "type_params orig_bases orig_class default defaults kwdefaults"
+    "type_params orig_bases orig_class default defaults kwdefaults members"
 )
 
 _CLASS_BODY: Final = _dunders("classcell classdictcell classdict")
@@ -80,14 +84,15 @@ SUNDER_METHODS: Final = frozenset(
     "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_alias_ _add_value_alias_".split()
 )
 SUNDER_DATA: Final = frozenset(
-    "_fields _field_defaults _value_ _name_ _order_ _ignore_ _member_names_ _member_map_ _value2member_map_ "
-    "_sort_order_ _boundary_".split()
+    "_fields _field_defaults _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split()
 )
+ENUM_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_".split())
+"""What an enum class keeps its members in; those of a class of the host are shown as copies."""
 PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA
 """Names of named tuples and enums that start with an underscore and are documented all the same."""
 
 RUNTIME_PUBLIC: Final = frozenset(
-    "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack".split()
+    "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex".split()
 )
 """Public names that are harmless on the code's own objects and a way out on some host object of some version."""
 
@@ -107,6 +112,8 @@ _USE_INSTEAD: Final = {
     "__reduce_ex__": "define __copy__ or __deepcopy__",
     "__file__": "use read_file(name) of the workspace",
     "__import__": "use an import statement",
+    "__instancecheck__": "define __subclasshook__ as a class method of an abc.ABC",
+    "__subclasscheck__": "define __subclasshook__ as a class method of an abc.ABC",
 }
 _REFUSED_DUNDERS: Final = (
     _dunders(
@@ -123,11 +130,26 @@ HOOK_NAMES: Final = frozenset(
 )
 """Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name."""
 
+FIXED_NAMES: Final = frozenset({"super"})
+"""Names that no source may bind: `super().__init__` costs nothing since `super` is always Python's own."""
+
 NATIVE: Final = SPECIAL_METHODS | _DESCRIPTIONS | PUBLIC_SUNDERS
-GUARDED: Final = _JUDGED_BY_VALUE | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | RUNTIME_PUBLIC | {BINDING_METHOD}
+GUARDED: Final = (
+    _JUDGED_BY_VALUE
+    | ATTRIBUTE_METHODS
+    | GUEST_ONLY_METHODS
+    | RUNTIME_PUBLIC
+    | ENUM_TABLES
+    | {BINDING_METHOD, INITIALIZER}
+)
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY
 DEFINABLE: Final = (
-    SPECIAL_METHODS | ATTRIBUTE_METHODS | GUEST_ONLY_METHODS | DECLARATIONS | PUBLIC_SUNDERS | {BINDING_METHOD}
+    SPECIAL_METHODS
+    | ATTRIBUTE_METHODS
+    | GUEST_ONLY_METHODS
+    | DECLARATIONS
+    | PUBLIC_SUNDERS
+    | {BINDING_METHOD, INITIALIZER}
 )
 _KNOWN: Final = NATIVE | GUARDED | REFUSED | DECLARATIONS
 
@@ -167,7 +189,21 @@ def mangle(name: str, class_name: str | None = None) -> str:
 
 def demangle(text: str) -> str:
     """Spell every private name in `text` as its author did; works on names, messages and reprs."""
-    return text.replace(PREFIX, "") if PREFIX in text else text
+    while PREFIX in text:  # what is taken out may leave another behind
+        text = text.replace(PREFIX, "")
+    return text
+
+
+def given(name: object, what: str = "a name") -> str:
+    """Return a name that guest code gave as data, in the spelling that its source would have.
+
+    This is the one way by which data becomes a name. Raises `TypeError` for anything but an exact `str`: a subclass
+    may equal one name and spell another. The compiler normalizes identifiers by NFKC (Language Reference 2.3), so what
+    is judged is normalized first.
+    """
+    if type(name) is not str:
+        raise TypeError(f"{what} must be a string, not {type(name).__name__!r}")
+    return demangle(name if name.isascii() else normalize("NFKC", name))
 
 
 def class_private(name: str, class_name: str | None) -> str:

@@ -1,57 +1,71 @@
 """Security boundary: tells the classes and functions that guest code made from those of the host.
 
-The mark of a class is an attribute of its own dictionary, that of a function an entry of the builtins it was compiled
-under. Guest code can spell neither name, and the value is one object that only this module hands out.
+The mark of a class is an attribute of its own dictionary, that of a function or a frame the last constant of its code:
+the code of a function cannot be exchanged, whereas the builtins that it runs under can. Guest code can reach neither
+mark, and each is one object that only this module hands out.
+
+A namespace is marked in its builtins. That mark says only that the hooks of the dialect are in place: code that runs
+without them finds no hook and stops, so it grants nothing.
 """
 
 from __future__ import annotations
 
-from types import FrameType, FunctionType, MethodType
-from typing import Final
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Final, cast
 
 from .names import PREFIX
 
 SEAL: Final = object()
+_CLASS_SEAL: Final = object()
+_CODE_SEAL: Final = object()
 BUILTINS_MARK: Final = f"{PREFIX}seal"
 # `typing` leaves names that start with _abc_ out of a protocol's members; any other mark would become one of them.
 _CLASS_MARK: Final = "_abc_sealab"
 
 _own_dict = type.__dict__["__dict__"].__get__
 _set_on_class = type.__setattr__
-_builtins_of = vars(FunctionType)["__builtins__"].__get__  # since Python 3.10; the stubs do not know it
 
 
 def mark_class(cls: type) -> None:
     """Record that guest code made `cls`."""
-    _set_on_class(cls, _CLASS_MARK, SEAL)
+    _set_on_class(cls, _CLASS_MARK, _CLASS_SEAL)
 
 
 def mark_body(body: dict[str, object]) -> None:
     """Record that guest code makes the class whose dictionary this will be."""
-    dict.__setitem__(body, _CLASS_MARK, SEAL)
+    dict.__setitem__(body, _CLASS_MARK, _CLASS_SEAL)
 
 
 def is_guest_class(cls: type) -> bool:
-    """Tell whether guest code made `cls` itself; a base that it made does not count."""
-    return _own_dict(cls).get(_CLASS_MARK) is SEAL
+    """Return whether guest code made `cls` itself; a base that it made does not count."""
+    return _own_dict(cls).get(_CLASS_MARK) is _CLASS_SEAL
+
+
+def marked_code(code: CodeType) -> CodeType:
+    """Return `code`, and all code within it, with the mark of code that was compiled from guest source."""
+    constants = tuple(marked_code(each) if type(each) is CodeType else each for each in code.co_consts)
+    return code.replace(co_consts=(*constants, _CODE_SEAL))
+
+
+def is_guest_code(code: CodeType) -> bool:
+    """Return whether `code` was compiled from guest source."""
+    constants = code.co_consts
+    return bool(constants) and constants[-1] is _CODE_SEAL
 
 
 def is_guest_callable(value: object) -> bool:
-    """Tell whether `value` is a function, or a bound method of a function, that was compiled from guest source."""
+    """Return whether `value` is a function, or a bound method of a function, that was compiled from guest source."""
     if type(value) is MethodType:
         value = value.__func__
-    return type(value) is FunctionType and _sealed(_builtins_of(value))
+    return type(value) is FunctionType and is_guest_code(value.__code__)
 
 
 def is_guest_frame(frame: FrameType) -> bool:
-    """Tell whether `frame` runs guest source."""
-    return _sealed(frame.f_builtins)
+    """Return whether `frame` runs guest source."""
+    return is_guest_code(frame.f_code)
 
 
 def is_guest_namespace(namespace: dict[str, object]) -> bool:
-    """Tell whether source that runs in `namespace` runs under the guarded builtins."""
-    return _sealed(namespace.get("__builtins__"))
-
-
-def _sealed(builtins: object) -> bool:
-    return type(builtins) is dict and builtins.get(BUILTINS_MARK) is SEAL
+    """Return whether source that runs in `namespace` finds the guarded builtins."""
+    builtins = namespace.get("__builtins__")
+    return type(builtins) is dict and cast("dict[str, object]", builtins).get(BUILTINS_MARK) is SEAL
