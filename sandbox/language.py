@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
-from typing import Final, Literal, cast
+from typing import Final, Literal, NoReturn, cast
 
 from . import event_loop
 from .dialect import Program
@@ -110,6 +110,15 @@ class _Compiled:
 
     def __repr__(self) -> str:
         return "<code object>"
+
+    def __copy__(self) -> _Compiled:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> _Compiled:
+        return self
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle 'code' objects")
 
 
 def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:

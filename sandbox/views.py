@@ -69,6 +69,9 @@ class DictionaryView(dict[str, object]):
         for key in list(self):
             del self[key]
 
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError("this dictionary cannot be pickled; make a dict of it")
+
 
 def real_target(view: object) -> dict[str, object] | None:
     """Return the dictionary behind a view, or None for anything else."""

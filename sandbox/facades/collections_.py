@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable, Mapping
 
+from ..names import given
+
 __all__ = ["UserString", "namedtuple"]
 
 
@@ -16,12 +18,13 @@ def namedtuple(
     defaults: Iterable[object] | None = None,
     module: object = None,  # noqa: ARG001 - there is only one module that a class can belong to
 ) -> type[tuple[object, ...]]:
-    """Return a tuple class with named fields. Raises ValueError for a field name that is not a plain identifier."""
-    names = field_names.replace(",", " ").split() if isinstance(field_names, str) else list(field_names)
-    if type(typename) is not str or not all(type(name) is str for name in names):
-        raise ValueError("type names and field names must be strings")
+    """Return a tuple class with named fields. Raises ValueError for a field name that is no plain
+    identifier, TypeError for one that is no string."""
+    if isinstance(field_names, str):
+        field_names = given(field_names, "the list of names").replace(",", " ").split()
+    names = [given(name, "the name of a field") for name in field_names]
     return collections.namedtuple(  # noqa: PYI024 - made from data, by design
-        typename, names, rename=bool(rename), defaults=defaults, module="__main__"
+        given(typename, "the name of a class"), names, rename=bool(rename), defaults=defaults, module="__main__"
     )
 
 

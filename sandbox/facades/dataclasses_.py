@@ -1,16 +1,15 @@
-"""`dataclasses` whose field names are identifiers whatever the code does to them.
+"""A security boundary: `dataclasses` whose generated methods are guest code.
 
-The real module writes field names into source that it executes. Names come from annotations, which the compiler has
-judged, but also from `Field.name` and `__dataclass_fields__`, which code can change, even in the middle of the
-decorator by way of a descriptor. So a private copy of the module works with a `Field` whose name cannot be anything but
-an identifier. String annotations are never evaluated: `ClassVar`, `InitVar` and `KW_ONLY` are recognised by their
-names, looked up in the code's own variables.
+The real module writes field names into source that it executes, and reads attributes by these names. Names come from
+annotations, which the compiler has judged, but also from `Field.name` and `__dataclass_fields__`, which code can
+change, even in the middle of the decorator by way of a descriptor. So a private copy of the module executes its source
+under the dialect, in variables of its own, and reads attributes through the guard. String annotations are never
+evaluated: `ClassVar`, `InitVar` and `KW_ONLY` are recognised by their names, looked up in the code's own variables.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import keyword
 import re
@@ -19,10 +18,11 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar, cast
 
-from ..classes import limit_match_args, make_class
+from ..classes import limit_match_args, make_class, shown_type
 from ..guest import GUEST
-from ..names import PREFIX, Verdict, demangle, judge, mangle
+from ..names import Verdict, demangle, given, judge, mangle
 from ..ownership import is_guest_class
+from ..shields import shielded
 from ..value_kinds import recognise_fields
 from .copy_ import deepcopy
 from .private import copy_of
@@ -33,10 +33,54 @@ _MISSING: Any = dataclasses.MISSING
 _WRITTEN_NAME = re.compile(r"\s*(?:(\w+)\s*\.\s*)?(\w+)")
 _MARKERS: tuple[object, ...] = (typing.ClassVar, dataclasses.InitVar, dataclasses.KW_ONLY)
 T = TypeVar("T")
+_OBJECT = "__dataclass_builtins_object__"
+"""The name under which the source of a frozen class has `object`; here it has `_store` instead."""
 
 
-# Its own generated source is all that it executes; compiling a private name in it imports `unicodedata`.
-_copy = copy_of("dataclasses", keeping=("exec", "__import__"))
+def _getattr(obj: object, name: str, *default: object) -> object:
+    from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
+
+    return guarded_getattr(obj, name, *default)
+
+
+def _execute(text: str, _globals: object, made: dict[str, Any]) -> None:
+    """Run the function that makes the methods of a class, as guest source."""
+    from ..language import guarded_exec  # noqa: PLC0415 - the language imports the facades
+
+    variables: dict[str, Any] = {}
+    guarded_exec(demangle(text).replace(f"{_OBJECT}.__setattr__(", f"{_OBJECT}("), variables)
+    make = variables["__create_fn__"]
+
+    def create(**values: object) -> object:
+        given_values = {demangle(name): value for name, value in values.items()}
+        if _OBJECT in given_values:
+            given_values[_OBJECT] = _store
+        return make(**given_values)
+
+    made["__create_fn__"] = create
+
+
+def _store(obj: object, name: str, value: object) -> None:
+    """Set a field of a frozen dataclass, in its `__init__`."""
+    if not is_guest_class(type(obj)):
+        raise TypeError(f"{type(obj).__name__!r} object is not an instance of a dataclass")
+    object.__setattr__(obj, mangle(name), value)
+
+
+def _state_of(obj: Any) -> list[object]:
+    return [_getattr(obj, item.name) for item in dataclasses.fields(obj)]
+
+
+def _restore_state(obj: Any, state: Iterable[object]) -> None:
+    for item, value in zip(dataclasses.fields(obj), state, strict=False):
+        _store(obj, given(item.name), value)
+
+
+# Compiling a private name in its source imports `unicodedata`.
+_copy = copy_of("dataclasses", keeping=("__import__",), replacing={"exec": _execute, "getattr": _getattr})
+_CLASS_VARIABLE, _INIT_VARIABLE = dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR  # type: ignore[attr-defined]  # names of its own
+_copy._dataclass_getstate = _state_of  # type: ignore[attr-defined]  # a name of its own
+_copy._dataclass_setstate = _restore_state  # type: ignore[attr-defined]  # a name of its own
 
 
 class _Unchanging(type):
@@ -177,14 +221,32 @@ def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> A
 
 def replace(obj: Any, /, **changes: Any) -> Any:
     """Return a new instance with some fields changed."""
-    return dataclasses.replace(obj, **{_spelled(obj, name): value for name, value in changes.items()})
+    if isinstance(obj, type) or not dataclasses.is_dataclass(obj):
+        raise TypeError("replace() should be called on dataclass instances")
+    cls = cast("Any", type(obj))
+    for item in cls.__dataclass_fields__.values():
+        kind, name = item._field_type, given(item.name)
+        if kind is _CLASS_VARIABLE:
+            continue
+        if not item.init:
+            if name in changes:
+                raise ValueError(f"field {name} is declared with init=False, it cannot be specified with replace()")
+        elif name not in changes:
+            if kind is _INIT_VARIABLE and item.default is _MISSING:
+                raise ValueError(f"InitVar {name!r} must be specified with replace()")
+            changes[name] = _getattr(obj, name)
+    return cls(**changes)
+
+
+_copy._replace = replace  # type: ignore[attr-defined]  # what `copy.replace` calls, from Python 3.13 on
 
 
 def _check_name(name: object) -> None:
-    if type(name) is not str or not name.isidentifier() or keyword.iskeyword(name):
-        raise TypeError(f"Field names must be identifiers, and not keywords: {name!r}")
-    if name.startswith("__") or judge(demangle(name)) is Verdict.REFUSED:
-        raise TypeError(f"{demangle(name)!r} cannot be the name of a field here")
+    plain = given(name, "the name of a field")
+    if not plain.isidentifier() or keyword.iskeyword(plain):
+        raise TypeError(f"Field names must be identifiers, and not keywords: {plain!r}")
+    if plain.startswith("__") or judge(plain) is Verdict.REFUSED:
+        raise TypeError(f"{plain!r} cannot be the name of a field here")
 
 
 def _made(cls: object, options: dict[str, Any]) -> Any:
@@ -203,7 +265,11 @@ def _made(cls: object, options: dict[str, Any]) -> Any:
     finally:
         cls.__annotations__ = written
     _tell_written_types(made, written)
-    _speak_plainly(made, options)
+    if isinstance(made.__doc__, str):
+        made.__doc__ = demangle(made.__doc__)
+    for name in ("__setattr__", "__delattr__"):
+        if options.get("frozen") and name in made.__dict__:
+            type.__setattr__(made, name, shielded(name, made.__dict__[name], shown_type))
     limit_match_args(made)
     return made
 
@@ -234,8 +300,8 @@ def _read(annotation: object) -> object:
 
 def _give_field(cls: type, name: str) -> None:
     """Put a `Field` of our own where the decorator would make one of the real module's."""
-    default = getattr(cls, name, _MISSING)
-    if isinstance(default, Field):
+    default = _getattr(cls, name, _MISSING)
+    if type(default) is Field:
         return
     if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is no default
         default = _MISSING
@@ -253,39 +319,11 @@ def _tell_written_types(cls: type, written: Mapping[str, object]) -> None:
                 annotations[name] = annotation
 
 
-def _speak_plainly(cls: type, options: Mapping[str, Any]) -> None:
-    """Let private fields, which are spelled apart inside, be written `A(_x=1)` and shown as `_x`."""
-    if isinstance(cls.__doc__, str):
-        cls.__doc__ = demangle(cls.__doc__)
-    if not any(name.startswith(PREFIX) for name in cls.__dict__["__dataclass_fields__"]):
-        return
-    if options.get("init", True):
-        _take_plain_names(cls)
-    shown = cls.__dict__.get("__repr__")
-    if shown is not None and options.get("repr", True) and getattr(shown, "__wrapped__", None) is not None:
-        type.__setattr__(cls, "__repr__", functools.wraps(shown)(lambda self: demangle(shown(self))))
-
-
-def _take_plain_names(cls: type) -> None:
-    init = cls.__dict__["__init__"]
-
-    @functools.wraps(init)
-    def taking_plain_names(self: object, *args: object, **kwargs: object) -> None:
-        init(self, *args, **{_spelled(self, name): value for name, value in kwargs.items()})
-
-    type.__setattr__(cls, "__init__", taking_plain_names)
-
-
-def _spelled(obj: object, name: str) -> str:
-    inside = mangle(name)
-    return inside if inside in getattr(type(obj), "__dataclass_fields__", ()) else name
-
-
 def _converted(obj: Any, combine: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     kind = type(obj)
     if hasattr(kind, "__dataclass_fields__"):
         names = [item.name for item in dataclasses.fields(obj)]
-        return combine([(name, _converted(getattr(obj, name), combine)) for name in names])
+        return combine([(name, _converted(_getattr(obj, name), combine)) for name in names])
     if kind in {str, int, float, bool, type(None)}:
         return obj
     if isinstance(obj, tuple) and hasattr(kind, "_fields"):

@@ -1,4 +1,4 @@
-"""`enum` whose functional form, `Color = Enum("Color", "RED GREEN")`, judges the names it is given.
+"""A security boundary: `enum` whose functional form, `Color = Enum("Color", "RED GREEN")`, judges the names it is given.
 
 Real enum classes, on a metaclass that checks: the real one would put any name, dunder methods among them, into the
 class it makes, past the rules for class bodies.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
-from ..names import Verdict, judge
+from ..names import Verdict, given, judge
 
 __all__ = ["Enum", "EnumMeta", "EnumType", "Flag", "IntEnum", "IntFlag", "StrEnum"]
 
@@ -26,26 +26,37 @@ class _CheckedEnumType(enum.EnumType):
             return super().__call__(value)
         if value is _NOTHING:
             value = keywords.pop("value")
-        if cls.__members__:  # an enum with members makes no new ones: this looks up a member with several values
-            return super().__call__(value, *values, **keywords)
+        if cls.__members__:
+            # An enum with members makes no new ones: this looks up a member with several values. The real class would
+            # decide that by a list which code may change.
+            return cls.__new__(cls, (value, *values) if values else value)
         names = values[0] if values else keywords.pop("names", None)
         allowed = {name: keywords[name] for name in ("type", "start", "boundary") if name in keywords}
-        if type(value) is not str or not value.isidentifier() or names is None:
+        name = given(value, "the name of an enum")
+        if not name.isidentifier() or names is None:
             raise TypeError("an enum made by a call needs a name and the names of its members")
-        return super().__call__(value, _checked(names), module="__main__", **allowed)
+        return super().__call__(name, _checked(names), module="__main__", **allowed)
 
 
 def _checked(names: str | Mapping[str, object] | Iterable[str | tuple[str, object]]) -> list[str] | list[Any]:
     if isinstance(names, str):
-        members: list[Any] = names.replace(",", " ").split()
-    else:
-        members = list(names.items()) if isinstance(names, Mapping) else list(names)
-    pairs = [item if isinstance(item, str) else tuple(item) for item in members]
-    for item in pairs:
-        name = item if isinstance(item, str) else cast("tuple[object, ...]", item)[0]
-        if type(name) is not str or name.startswith("_") or judge(name) is Verdict.REFUSED:
-            raise ValueError(f"{name!r} cannot be the name of an enum member here")
-    return pairs
+        return [_member(name) for name in given(names, "the list of names").replace(",", " ").split()]
+    members: list[Any] = list(names.items()) if isinstance(names, Mapping) else list(names)
+    checked: list[Any] = []
+    for item in members:
+        if isinstance(item, str):
+            checked.append(_member(item))
+        else:
+            name, value = item
+            checked.append((_member(name), value))
+    return checked
+
+
+def _member(name: object) -> str:
+    plain = given(name, "the name of an enum member")
+    if plain.startswith("_") or judge(plain) is Verdict.REFUSED:
+        raise ValueError(f"{plain!r} cannot be the name of an enum member here")
+    return plain
 
 
 class Enum(enum.Enum, metaclass=_CheckedEnumType):

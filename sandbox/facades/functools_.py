@@ -1,18 +1,26 @@
-"""`functools` without the ways in which it takes attribute names or evaluates annotations."""
+"""A security boundary: `functools` that neither copies a dictionary it was not meant to nor looks up what it keeps.
+
+The real decorators copy the dictionary of whatever they are given over their own attributes, and then call these.
+"""
 
 from __future__ import annotations
 
 import functools
+import typing
+from abc import get_cache_token
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import FunctionType, GenericAlias, MethodType, UnionType
+from types import FunctionType, GenericAlias, MappingProxyType, MethodType, UnionType
 from typing import Any, Final, cast
 
+from ..classes import shown_type
 from ..names import demangle, is_of_host
 from ..ownership import is_guest_callable, is_guest_class
 from .typing_ import get_type_hints
 
-__all__ = ["cached_property", "singledispatch", "singledispatchmethod", "update_wrapper", "wraps"]
+__all__ = [
+    "cache", "cached_property", "lru_cache", "singledispatch", "singledispatchmethod", "update_wrapper", "wraps",
+]  # fmt: skip
 
 _ANY = Callable[..., object]
 
@@ -56,11 +64,11 @@ def _alike(
 
 
 def _attributes(obj: object) -> dict[str, object] | None:
-    """Return the dictionary of a function, a partial or an object of a guest class; of a guest class, a copy."""
+    """Return the dictionary of the code's own function or object, or of a wrapper; of a guest class, a copy."""
     if type(obj) is MethodType:
         obj = obj.__func__
-    if type(obj) is FunctionType or type(obj) is functools.partial:
-        return obj.__dict__
+    if is_guest_callable(obj) or type(obj) in _WRAPPERS:
+        return cast("dict[str, object]", obj.__dict__)
     if isinstance(obj, type):
         return dict(type.__dict__["__dict__"].__get__(obj)) if is_guest_class(obj) else None
     if not is_guest_class(type(obj)):
@@ -73,6 +81,9 @@ def _attributes(obj: object) -> dict[str, object] | None:
 
 def _is_copied(name: object) -> bool:
     return type(name) is str and (name == "__wrapped__" or not (name.startswith("__") or is_of_host(name)))
+
+
+_WRAPPERS: Final = frozenset({functools.partial, functools._lru_cache_wrapper})
 
 
 class cached_property:  # noqa: N801 - Python's own spelling
@@ -134,30 +145,98 @@ def _among(names: tuple[str, ...], allowed: Sequence[str]) -> bool:
     return all(type(name) is str and name in allowed for name in names)
 
 
+def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
+    """Remember the results of a function by its arguments: the `maxsize` used last, or all with `None`."""
+    if callable(maxsize) and isinstance(typed, bool):
+        return _remembering(maxsize, 128, typed)
+    if maxsize is not None and not isinstance(maxsize, int):
+        raise TypeError("Expected first argument to be an integer, a callable, or None")
+    size = None if maxsize is None else max(0, maxsize)
+    return lambda func: _remembering(func, size, typed)
+
+
+def cache(user_function: _ANY, /) -> Any:
+    """Remember all results of a function by its arguments."""
+    return _remembering(user_function, None, typed=False)
+
+
+def _remembering(func: _ANY, maxsize: int | None, typed: bool) -> Any:
+    # Python's own decorator would copy the whole dictionary of what it is given, of a class of the host too.
+    wrap: Callable[..., Any] = functools._lru_cache_wrapper
+    made = wrap(func, maxsize, typed, functools._CacheInfo)
+    _alike(made, func)
+    made.__dict__["cache_parameters"] = lambda: {"maxsize": maxsize, "typed": typed}
+    return made
+
+
+class _Generic:
+    """The implementations of one generic function. It is never shown to guest code."""
+
+    def __init__(self, func: _ANY) -> None:
+        self._implementations: dict[type, _ANY] = {object: func}
+        self._found: dict[type, _ANY] = {}
+        self._abstract_classes = get_cache_token()
+        self.shown: dict[object, _ANY] = {object: func}
+        """What the attribute `registry` is a view of. Nothing is read from it."""
+
+    def add(self, cls: object, func: _ANY) -> None:
+        members = (
+            typing.get_args(cls) if isinstance(cls, UnionType) or typing.get_origin(cls) is typing.Union else (cls,)
+        )
+        for member in members:
+            if not issubclass(type(member), type):
+                raise TypeError(f"Invalid first argument to `register()`: {cls!r} is not a class or union type.")
+        for member in members:
+            self._implementations[member] = func
+            self.shown[shown_type(member)] = func
+        self._found.clear()
+
+    def find(self, cls: type) -> _ANY:
+        if self._abstract_classes != get_cache_token():
+            self._abstract_classes = get_cache_token()
+            self._found.clear()
+        found = self._found.get(cls)
+        if found is None:
+            nearest: Callable[[type, object], _ANY] = functools._find_impl  # type: ignore[attr-defined]  # what `singledispatch` itself uses
+            found = self._found[cls] = nearest(cls, self._implementations)
+        return found
+
+    def register(self, cls: object, func: _ANY | None = None) -> _ANY:
+        if func is not None:
+            self.add(cls, func)
+            return func
+        if issubclass(type(cls), type) or _is_union(cls):
+            return lambda implementation: self.register(cls, implementation)
+        if not callable(cls):
+            raise TypeError(f"Invalid first argument to `register()`: {cls!r}. Use a class, or annotate the function.")
+        return self.register(_first_annotation(cls), cls)
+
+    def dispatch(self, cls: type) -> _ANY:
+        if not issubclass(type(cls), type):  # an object that looks like a class would be compared with the host's
+            raise TypeError(f"dispatch() takes a class, not {shown_type(type(cls)).__name__!r}")
+        return self.find(cls)
+
+
+def _is_union(value: object) -> bool:
+    return type(value) is UnionType or typing.get_origin(value) is typing.Union
+
+
 def singledispatch(func: _ANY) -> _ANY:
     """Make `func` generic: `register` adds an implementation for the class of the first argument."""
-    generic = functools.singledispatch(func)
+    generic = _Generic(func)
     name = getattr(func, "__name__", "singledispatch function")
 
     def dispatching(*args: object, **kwargs: object) -> object:
         if not args:
             raise TypeError(f"{name} requires at least 1 positional argument")
-        return generic.dispatch(type(args[0]))(*args, **kwargs)
-
-    def register(cls: object, func: _ANY | None = None) -> _ANY:
-        if func is not None:
-            return generic.register(cast("type", cls), func)
-        if isinstance(cls, type | UnionType) or not callable(cls):
-            return lambda implementation: register(cls, implementation)
-        return register(_first_annotation(cls), cls)
-
-    def dispatch(cls: type) -> _ANY:
-        if not isinstance(cls, type):  # an object that looks like a class would be compared with the host's classes
-            raise TypeError(f"dispatch() takes a class, not {type(cls).__name__!r}")
-        return generic.dispatch(cls)
+        return generic.find(type(args[0]))(*args, **kwargs)
 
     wrapper = _alike(dispatching, func)
-    dispatching.__dict__.update(register=register, dispatch=dispatch, registry=generic.registry)
+    dispatching.__dict__.update(
+        register=lambda cls, func=None: generic.register(cls, func),
+        dispatch=lambda cls: generic.dispatch(cls),  # noqa: PLW0108 - a bound method would lead to the object
+        registry=MappingProxyType(generic.shown),
+    )
     return wrapper
 
 
@@ -178,20 +257,20 @@ class singledispatchmethod:  # noqa: N801 - Python's own spelling
     def __init__(self, func: _ANY) -> None:
         if not callable(func) and not hasattr(func, "__get__"):
             raise TypeError(f"{func!r} is not callable or a descriptor")
-        self._dispatcher = singledispatch(func)
+        self._generic = _Generic(func)
         self._func = func
 
     def register(self, cls: object, method: _ANY | None = None) -> _ANY:
         """Add an implementation for `cls`; also usable as a decorator, bare or with a class."""
-        return cast("_ANY", self._dispatcher.__dict__["register"](cls, method))
+        return self._generic.register(cls, method)
 
     def __get__(self, obj: object, cls: type | None = None) -> _ANY:
-        dispatch = self._dispatcher.__dict__["dispatch"]
+        find = self._generic.find
 
         def method(*args: object, **kwargs: object) -> object:
             if not args:
                 raise TypeError("a generic method requires at least 1 positional argument")
-            return dispatch(type(args[0])).__get__(obj, cls)(*args, **kwargs)
+            return find(type(args[0])).__get__(obj, cls)(*args, **kwargs)
 
         _alike(method, self._func)
         method.__dict__["register"] = self.register

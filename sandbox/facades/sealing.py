@@ -8,7 +8,6 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import traceback
 import weakref
@@ -31,7 +30,7 @@ def seal() -> int:
     For a process of its own: what runs in it afterwards can patch no class. Raises RuntimeError on an interpreter whose
     types are laid out otherwise.
     """
-    copy._reconstruct = copy_.rebuilt  # type: ignore[attr-defined]  # what every copy of an object goes through
+    copy_.replace_real_copying()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
