@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING
+
+from .ownership import is_guest_frame
 
 if TYPE_CHECKING:
     from .run import Json
@@ -55,3 +58,15 @@ class Guest:
 
 
 GUEST = Guest()
+
+
+def variables_of(frame: FrameType | None) -> dict[str, object]:
+    """Return the global variables of the guest code that runs in `frame`, or that called what runs there.
+
+    Code of a skill runs in variables of its own, so what evaluates names on behalf of code asks whose they are.
+    """
+    while frame is not None:
+        if is_guest_frame(frame):
+            return frame.f_globals
+        frame = frame.f_back
+    return GUEST.namespace

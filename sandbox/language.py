@@ -20,7 +20,7 @@ from . import event_loop
 from .dialect import Program
 from .errors import Refused
 from .guards import SecurityError
-from .guest import GUEST
+from .guest import GUEST, variables_of
 from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace, marked_code
 from .policy import LAST_VALUE, Policy
 from .results import result_of
@@ -94,7 +94,7 @@ def guarded_compile(
 
 def guarded_globals() -> dict[str, object]:
     """Return a view of the module's variables, as `globals` does."""
-    return namespace_view(_globals_of(sys._getframe(1)))
+    return namespace_view(variables_of(sys._getframe(1)))
 
 
 def guarded_locals() -> dict[str, object]:
@@ -123,7 +123,7 @@ class _Compiled:
 
 def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
     code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
-    variables = _globals_of(caller) if given_globals is None else _as_namespace(given_globals)
+    variables = variables_of(caller) if given_globals is None else _as_namespace(given_globals)
     if given_locals is not None:
         inner = given_locals if (target := real_target(given_locals)) is None else target
         return _evaluate_code(code, variables, cast("Mapping[str, object]", inner))
@@ -156,13 +156,9 @@ def _text(source: object, mode: _Mode) -> str:
     return text.lstrip(" \t") if mode == "eval" else text
 
 
-def _globals_of(frame: FrameType) -> dict[str, object]:
-    return frame.f_globals if is_guest_frame(frame) else GUEST.namespace
-
-
 def _locals_of(frame: FrameType) -> dict[str, object]:
     if not is_guest_frame(frame) or frame.f_locals is frame.f_globals:
-        return namespace_view(_globals_of(frame))
+        return namespace_view(variables_of(frame))
     return shown_variables(frame.f_locals)
 
 

@@ -18,8 +18,10 @@ def namedtuple(
     defaults: Iterable[object] | None = None,
     module: object = None,  # noqa: ARG001 - there is only one module that a class can belong to
 ) -> type[tuple[object, ...]]:
-    """Return a tuple class with named fields. Raises ValueError for a field name that is no plain
-    identifier, TypeError for one that is no string."""
+    """Return a tuple class with named fields.
+
+    Raises ValueError for a field name that is not an identifier, TypeError for one that is not a string.
+    """
     if isinstance(field_names, str):
         field_names = given(field_names, "the list of names").replace(",", " ").split()
     names = [given(name, "the name of a field") for name in field_names]

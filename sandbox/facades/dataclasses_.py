@@ -13,13 +13,14 @@ import dataclasses
 import inspect
 import keyword
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar, cast
 
 from ..classes import limit_match_args, make_class, shown_type
-from ..guest import GUEST
+from ..guest import variables_of
 from ..names import Verdict, demangle, given, judge, mangle
 from ..ownership import is_guest_class
 from ..shields import shielded
@@ -290,10 +291,11 @@ def _read(annotation: object) -> object:
     if found is None:
         return object
     module, name = found.groups()
+    variables = variables_of(sys._getframe())
     if module is None:
-        meant = GUEST.namespace.get(name)
+        meant = variables.get(name)
     else:
-        owner = GUEST.namespace.get(module)
+        owner = variables.get(module)
         meant = next((marker for marker in _MARKERS if getattr(owner, name, None) is marker), None)
     return next((marker for marker in _MARKERS if meant is marker), object)
 

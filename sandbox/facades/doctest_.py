@@ -10,12 +10,13 @@ compile source for the real interpreter and look at frames.
 from __future__ import annotations
 
 import doctest
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..guest import GUEST
+from ..guest import GUEST, variables_of
 from ..ownership import is_guest_callable, is_guest_class
 from .traceback_ import format_exception, format_exception_only
 
@@ -73,7 +74,7 @@ def run_docstring_examples(
 
 def _docstrings(name: str) -> Iterator[tuple[str, str, int]]:
     seen: set[int] = set()
-    own = dict(GUEST.namespace)
+    own = dict(variables_of(sys._getframe()))
     if isinstance(own.get("__doc__"), str):
         yield name, str(own["__doc__"]), 0
     for key, value in own.items():
@@ -134,8 +135,8 @@ class _Run:
 
     def examples(self, title: str, text: str, line: int | None, names: Mapping[str, object]) -> None:
         """Run the examples of one docstring, in variables of their own."""
-        own = dict(GUEST.namespace) | dict(names) | {"__name__": _NAME}
-        own["__builtins__"] = GUEST.namespace["__builtins__"]
+        around = variables_of(sys._getframe())
+        own = dict(around) | dict(names) | {"__name__": _NAME, "__builtins__": around["__builtins__"]}
         failed = attempted = 0
         for example in _parser.get_examples(text):
             flags = self.flags

@@ -1,4 +1,4 @@
-"""A security boundary: `enum` whose functional form, `Color = Enum("Color", "RED GREEN")`, judges the names it is given.
+"""A security boundary: `enum` whose functional form, `Color = Enum("Color", "RED GREEN")`, judges its names.
 
 Real enum classes, on a metaclass that checks: the real one would put any name, dunder methods among them, into the
 class it makes, past the rules for class bodies.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
 from ..names import Verdict, given, judge
@@ -29,7 +29,7 @@ class _CheckedEnumType(enum.EnumType):
         if cls.__members__:
             # An enum with members makes no new ones: this looks up a member with several values. The real class would
             # decide that by a list which code may change.
-            return cls.__new__(cls, (value, *values) if values else value)
+            return cast("Any", cls).__new__(cls, (value, *values) if values else value)
         names = values[0] if values else keywords.pop("names", None)
         allowed = {name: keywords[name] for name in ("type", "start", "boundary") if name in keywords}
         name = given(value, "the name of an enum")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ..names import Verdict, judge, mangle
+from ..names import Verdict, given, judge, mangle
 
 __all__ = ["attrgetter", "methodcaller"]
 
@@ -30,9 +30,8 @@ def methodcaller(name: str, /, *args: object, **kwargs: object) -> Callable[[obj
 
 
 def _path(name: str, *, dotted: bool = True) -> list[str]:
-    if type(name) is not str:
-        raise TypeError("attribute name must be a string")
-    return name.split(".") if dotted else [name]
+    plain = given(name, "an attribute name")
+    return plain.split(".") if dotted else [plain]
 
 
 def _is_plain(name: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ..guest import GUEST
+from ..guest import variables_of
 
 __all__ = ["Timer", "default_timer", "repeat", "timeit"]
 
@@ -28,7 +29,7 @@ class Timer:
         timer: Callable[[], float] = default_timer,
         globals: _Names = None,  # noqa: A002 - Python's own parameter
     ) -> None:
-        self._names = GUEST.namespace if globals is None else globals
+        self._names = variables_of(sys._getframe()) if globals is None else globals
         self._setup = setup
         self._timer = timer
         self._statement = stmt

@@ -74,6 +74,7 @@ def evaluated(hint: object, globalns: _Names = None, localns: _Names = None) -> 
     if isinstance(hint, str):
         from ..language import guarded_eval  # noqa: PLC0415 - the language imports the facades
 
+        # It evaluates where the code stands that asks: a skill sees its own variables, never those of its caller.
         return evaluated(guarded_eval(hint, globalns, localns), globalns, localns)
     args = getattr(hint, "__args__", None)
     if not isinstance(args, tuple) or isinstance(hint, type) or typing.get_origin(hint) is typing.Literal:

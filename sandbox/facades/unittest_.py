@@ -10,13 +10,14 @@ are written here: the real ones import by name, parse a command line and print t
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 import unittest
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, Self
 
 from .. import event_loop
-from ..guest import GUEST
+from ..guest import GUEST, variables_of
 from ..ownership import is_guest_class
 from . import logging_, warnings_
 from .private import copy_of
@@ -251,7 +252,7 @@ class TestLoader:
 
 def _own_cases() -> Iterator[type[TestCase]]:
     seen: set[type] = set()
-    for value in list(GUEST.namespace.values()):
+    for value in list(variables_of(sys._getframe()).values()):
         if isinstance(value, type) and issubclass(value, TestCase) and is_guest_class(value) and value not in seen:
             seen.add(value)
             yield value
