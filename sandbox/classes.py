@@ -174,6 +174,7 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
+    prepared["__module__"] = "__main__"
     for key, value in entries:
         prepared[key] = value
     return maker(name, bases, prepared, **keywords)

@@ -32,7 +32,7 @@ _instance_attribute = object.__getattribute__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _NO_INITIALIZER: Final = object.__init__
 _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Exception})
-_HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack".split())
+_HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
 _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
 
@@ -219,7 +219,7 @@ def _members(obj: object, name: str) -> object:
     return types.MappingProxyType(dict(value)) if type(value) is types.MappingProxyType else _judged(value, name)
 
 
-def _enum_table(obj: object, name: str) -> object:
+def _class_table(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     if is_guest_class(obj if isinstance(obj, type) else type(obj)):
         return value
@@ -386,7 +386,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__members__": _members,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
-    **dict.fromkeys(names.ENUM_TABLES, _enum_table),
+    **dict.fromkeys(names.CLASS_TABLES, _class_table),
     **dict.fromkeys(_OF_CLASSES, _lineage),
     **dict.fromkeys(_BOUND_ELSEWHERE, _guest_made),
     **dict.fromkeys(names.ATTRIBUTE_METHODS, _named_access),

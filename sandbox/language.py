@@ -21,7 +21,7 @@ from .dialect import Program
 from .errors import Refused
 from .guards import SecurityError
 from .guest import GUEST, variables_of
-from .ownership import BUILTINS_MARK, SEAL, is_guest_frame, is_guest_namespace, marked_code
+from .ownership import is_guest_frame, marked_code
 from .policy import LAST_VALUE, Policy
 from .results import result_of
 from .views import namespace_view, real_target, shown_variables
@@ -46,7 +46,6 @@ own recursion does, so its limit stays as it is."""
 
 _run_code = builtins.exec
 _evaluate_code = builtins.eval
-_MISSING: Final = object()
 _IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
@@ -136,15 +135,17 @@ def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
     """Compile what running code asks for; a refusal is an error that the code can understand and catch."""
     try:
         return _compile(source, filename, mode)
-    except Refused as refused:
-        message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
-        match refused.type:
-            case "ImportError":
-                raise ImportError(message, name=refused.module) from None
-            case "SyntaxError":
-                raise SyntaxError(message) from None
-            case _:
-                raise SecurityError(message) from None
+    except Refused as caught:
+        refused = caught
+    # Raised outside the handler, since what is raised within has the other as its context.
+    message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
+    match refused.type:
+        case "ImportError":
+            raise ImportError(message, name=refused.module)
+        case "SyntaxError":
+            raise SyntaxError(message)
+        case _:
+            raise SecurityError(message)
 
 
 def _text(source: object, mode: _Mode) -> str:
@@ -172,15 +173,18 @@ def _as_namespace(given: object) -> dict[str, object]:
     # A key of another type may equal "__builtins__" for this module and not for `exec`, which then adds the real ones.
     if not all(type(name) is str for name in namespace):
         raise TypeError("the keys of a namespace must be strings")
-    if not is_guest_namespace(namespace):
-        if isinstance(namespace.get("__spec__"), ModuleSpec) or _are_real(namespace.get("__builtins__")):
+    from .namespace import HOOKS  # noqa: PLC0415 - the table of builtins holds this module's functions
+
+    present = namespace.get("__builtins__")
+    # Code that holds the dictionary may have changed its builtins; each run there finds the hooks in place.
+    if type(present) is not dict or any(present.get(name) is not hook for name, hook in HOOKS.items()):
+        if isinstance(namespace.get("__spec__"), ModuleSpec) or _are_real(present):
             raise SecurityError("these are the variables of a module of Python's own, in which no code runs here")
         layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
-        asked = namespace.get("__builtins__", _MISSING)
-        if asked is not _MISSING:  # the idiom that takes the builtins away: keep only what the machinery needs
-            layer = {name: value for name, value in layer.items() if not name.isascii() or name.startswith("__")}
-            layer |= asked if type(asked) is dict else {}
-        namespace["__builtins__"] = {**layer, BUILTINS_MARK: SEAL}
+        if "__builtins__" in namespace:  # the idiom that takes the builtins away: keep only what the machinery needs
+            layer = {"__name__": layer["__name__"]}
+            layer |= present if type(present) is dict else {}
+        namespace["__builtins__"] = {**layer, **HOOKS}
     return namespace
 
 

@@ -83,22 +83,22 @@ DECLARATIONS: Final = _dunders("slots match_args doc module qualname annotations
 SUNDER_METHODS: Final = frozenset(
     "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_alias_ _add_value_alias_".split()
 )
-SUNDER_DATA: Final = frozenset(
-    "_fields _field_defaults _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split()
-)
-ENUM_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_".split())
-"""What an enum class keeps its members in; those of a class of the host are shown as copies."""
-PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA
+SUNDER_DATA: Final = frozenset("_fields _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split())
+CLASS_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_ _field_defaults".split())
+"""What an enum class keeps its members in, and a named tuple its defaults; a class of the host shows copies."""
+PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES
 """Names of named tuples and enums that start with an underscore and are documented all the same."""
 
 RUNTIME_PUBLIC: Final = frozenset(
-    "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex".split()
+    (
+        "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex fget fset fdel"
+    ).split()
 )
 """Public names that are harmless on the code's own objects and a way out on some host object of some version."""
 
 INSPECTION: Final = frozenset(
-    "tb_frame tb_next f_back f_builtins f_code f_generator f_globals f_locals f_trace co_code gi_frame gi_code "
-    "gi_yieldfrom cr_await cr_frame cr_code cr_origin ag_await ag_frame ag_code".split()
+    "tb_frame tb_next f_back f_builtins f_code f_generator f_globals f_locals f_trace co_code cell_contents gi_frame "
+    "gi_code gi_yieldfrom cr_await cr_frame cr_code cr_origin ag_await ag_frame ag_code".split()
 )
 """What leads from a traceback, generator or coroutine to a frame, and from there to everything."""
 
@@ -139,7 +139,7 @@ GUARDED: Final = (
     | ATTRIBUTE_METHODS
     | GUEST_ONLY_METHODS
     | RUNTIME_PUBLIC
-    | ENUM_TABLES
+    | CLASS_TABLES
     | {BINDING_METHOD, INITIALIZER}
 )
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY

@@ -14,7 +14,6 @@ from . import classes, facades, guards, imports, language, policy
 from .dialect import PRELOADED
 from .guest import GUEST
 from .names import demangle
-from .ownership import BUILTINS_MARK, SEAL
 
 _AS_THEY_ARE: Final = (
     "abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
@@ -43,7 +42,6 @@ def guarded_builtins() -> dict[str, object]:
         **{name: value for name, value in vars(builtins).items() if _is_exception(value)},
         **_GUARDED,
         "__name__": "__main__",  # of code that `exec` runs in a dictionary without one
-        BUILTINS_MARK: SEAL,
     }
 
 
@@ -102,9 +100,19 @@ def _unavailable(name: str, instead: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-_GUARDED: Final[Mapping[str, object]] = {
+HOOKS: Final[Mapping[str, object]] = {
     "__build_class__": classes.build_class,
     "__import__": imports.guarded_import,
+    policy.ATTRIBUTE_HOOK: guards.guarded_getattr,
+    policy.SLOT_HOOK: guards.Slot,
+    policy.PLAIN_NAME_HOOK: demangle,
+    imports.MODULE_HOOK: imports.find,
+    imports.MEMBER_HOOK: imports.member_of,
+    imports.MISSING_HOOK: imports.missing,
+}
+"""What the code of the guest calls without naming it. Code that runs without one of them finds none, and stops."""
+_GUARDED: Final[Mapping[str, object]] = {
+    **HOOKS,
     "SecurityError": guards.SecurityError,
     "breakpoint": _unavailable("breakpoint", "use print()"),
     "compile": language.guarded_compile,
@@ -125,10 +133,4 @@ _GUARDED: Final[Mapping[str, object]] = {
     "setattr": guards.guarded_setattr,
     "type": classes.type_of,
     "vars": _vars,
-    policy.ATTRIBUTE_HOOK: guards.guarded_getattr,
-    policy.SLOT_HOOK: guards.Slot,
-    policy.PLAIN_NAME_HOOK: demangle,
-    imports.MODULE_HOOK: imports.find,
-    imports.MEMBER_HOOK: imports.member_of,
-    imports.MISSING_HOOK: imports.missing,
 }

@@ -3,22 +3,15 @@
 The mark of a class is an attribute of its own dictionary, that of a function or a frame the last constant of its code:
 the code of a function cannot be exchanged, whereas the builtins that it runs under can. Guest code can reach neither
 mark, and each is one object that only this module hands out.
-
-A namespace is marked in its builtins. That mark says only that the hooks of the dialect are in place: code that runs
-without them finds no hook and stops, so it grants nothing.
 """
 
 from __future__ import annotations
 
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Final, cast
+from typing import Final
 
-from .names import PREFIX
-
-SEAL: Final = object()
 _CLASS_SEAL: Final = object()
 _CODE_SEAL: Final = object()
-BUILTINS_MARK: Final = f"{PREFIX}seal"
 # `typing` leaves names that start with _abc_ out of a protocol's members; any other mark would become one of them.
 _CLASS_MARK: Final = "_abc_sealab"
 
@@ -63,9 +56,3 @@ def is_guest_callable(value: object) -> bool:
 def is_guest_frame(frame: FrameType) -> bool:
     """Return whether `frame` runs guest source."""
     return is_guest_code(frame.f_code)
-
-
-def is_guest_namespace(namespace: dict[str, object]) -> bool:
-    """Return whether source that runs in `namespace` finds the guarded builtins."""
-    builtins = namespace.get("__builtins__")
-    return type(builtins) is dict and cast("dict[str, object]", builtins).get(BUILTINS_MARK) is SEAL

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import time
 from collections.abc import Iterable, Mapping
@@ -101,7 +102,9 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
             continue
         real = real or importlib.import_module(module)
         if hasattr(real, name):
-            yield name, getattr(real, name)
+            value = getattr(real, name)
+            # The module itself reads its own; what code does to the copy changes nothing but the copy.
+            yield name, copy.copy(value) if type(value) in {dict, list, set} else value
 
 
 def _name_module(value: type | FunctionType, module: str) -> None:

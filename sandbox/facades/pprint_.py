@@ -1,16 +1,23 @@
-"""`pprint` to the guest's output."""
+"""`pprint` to the guest's output, of a private copy that reads the fields of a dataclass through the guard."""
 
 from __future__ import annotations
 
-import pprint as real
 from typing import IO, Any, cast
 
+from ..guards import guarded_getattr
+from .private import copy_of
 from .streams import STDOUT
 
-__all__ = ["PrettyPrinter", "pp", "pprint"]
+__all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
+
+_copy = copy_of("pprint", replacing={"getattr": guarded_getattr})
+isreadable = _copy.isreadable
+isrecursive = _copy.isrecursive
+pformat = _copy.pformat
+saferepr = _copy.saferepr
 
 
-class PrettyPrinter(real.PrettyPrinter):
+class PrettyPrinter(_copy.PrettyPrinter):  # type: ignore[misc, name-defined]  # of the private copy
     """Prints nested data, one item to a line where it does not fit on one."""
 
     def __init__(

@@ -22,7 +22,7 @@ from sealab.sandbox.event_loop import GuestLoop
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import new_namespace
-from sealab.sandbox.ownership import BUILTINS_MARK
+from sealab.sandbox.policy import ATTRIBUTE_HOOK
 
 from .sealed import run_sealed
 
@@ -75,7 +75,7 @@ def danger(value: object) -> str | None:
             and item.__name__.startswith("format")
         ):
             return "a bound str.format"
-        if isinstance(item, (dict, types.MappingProxyType)) and (item is vars(builtins) or BUILTINS_MARK in item):
+        if isinstance(item, (dict, types.MappingProxyType)) and (item is vars(builtins) or ATTRIBUTE_HOOK in item):
             return "a table of builtins"
         if isinstance(item, dict) and "__builtins__" in item:
             return "a module's globals"
