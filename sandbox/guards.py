@@ -20,6 +20,7 @@ from . import names
 from .classes import shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
+from .real_classes import derives
 from .shields import SHIELDED, shielded, unshielded
 from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
@@ -209,6 +210,8 @@ def _initializer(obj: object, name: str) -> object:
             owner = arguments[0]
         if not (is_guest_class(type(owner)) or type(owner) in _INITIALIZED_AGAIN):
             raise SecurityError(f"{name}() works on objects of classes that the code made itself")
+        if unbound and isinstance(obj, type) and not derives(type(owner), obj):
+            raise TypeError(f"{name}() of {obj.__name__!r} needs an object of that class, not {type(owner).__name__!r}")
         return cast("Callable[..., object]", value)(*arguments, **keywords)
 
     return initialize

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from ..names import ATTRIBUTE_METHODS
@@ -24,6 +25,8 @@ _copy = copy_of("inspect")
 BoundArguments = _copy.BoundArguments
 Parameter = _copy.Parameter
 Signature = _copy.Signature
+# The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.
+Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
 
 def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
