@@ -257,5 +257,9 @@ def _check_names(state: object) -> None:
     if type(state) is not dict:
         raise TypeError("__getstate__ must return a dict here, or the class must define __setstate__")
     for name in state:
-        if type(name) is not str or (judge(name) is not Verdict.PLAIN and not name.startswith(PREFIX)):
+        if type(name) is not str or not (name.startswith(PREFIX) or _is_public(name)):
             raise TypeError(f"__getstate__ returned the name {name!r}, which cannot be set")
+
+
+def _is_public(name: str) -> bool:
+    return judge(name) is Verdict.PLAIN and not name.startswith("_")
