@@ -44,6 +44,12 @@ class _Named(type):
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(_REAL.get(subclass, subclass), _REAL[cls])
 
+    def __setattr__(cls, name: str, value: object) -> None:
+        raise TypeError(f"cannot set {name!r} attribute of immutable type {cls.__name__!r}")
+
+    def __delattr__(cls, name: str) -> None:
+        raise TypeError(f"cannot delete {name!r} attribute of immutable type {cls.__name__!r}")
+
     def __call__(cls, *_arguments: object, **_keywords: object) -> object:
         raise TypeError(f"cannot create {cls.__name__!r} instances here")
 
@@ -232,6 +238,8 @@ def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
         winner = _REAL[asked]
     else:
         raise TypeError("this metaclass is not allowed here; use a class decorator or __init_subclass__")
+    if issubclass(winner, EnumMeta) and not any(issubclass(type(base), EnumMeta) for base in bases):
+        raise TypeError("an enum class needs a base: write class Name(Enum)")
     for base in bases:
         if issubclass(winner, type(base)):
             continue

@@ -31,6 +31,7 @@ _own_mro = type.__dict__["__mro__"].__get__
 _subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+_IMMUTABLE: Final = frozenset({str, bytes, int, float, complex, bool, types.NoneType})
 _NO_INITIALIZER: Final = object.__init__
 _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Exception})
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
@@ -217,6 +218,18 @@ def _initializer(obj: object, name: str) -> object:
     return initialize
 
 
+def _subject(obj: object, name: str) -> object:
+    """Give what an error is about only where code could hold it: inside the host that may be anything."""
+    value = builtins.getattr(obj, name)
+    if not isinstance(obj, AttributeError) or is_guest_class(type(obj)):
+        return _judged(value, name)
+    if is_guest_class(type(value)) or type(value) in _IMMUTABLE or is_guest_callable(value):
+        return value
+    if isinstance(value, type):
+        return shown_type(value)
+    raise SecurityError(f"the attribute {name!r} of this error is not for code here")
+
+
 def _members(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     return types.MappingProxyType(dict(value)) if type(value) is types.MappingProxyType else _judged(value, name)
@@ -387,6 +400,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: _initializer,
     "__members__": _members,
+    "obj": _subject,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(names.CLASS_TABLES, _class_table),

@@ -152,6 +152,12 @@ HANDED = {
             pass
         functools.update_wrapper(f, ns['g'])
         result = f.__defaults__ is None and 'held' or 'ESCAPED'""",
+    "an error inside the host is about the body of a class": """
+        import enum
+        try:
+            class C(metaclass=enum.EnumMeta): pass
+        except AttributeError as error:
+            result = 'ESCAPED' if '__qualname__' in error.obj else None""",
     "pprint reads the name that a field was given": """
         from dataclasses import dataclass, fields
         import pprint
