@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from sealab.server.address import Address
@@ -47,3 +49,10 @@ def test_a_port_in_use_is_told_as_such() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(AddressRefused, match="Choose another port"):
             Address("127.0.0.1", port).listen()
+
+
+def test_an_answer_is_sent_without_waiting_for_the_one_before_to_be_acknowledged() -> None:
+    with Address("127.0.0.1", 0).listen() as listener, socket.create_connection(listener.getsockname()):
+        connection, _peer = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
