@@ -51,11 +51,11 @@ class Address:
             listener = socket.create_server(
                 (self.ip, self.port), family=socket.AF_INET6 if ":" in self.ip else socket.AF_INET
             )
-            # An accepted connection inherits it (tcp(7)). asyncio sets it only on sockets whose protocol number says
-            # TCP, and on this listener's it does not: each answer would wait 40 ms for the client's acknowledgement.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return listener
         except OSError as error:
             raise AddressRefused(
                 f"{self.in_url}:{self.port} cannot be listened on: {error.strerror}. Choose another port."
             ) from error
+        # An accepted connection inherits it (tcp(7)). asyncio sets it only on sockets whose protocol number says TCP,
+        # and on this listener's it does not: each answer would wait 40 ms for the client's acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
