@@ -2,7 +2,8 @@
 
 `__getattr__` and its kind are asked for every name, those of the host's private state among them: a subclass of
 `logging.Formatter` that answered to `_fill` would be handed what only the formatter may hold. `__subclasshook__` is
-handed the real type of whatever `isinstance` is asked about; from a function, that is what makes functions.
+handed the real type of whatever `isinstance` is asked about; from a function, that is what makes functions. `__get__`
+is handed the class of its owner, which is the real `type` where host code binds an attribute of a class by hand.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final
 
-from .names import ATTRIBUTE_METHODS, demangle, is_of_host
+from .names import ATTRIBUTE_METHODS, BINDING_METHOD, demangle, is_of_host
 from .ownership import is_guest_class
 
 SUBCLASS_HOOK: Final = "__subclasshook__"
-SHIELDED: Final = ATTRIBUTE_METHODS | {SUBCLASS_HOOK}
+SHIELDED: Final = ATTRIBUTE_METHODS | {SUBCLASS_HOOK, BINDING_METHOD}
 """What a guest class may define, and then has behind a shield."""
 
 _PLAIN_ACCESS: Final[dict[str, Callable[..., Any]]] = {
@@ -32,7 +33,11 @@ def shielded(name: str, method: object, shown_type: Callable[[type], type]) -> o
     """
     if name == SUBCLASS_HOOK:
         return _hook(method, shown_type)
-    return method if method is None else _named_access(name, method)
+    if method is None:
+        return method
+    if name == BINDING_METHOD:
+        return _described(_binding_shield(_as_function(method), shown_type), name, method)
+    return _named_access(name, method)
 
 
 def unshielded(value: object) -> object:
@@ -66,6 +71,13 @@ def _access_shield(call: Callable[..., object], plain: Callable[..., object]) ->
         if is_of_host(name):
             return plain(self, name, *stored)
         return call(self, demangle(name), *stored)
+
+    return shield  # type: ignore[return-value]  # a function is a FunctionType
+
+
+def _binding_shield(call: Callable[..., object], shown_type: Callable[[type], type]) -> FunctionType:
+    def shield(self: object, instance: object, owner: type | None = None, /) -> object:
+        return call(self, instance, owner if owner is None else shown_type(owner))
 
     return shield  # type: ignore[return-value]  # a function is a FunctionType
 
@@ -108,5 +120,11 @@ def _described(shield: FunctionType, name: str, method: object) -> FunctionType:
 
 
 _CODES: Final = frozenset(
-    made.__code__ for made in (_asked_shield(print), _access_shield(print, print), _hook_shield(print, type))
+    made.__code__
+    for made in (
+        _asked_shield(print),
+        _access_shield(print, print),
+        _binding_shield(print, type),
+        _hook_shield(print, type),
+    )
 )

@@ -158,6 +158,16 @@ HANDED = {
             class C(metaclass=enum.EnumMeta): pass
         except AttributeError as error:
             result = 'ESCAPED' if '__qualname__' in error.obj else None""",
+    "a descriptor that host code binds to a class": """
+        import collections.abc, inspect
+        class Descriptor:
+            def __get__(self, instance, owner): spy(instance, owner); return lambda: 1
+        class C(collections.abc.AsyncIterator):
+            __init__ = Descriptor()
+            __call__ = Descriptor()
+        try: inspect.signature(C)
+        except Exception: pass
+        result = Spy.seen""",
     "pprint reads the name that a field was given": """
         from dataclasses import dataclass, fields
         import pprint
