@@ -198,6 +198,7 @@ class _Maker:
     def __prepare__(self, name: str, bases: tuple[type, ...], /, **keywords: object) -> object:
         for base in bases:
             _check_base(base)
+        _check_mixed(bases)
         self._metaclass = _metaclass(self._asked, bases)
         return self._metaclass.__prepare__(name, bases, **keywords)
 
@@ -229,6 +230,13 @@ def _check_base(base: object) -> None:
         raise TypeError(
             f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
         )
+
+
+def _check_mixed(bases: tuple[type, ...]) -> None:
+    """Refuse to mix `SimpleNamespace`, whose attributes are data, with a class that keeps its state in attributes."""
+    host = {base for each in bases for base in _mro(each) if not is_guest_class(base)}
+    if types.SimpleNamespace in host and not host <= {types.SimpleNamespace, object}:
+        raise TypeError("a class cannot derive from 'SimpleNamespace' and from another class of Python's own")
 
 
 def _metaclass(asked: object, bases: tuple[type, ...]) -> type:

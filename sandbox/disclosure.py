@@ -78,11 +78,11 @@ def repr_of(value: object, chars_max: int = REPR_CHARS_MAX) -> str:
     """
     cls = type(value)
     if cls is FunctionType:
-        return plain_names(f"<function {_function_qualname(value)}>", chars_max)
+        return plain_names(f"<function {demangle(_function_qualname(value))}>", chars_max)
     if derives(cls, type):
         return plain_names(_type_repr(value), chars_max)
     if attribute_of_class(cls, "__repr__") is object.__repr__:
-        return plain_names(f"<{_raw_qualname(cls)} object>", chars_max)
+        return plain_names(f"<{demangle(_raw_qualname(cls))} object>", chars_max)
     return said_by(value, repr, "__repr__", chars_max)
 
 

@@ -14,7 +14,7 @@ import builtins
 import types
 from collections import UserString
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final
 
 from . import names
 from .classes import shown_type
@@ -80,6 +80,8 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     else:
         _check_store(obj, name)
+        if name in names.TITLES and isinstance(value, str):
+            value = names.exact(value)
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
@@ -193,27 +195,33 @@ def _real_dictionary(obj: object) -> dict[str, object]:
     return found
 
 
-def _initializer(obj: object, name: str) -> object:
-    """Give an `__init__` of the host a form that works on objects of the code's own classes, and on exact containers.
+def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
+    """Return what `obj.__init__` means in source: one of the host works on objects of the code's own classes only.
 
-    Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one.
+    Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one. That
+    `super()` gives it says nothing, since the second argument of `super` may be a class.
     """
-    value = builtins.getattr(obj, name)
-    if is_guest_callable(value) or value is _NO_INITIALIZER:
+    value: Any = builtins.getattr(obj, names.INITIALIZER)
+    kind = type(value)
+    if kind is types.MethodType or kind is types.MethodWrapperType:
+        if is_guest_class(type(value.__self__)) or is_guest_callable(value):
+            return value
+    elif is_guest_callable(value) or value is _NO_INITIALIZER:
         return value
-    unbound = isinstance(value, types.WrapperDescriptorType | types.FunctionType)
 
     def initialize(*arguments: object, **keywords: object) -> object:
         owner = _receiver(value, obj)
-        if unbound:
+        if kind is types.WrapperDescriptorType or kind is types.FunctionType:
             if not arguments:
-                raise TypeError(f"{name}() needs an object")
+                raise TypeError("__init__() needs an object")
             owner = arguments[0]
+            if isinstance(obj, type) and not derives(type(owner), obj):
+                raise TypeError(
+                    f"__init__() of {obj.__name__!r} needs an object of that class, not {type(owner).__name__!r}"
+                )
         if not (is_guest_class(type(owner)) or type(owner) in _INITIALIZED_AGAIN):
-            raise SecurityError(f"{name}() works on objects of classes that the code made itself")
-        if unbound and isinstance(obj, type) and not derives(type(owner), obj):
-            raise TypeError(f"{name}() of {obj.__name__!r} needs an object of that class, not {type(owner).__name__!r}")
-        return cast("Callable[..., object]", value)(*arguments, **keywords)
+            raise SecurityError("__init__() works on objects of classes that the code made itself")
+        return value(*arguments, **keywords)
 
     return initialize
 
@@ -233,6 +241,18 @@ def _subject(obj: object, name: str) -> object:
 def _members(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     return types.MappingProxyType(dict(value)) if type(value) is types.MappingProxyType else _judged(value, name)
+
+
+def _naming(obj: object, name: str) -> object:
+    value = builtins.getattr(obj, name)
+
+    def add(alias: object, /) -> object:
+        plain = names.given(alias, "the name of an enum member")
+        if plain.startswith("_") or names.judge(plain) is Verdict.REFUSED:
+            raise ValueError(f"{plain!r} cannot be the name of an enum member here")
+        return value(plain)
+
+    return add
 
 
 def _class_table(obj: object, name: str) -> object:
@@ -398,9 +418,10 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__subclasses__": _subclasses_method,
     "__self__": _bound_to,
     names.BINDING_METHOD: _binding,
-    names.INITIALIZER: _initializer,
+    names.INITIALIZER: initializer_of,
     "__members__": _members,
     "obj": _subject,
+    names.NAMING_METHOD: _naming,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(names.CLASS_TABLES, _class_table),
@@ -433,9 +454,9 @@ def _change_class(obj: object, value: object) -> None:
     if not (isinstance(value, type) and is_guest_class(value) and is_guest_class(type(obj))):
         raise SecurityError("an object's class can only be changed from one class of the code's own to another")
     # A dictionary that the code chose may hold what a class of the host takes for its own state.
-    if _is_pure(type(obj)) != _is_pure(value):
+    if _host_bases(type(obj)) != _host_bases(value):
         raise SecurityError(
-            "an object's class cannot be changed to or from one that derives from a class of Python's own"
+            "an object's class cannot be changed to one that derives from other classes of Python's own"
         )
     object.__setattr__(obj, "__class__", value)
 
@@ -451,4 +472,8 @@ def _change_dict(obj: object, value: object) -> None:
 
 
 def _is_pure(cls: type) -> bool:
-    return all(is_guest_class(base) or base is object for base in _own_mro(cls))
+    return not _host_bases(cls)
+
+
+def _host_bases(cls: type) -> list[type]:
+    return [base for base in _own_mro(cls) if not is_guest_class(base) and base is not object]

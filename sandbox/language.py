@@ -52,7 +52,7 @@ _SOURCE_CHARS_MAX: Final = 4_000_000
 
 def compile_program(source: str, *, filename: str = "<code>") -> Program:
     """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
-    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, own_globals=True)
+    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     return Program(code, bool(code.co_flags & CO_COROUTINE))
 
 
@@ -87,7 +87,8 @@ def guarded_compile(
     if mode not in {"exec", "eval", "single"}:
         raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
     compiled = _Compiled()
-    compiled._code = _compile_for_guest(source, str(filename), "eval" if mode == "eval" else "exec")
+    # The text of another class could answer for itself where names of files are looked up.
+    compiled._code = _compile_for_guest(source, str.__str__(str(filename)), "eval" if mode == "eval" else "exec")
     return compiled
 
 
@@ -198,7 +199,7 @@ def _fresh_builtins() -> dict[str, object]:
     return guarded_builtins()
 
 
-def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, *, own_globals: bool = False) -> CodeType:
+def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:
@@ -211,7 +212,7 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, *, own_
     try:
         tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
-        judged = Policy(own_globals=own_globals).visit(tree)
+        judged = Policy().visit(tree)
         sys.setrecursionlimit(frames)
         return marked_code(cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True)))
     except (RecursionError, MemoryError):

@@ -77,16 +77,21 @@ _CLASS_BODY: Final = _dunders("classcell classdictcell classdict")
 SETTABLE: Final = _dunders("name qualname doc annotations cause context suppress_context notes")
 """Descriptions that code may replace on anything, as decorators and `raise` do."""
 
+TITLES: Final = _dunders("name qualname")
+"""What things are called. Python takes any kind of string, and host code and the report read it."""
+
 DECLARATIONS: Final = _dunders("slots match_args doc module qualname annotations total hash")
 """What a class body may assign beside methods."""
 
 SUNDER_METHODS: Final = frozenset(
-    "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_alias_ _add_value_alias_".split()
+    "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_value_alias_".split()
 )
 SUNDER_DATA: Final = frozenset("_fields _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split())
+NAMING_METHOD: Final = "_add_alias_"
+"""It makes an attribute of an enum class from data (Python 3.13)."""
 CLASS_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_ _field_defaults".split())
 """What an enum class keeps its members in, and a named tuple its defaults; a class of the host shows copies."""
-PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES
+PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_METHOD}
 """Names of named tuples and enums that start with an underscore and are documented all the same."""
 
 RUNTIME_PUBLIC: Final = frozenset(
@@ -126,12 +131,13 @@ _REFUSED_DUNDERS: Final = (
 
 HOOK_NAMES: Final = frozenset(
     "_getattr_ _write_ _print_ _print _getiter_ _getitem_ _inplacevar_ _unpack_sequence_ _iter_unpack_sequence_ "
-    "_apply_ __metaclass__ __builtins__ __build_class__".split()
+    "_apply_ __metaclass__ __builtins__ __build_class__ __classcell__ __classdictcell__ __classdict__".split()
 )
-"""Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name."""
+"""Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name.
 
-FIXED_NAMES: Final = frozenset({"super"})
-"""Names that no source may bind: `super().__init__` costs nothing since `super` is always Python's own."""
+Among the latter are variables that the compiler makes: `__classdict__` is the real dictionary of a class in the scope
+of an annotation or of a type parameter (PEP 695).
+"""
 
 NATIVE: Final = SPECIAL_METHODS | _DESCRIPTIONS | PUBLIC_SUNDERS
 GUARDED: Final = (
@@ -140,7 +146,7 @@ GUARDED: Final = (
     | GUEST_ONLY_METHODS
     | RUNTIME_PUBLIC
     | CLASS_TABLES
-    | {BINDING_METHOD, INITIALIZER}
+    | {BINDING_METHOD, INITIALIZER, NAMING_METHOD}
 )
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY
 DEFINABLE: Final = (
@@ -187,8 +193,14 @@ def mangle(name: str, class_name: str | None = None) -> str:
     return PREFIX + class_private(name, class_name)
 
 
+def exact(text: str) -> str:
+    """Return the characters of `text`: a subclass could answer for itself whatever is asked of it."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def demangle(text: str) -> str:
     """Spell every private name in `text` as its author did; works on names, messages and reprs."""
+    text = exact(text)
     while PREFIX in text:  # what is taken out may leave another behind
         text = text.replace(PREFIX, "")
     return text

@@ -104,6 +104,7 @@ HOOKS: Final[Mapping[str, object]] = {
     "__build_class__": classes.build_class,
     "__import__": imports.guarded_import,
     policy.ATTRIBUTE_HOOK: guards.guarded_getattr,
+    policy.INITIALIZER_HOOK: guards.initializer_of,
     policy.SLOT_HOOK: guards.Slot,
     policy.PLAIN_NAME_HOOK: demangle,
     imports.MODULE_HOOK: imports.find,

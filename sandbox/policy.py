@@ -27,6 +27,7 @@ LAST_VALUE: Final = "last value"
 """Where the value of the last expression statement is kept: a name with a space, which no source can spell."""
 
 ATTRIBUTE_HOOK: Final = f"{PREFIX}attribute"
+INITIALIZER_HOOK: Final = f"{PREFIX}initializer"
 SLOT_HOOK: Final = f"{PREFIX}slot"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
@@ -35,15 +36,10 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 class Policy(RestrictingNodeTransformer):
-    """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`.
+    """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`."""
 
-    `own_globals` says that the program will run in variables that guest code has only through a view. In a dictionary
-    of the guest's own any name may be exchanged, so nothing is taken for what its name says.
-    """
-
-    def __init__(self, *, own_globals: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._own_globals = own_globals
         self._in_class_body = False
         self._at_module_level = True
         self._class_name: str | None = None
@@ -66,8 +62,6 @@ class Policy(RestrictingNodeTransformer):
             return
         if PREFIX in name or name in names.HOOK_NAMES:
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
-        if name in names.FIXED_NAMES and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
-            self.refuse(node, f"the name {name!r} cannot be bound here", "choose another name")
         if self._in_class_body and name not in names.DEFINABLE and name in names.GUARDED | names.REFUSED:
             self._check_class_name(node, name)
 
@@ -89,8 +83,7 @@ class Policy(RestrictingNodeTransformer):
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
         """Allow every keyword argument but the machinery's names."""
-        if node.arg not in names.FIXED_NAMES:
-            self.check_name(node, node.arg)
+        self.check_name(node, node.arg)
         return self._children(node)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
@@ -116,22 +109,12 @@ class Policy(RestrictingNodeTransformer):
 
     def _load(self, node: ast.Attribute) -> ast.AST:
         verdict = self._judge(node, node.attr)
-        if verdict is Verdict.GUARDED and not (_is_plain_template(node) or self._initializes_base(node)):
+        if node.attr == names.INITIALIZER:
+            return placed(hook_call(INITIALIZER_HOOK, self.visit(node.value)), node)
+        if verdict is Verdict.GUARDED and not _is_plain_template(node):
             hook = hook_call(ATTRIBUTE_HOOK, self.visit(node.value), node.attr)
             return placed(hook, node)
         return self._children(node)
-
-    def _initializes_base(self, node: ast.Attribute) -> bool:
-        """Return whether this is `super().__init__`: Python itself checks that what it is called on is an instance."""
-        return (
-            self._own_globals
-            and node.attr == names.INITIALIZER
-            and isinstance(node.value, ast.Call)
-            and isinstance(node.value.func, ast.Name)
-            and node.value.func.id == "super"
-            and not node.value.args
-            and not node.value.keywords
-        )
 
     def _children(self, node: _Node) -> _Node:
         if isinstance(node, ast.Attribute):
@@ -149,7 +132,7 @@ class Policy(RestrictingNodeTransformer):
         return verdict
 
     def _may_store(self, attribute: str) -> bool:
-        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE:
+        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES:
             return True
         return not attribute.startswith("_") or names.judge(attribute) is Verdict.PRIVATE
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
-from .names import DEFINABLE, FIXED_NAMES, HOOK_NAMES, NATIVE, PREFIX, Verdict, demangle, judge, mangle
+from .names import DEFINABLE, HOOK_NAMES, NATIVE, PREFIX, Verdict, demangle, judge, mangle
 
 _MISSING = object()
 
@@ -122,7 +122,7 @@ def _attribute_key(key: str) -> str:
 def _variable_name(key: str) -> str:
     if type(key) is not str:
         raise TypeError(f"variable names are strings, not {type(key).__name__}")
-    if PREFIX in key or key in HOOK_NAMES | FIXED_NAMES:
+    if PREFIX in key or key in HOOK_NAMES:
         _refuse(key)
     return key
 

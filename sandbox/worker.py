@@ -251,12 +251,7 @@ class Worker:
 
 def _variable(name: str) -> str:
     """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
-    if (
-        not name.isidentifier()
-        or keyword.iskeyword(name)
-        or name.startswith(("__", names.PREFIX))
-        or name in names.FIXED_NAMES
-    ):
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", names.PREFIX)):
         raise Refused(
             f"{name!r} cannot be the name of a context variable.",
             type="ValueError",

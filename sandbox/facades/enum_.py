@@ -38,6 +38,28 @@ class _CheckedEnumType(enum.EnumType):
         return super().__call__(name, _checked(names), module="__main__", **allowed)
 
 
+class _NameOnce:
+    """The name of an `enum.property`, which looks it up: the class that it stands in says it, and nobody changes it."""
+
+    def __get__(self, holder: object, _cls: type | None = None) -> object:
+        if holder is None:
+            return self
+        try:
+            return holder.__dict__["name"]
+        except KeyError:
+            raise AttributeError("name") from None
+
+    def __set__(self, holder: object, name: str) -> None:
+        if "name" in holder.__dict__:
+            raise AttributeError("the name of an enum property cannot be changed")
+        holder.__dict__["name"] = name
+
+
+def keep_names() -> None:
+    """Let no store change the name that an attribute of an enum class looks up (Python 3.12 and later)."""
+    type.__setattr__(enum.property, "name", _NameOnce())
+
+
 def _checked(names: str | Mapping[str, object] | Iterable[str | tuple[str, object]]) -> list[str] | list[Any]:
     if isinstance(names, str):
         return [_member(name) for name in given(names, "the list of names").replace(",", " ").split()]

@@ -14,7 +14,7 @@ from types import FunctionType, GenericAlias, MappingProxyType, MethodType, Unio
 from typing import Any, Final, cast
 
 from ..classes import shown_type
-from ..names import demangle, is_of_host
+from ..names import demangle, exact, is_of_host
 from ..ownership import is_guest_callable, is_guest_class
 from .typing_ import get_type_hints
 
@@ -55,7 +55,8 @@ def _alike(
     """
     for name in assigned:
         with suppress(AttributeError):
-            setattr(wrapper, name, getattr(wrapped, name))
+            value = getattr(wrapped, name)
+            setattr(wrapper, name, exact(value) if isinstance(value, str) else value)
     own = _attributes(wrapper) if updated else None
     if own is not None:
         own.update({name: value for name, value in (_attributes(wrapped) or {}).items() if _is_copied(name)})

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import traceback
-import weakref
 from collections.abc import Iterator
 
-from . import copy_
+from . import copy_, enum_
 from .binding import bind_methods
 
 _IMMUTABLE_TYPE = 1 << 8
 _FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
 """Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
-_KEEP_STATE_ON_CLASS: tuple[type, ...] = (weakref.finalize,)
 
 
 def seal() -> int:
@@ -31,6 +29,7 @@ def seal() -> int:
     types are laid out otherwise.
     """
     copy_.replace_real_copying()
+    enum_.keep_names()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
@@ -57,7 +56,7 @@ def _classes() -> Iterator[type]:
 def _is_to_be_sealed(cls: type) -> bool:
     module = str(cls.__module__)
     trusted = module.startswith("sealab.") and ".facades" not in module
-    return not (cls.__flags__ & _IMMUTABLE_TYPE or trusted or cls in _KEEP_STATE_ON_CLASS)
+    return not (cls.__flags__ & _IMMUTABLE_TYPE or trusted)
 
 
 def _set_flag(cls: type) -> None:

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from ..classes import shown_type
 from ..guest import GUEST
-from ..names import demangle
+from ..names import demangle, given
 
-__all__ = ["get_origin", "get_type_hints", "override", "reveal_type"]
+__all__ = ["TypedDict", "get_origin", "get_type_hints", "override", "reveal_type"]
 
 T = typing.TypeVar("T")
 _Names = dict[str, Any] | None
@@ -50,6 +50,18 @@ def override(method: T, /) -> T:
     with suppress(AttributeError, TypeError):
         method.__override__ = True  # type: ignore[attr-defined]  # as PEP 698 says
     return method
+
+
+def TypedDict(  # noqa: N802 - Python's own name
+    typename: str, fields: Mapping[str, object] | None = None, /, *, total: bool = True
+) -> type:
+    """Make a dictionary type from names and types; also a base class."""
+    made: Any = typing.TypedDict
+    entries = {given(name, "the name of a field"): kind for name, kind in dict(fields or {}).items()}
+    return cast("type", made(given(typename, "the name of a class"), entries, total=total))
+
+
+TypedDict.__mro_entries__ = typing.TypedDict.__mro_entries__  # type: ignore[attr-defined]  # what makes it a base class
 
 
 def _owners(obj: object) -> list[Mapping[str, object]]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, Self
 
 from .. import event_loop
+from ..guards import guarded_getattr
 from ..guest import GUEST, variables_of
 from ..ownership import is_guest_class
 from . import logging_, warnings_
@@ -33,7 +34,18 @@ _DOUBLE_LINE = "=" * 70
 _NO_TESTS = 5
 
 
-_case = copy_of("unittest.case")
+_NOTHING = object()
+
+
+def _getattr(obj: object, name: str, default: Any = _NOTHING) -> Any:
+    """Read what the module itself keeps under a name, and everything else as the code could."""
+    if name.startswith("__unittest_") and type(name) is str:
+        return getattr(obj, name) if default is _NOTHING else getattr(obj, name, default)
+    return guarded_getattr(obj, name) if default is _NOTHING else guarded_getattr(obj, name, default)
+
+
+# A test names its methods and comparisons by text, which may come past the checks of `TestCase` by way of `super`.
+_case = copy_of("unittest.case", replacing={"getattr": _getattr})
 SkipTest = _case.SkipTest
 expectedFailure = _case.expectedFailure
 skip = _case.skip

@@ -243,31 +243,172 @@ def test_the_tables_of_host_enums_cannot_be_changed() -> None:
     assert run_sealed(SPY + dedent(source)) == 200
 
 
-def test_a_property_of_a_host_class_keeps_its_getter() -> None:
+INITIALIZERS = {
+    "of the property": "Fraction.numerator.__init__(changed)",
+    "of property": "property.__init__(Fraction.numerator, changed)",
+    "of a subclass": "P.__init__(Fraction.numerator, changed)",
+    "of an abstract property": "abc.abstractproperty.__init__(Fraction.numerator, changed)",
+    "by getattr": "getattr(Fraction.numerator, '__init__')(changed)",
+    "by an own super": "exec('super().__init__(changed)', {'super': lambda: Fraction.numerator, 'changed': changed})",
+    "by super in a class method": """
+        class Q(property):
+            @classmethod
+            def get(cls): return super().__init__
+        Q.get()(Fraction.numerator, changed)""",
+    "by super with a class for self": """
+        class Q(property):
+            def __init__(self, *a): super().__init__(*a)
+        Q.__init__(Q, Fraction.numerator, changed)""",
+    "by super of two classes": "super(P, P).__init__(Fraction.numerator, changed)",
+    "by a __class__ of its own": """
+        def outer():
+            __class__ = P
+            def inner(self):
+                self = P
+                return super().__init__
+            return inner(None)
+        outer()(Fraction.numerator, changed)""",
+    "by an example with names of its own": """
+        import doctest
+        got = []
+        doctest.run_docstring_examples(">>> got.append(super().__init__)\\n", {"super": lambda: property, "got": got})
+        got[0](Fraction.numerator, changed)""",
+    "by attrgetter": "operator.attrgetter('__init__')(property)(Fraction.numerator, changed)",
+}
+
+
+@pytest.mark.parametrize("way", INITIALIZERS.values(), ids=INITIALIZERS.keys())
+def test_a_property_of_a_host_class_keeps_its_getter(way: str) -> None:
+    source = [
+        "from fractions import Fraction",
+        "import abc, operator",
+        "class P(property): pass",
+        "changed = lambda self: 'changed'",
+        "try:",
+        f"    exec({dedent(way)!r})",
+        "except Exception:",
+        "    pass",
+        "result = Fraction(3, 4).numerator",
+    ]
+    assert run_sealed("\n".join(source)) == 3
+
+
+def test_an_initializer_works_on_objects_of_the_code() -> None:
     source = """
-        from fractions import Fraction
-        import abc
-        tried = 0
-        class P(property): pass
-        ways = [
-            lambda: Fraction.numerator.__init__(lambda self: 'changed'),
-            lambda: property.__init__(Fraction.numerator, lambda self: 'changed'),
-            lambda: P.__init__(Fraction.numerator, lambda self: 'changed'),
-            lambda: abc.abstractproperty.__init__(Fraction.numerator, lambda self: 'changed'),
-            lambda: getattr(Fraction.numerator, '__init__')(lambda self: 'changed'),
-            lambda: exec('class A:\\n def __new__(cls): return super().__init__(lambda self: 1)', {'super': lambda: Fraction.numerator}),
-            lambda: exec('super().__init__(lambda self: "changed")', {'super': lambda: Fraction.numerator}),
-        ]
-        for way in ways:
-            try:
-                way()
-            except Exception:
-                tried += 1
-        result = [Fraction(3, 4).numerator, tried]
+        class Base(dict):
+            def __init__(self, x):
+                dict.__init__(self, x=x)
+        class Child(Base):
+            def __init__(self, x, y):
+                super().__init__(x)
+                Base.__init__(self, y)
+        class Failure(Exception):
+            def __init__(self, text):
+                super().__init__(text, 1)
+        result = [Child(1, 2), Failure("a").args]
         """
-    numerator, refused = run_sealed(dedent(source))  # type: ignore[misc]  # a list of two
-    assert numerator == 3
-    assert refused == 6  # the class statement itself does nothing
+    assert run(source) == [{"x": 2}, ("a", 1)]
+
+
+FORGED = {
+    "a comparison named past the check of TestCase": """
+        import json, unittest
+        seen = []
+        class A:
+            def __format__(self, spec): seen.append(spec); return ""
+            def __eq__(self, other): return False
+        class T(unittest.TestCase, str):
+            def __new__(cls, *a): return str.__new__(cls, "{0:{1.f.__globals__}}")
+            def __init__(self): super().__init__("runTest")
+            def runTest(self): pass
+        a, b = A(), A()
+        b.f = json.dumps
+        t = T()
+        try:
+            super(unittest.TestCase, t).addTypeEqualityFunc(A, "format")
+            t.assertEqual(a, b)
+        except Exception: pass
+        result = len(seen)""",
+    "a name of a class that answers for itself": """
+        seen = []
+        class S(str):
+            def __contains__(self, x): seen.append(1); return False
+            def __format__(self, spec): seen.append(1); return ""
+        class A: pass
+        A.__name__ = S("n")
+        A.__qualname__ = S("q")
+        result = len(seen) + (type(A.__name__) is not str)""",
+    "the name of an enum's redirect": """
+        from enum import Enum
+        class Mix:
+            def x(self): pass
+        class E(Mix, Enum):
+            x = 1
+            z = 3
+        found = 0
+        try:
+            vars(E)["x"].name = "__globals__"
+            E.z._value_ = print
+            found = len(E.z.x)
+        except Exception: pass
+        result = found""",
+    "an alias of an enum member": """
+        from enum import Enum
+        class E(Enum):
+            A = 1
+        for name in ("__getattr__", "_fill", "__class__"):
+            try: E.A._add_alias_(name)
+            except Exception: pass
+        result = int(any(name in dir(E) for name in ("__getattr__", "_fill")))""",
+    "the state of a host class by SimpleNamespace": """
+        import types, functools
+        got = []
+        class G:
+            def find(self, cls): got.append(cls); return lambda *a: None
+        try:
+            class S(types.SimpleNamespace, functools.singledispatchmethod): pass
+            class C: m = S(_generic=G(), _func=len)
+            C().m(int)
+        except TypeError: pass
+        result = len(got)""",
+    "the class of finalizers": """
+        import weakref
+        try:
+            weakref.finalize.peek = lambda self: 1
+            result = 1
+        except TypeError:
+            result = 0""",
+    "the dictionary of a class in the scope of an annotation": """
+        try:
+            exec("class A:\\n type X = __classdict__\\nfound = A.X.__value__")
+            result = 1
+        except Exception:
+            result = 0""",
+    "the variables of the scope of a type parameter": """
+        try:
+            exec("class A:\\n def f[T: locals()](self): pass\\nfound = A.f.__type_params__[0].__bound__")
+            result = int("__classdict__" in found)
+        except Exception:
+            result = 0""",
+    "the name of a file that answers for itself": """
+        seen = []
+        class S(str):
+            def __hash__(self): seen.append(1); raise SystemExit
+            def __eq__(self, other): return True
+        class N:
+            def __str__(self): return S("x")
+        try:
+            exec(compile("1/0", N(), "exec"))
+        except ZeroDivisionError as error:
+            import traceback
+            traceback.format_exception(error)
+        result = len(seen)""",
+}
+
+
+@pytest.mark.parametrize("program", FORGED.values(), ids=FORGED.keys())
+def test_nothing_of_the_host_can_be_forged(program: str) -> None:
+    assert run_sealed(dedent(program)) == 0
 
 
 def test_a_cached_property_writes_only_into_objects_of_the_code() -> None:

@@ -1,0 +1,54 @@
+"""`weakref` whose finalizers keep their state outside their class, so that the class can be sealed as others are."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["finalize"]
+
+
+class _Kept(NamedTuple):
+    finalizer: finalize
+    reference: weakref.ref[Any]
+    func: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+
+_alive: dict[int, _Kept] = {}
+
+
+class finalize:  # noqa: N801 - Python's own spelling
+    """Calls `func(*args, **kwargs)` when `obj` is collected, or when it is called itself; once in all."""
+
+    __slots__ = ("__weakref__", "atexit")
+
+    def __init__(self, obj: Any, func: Callable[..., object], /, *args: object, **kwargs: object) -> None:
+        if id(self) in _alive:
+            raise TypeError("a finalizer cannot be made anew")
+        self.atexit = True
+        _alive[id(self)] = _Kept(self, weakref.ref(obj, lambda _: self()), func, args, kwargs)
+
+    def __call__(self, _: object = None) -> object:
+        """Call the function if nobody has; return its value, else None."""
+        kept = _alive.pop(id(self), None)
+        return None if kept is None else kept.func(*kept.args, **kept.kwargs)
+
+    def detach(self) -> tuple[object, Callable[..., object], tuple[object, ...], dict[str, object]] | None:
+        """Return `(obj, func, args, kwargs)` and never call the function; None if it is too late."""
+        found = self.peek()
+        _alive.pop(id(self), None)
+        return found
+
+    def peek(self) -> tuple[object, Callable[..., object], tuple[object, ...], dict[str, object]] | None:
+        """Return `(obj, func, args, kwargs)`; None if the finalizer is dead."""
+        kept = _alive.get(id(self))
+        obj = None if kept is None else kept.reference()
+        return None if kept is None or obj is None else (obj, kept.func, kept.args, kept.kwargs)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the function is still to be called."""
+        return id(self) in _alive
