@@ -268,9 +268,12 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     if annotations is not None:
         if type(annotations) is not dict:
             raise TypeError("__annotations__ of a class must be a dictionary")
+        # A copy, since code that holds the dictionary may run at any moment, in a garbage collection.
+        annotations = dict(annotations)
         _check_keys(annotations)
         if own_annotations:
             _rename(annotations, class_name)
+        dict.__setitem__(body, "__annotations__", annotations)
     if "__slots__" in body:
         dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
     if "__match_args__" in body:

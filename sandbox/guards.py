@@ -325,11 +325,15 @@ def _formatter(value: object, name: str) -> object:
         return _bound_format(value.__self__, value.__name__)
     if value is _FORMATS["format"] or value is _FORMATS["format_map"]:
         return _unbound_format("format" if value is _FORMATS["format"] else "format_map")
-    if value in _USER_STRING_METHODS:
+    if _is_user_string_method(value):
         return lambda text, *args, **kwargs: _bound_format(_text(text), name)(*args, **kwargs)
-    if isinstance(value, types.MethodType) and value.__func__ in _USER_STRING_METHODS:
+    if type(value) is types.MethodType and _is_user_string_method(value.__func__):
         return _bound_format(_text(value.__self__), name)
     return _judged(value, name)
+
+
+def _is_user_string_method(value: object) -> bool:
+    return any(value is method for method in _USER_STRING_METHODS)  # a comparison would hand the method to the value
 
 
 def _bound_format(template: str, name: str) -> Callable[..., str]:

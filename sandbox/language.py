@@ -10,11 +10,12 @@ import ast
 import builtins
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
-from typing import Final, Literal, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, cast
 
 from . import event_loop
 from .dialect import Program
@@ -24,7 +25,7 @@ from .guest import GUEST, variables_of
 from .ownership import is_guest_frame, marked_code
 from .policy import LAST_VALUE, Policy
 from .results import result_of
-from .views import namespace_view, real_target, shown_variables
+from .views import namespace_of, namespace_view, shown_variables
 
 __all__ = [
     "LAST_VALUE",
@@ -44,8 +45,6 @@ _TRANSFORMER_FRAMES: Final = 50_000
 """Python frames the transformation may nest, some five for each level of a tree. They take no C stack; the compiler's
 own recursion does, so its limit stays as it is."""
 
-_run_code = builtins.exec
-_evaluate_code = builtins.eval
 _IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
@@ -65,9 +64,9 @@ def run_program(program: Program, namespace: dict[str, object]) -> object:
 def run_statements(program: Program, namespace: dict[str, object]) -> None:
     """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
     if program.is_async:
-        event_loop.run(_evaluate_code(program.code, namespace))
+        event_loop.run(_evaluate(program.code, namespace))
     else:
-        _run_code(program.code, namespace)
+        _evaluate(program.code, namespace)
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them
@@ -125,11 +124,28 @@ def _run(source: object, mode: _Mode, given_globals: object, given_locals: objec
     code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
     variables = variables_of(caller) if given_globals is None else _as_namespace(given_globals)
     if given_locals is not None:
-        inner = given_locals if (target := real_target(given_locals)) is None else target
-        return _evaluate_code(code, variables, cast("Mapping[str, object]", inner))
+        inner = given_locals if (target := namespace_of(given_locals)) is None else target
+        return _evaluate(code, variables, cast("Mapping[str, object]", inner))
     if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
-        return _evaluate_code(code, variables, _locals_of(caller))
-    return _evaluate_code(code, variables)
+        return _evaluate(code, variables, _locals_of(caller))
+    return _evaluate(code, variables)
+
+
+def _evaluate(code: CodeType, *spaces: Mapping[str, object]) -> Any:
+    return _evaluator()(code, *spaces)
+
+
+@cache
+def _evaluator() -> Callable[..., Any]:
+    """Return `eval`, called from a frame of its own under the guarded builtins.
+
+    CPython gives a namespace without builtins those of the frame that calls (Library Reference, `exec`). A namespace of
+    the guest's own can lose its builtins at any moment, since a garbage collection may run its code.
+    """
+    space: dict[str, Any] = {"__builtins__": _fresh_builtins(), "evaluate": builtins.eval}
+    source = "run = lambda code, *spaces: evaluate(code, *spaces)"
+    builtins.exec(compile(source, "<sandbox>", "exec"), space)  # noqa: S102 - a constant
+    return cast("Callable[..., Any]", space["run"])
 
 
 def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
@@ -166,7 +182,7 @@ def _locals_of(frame: FrameType) -> dict[str, object]:
 
 def _as_namespace(given: object) -> dict[str, object]:
     """Make a dictionary that guest code gives a namespace under guarded builtins of its own."""
-    namespace = real_target(given)
+    namespace = namespace_of(given)
     if namespace is None:
         if type(given) is not dict:
             raise TypeError(f"globals must be a dict, not {type(given).__name__}")

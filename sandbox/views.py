@@ -79,6 +79,14 @@ def real_target(view: object) -> dict[str, object] | None:
     return target if type(target) is dict else None
 
 
+def namespace_of(view: object) -> dict[str, object] | None:
+    """Return the variables behind a view of a module's variables, or None for anything else.
+
+    Not the dictionary behind a view of attributes: variables keep their spelling, attributes do not.
+    """
+    return real_target(view) if getattr(view, "_spell", None) is _variable_name else None
+
+
 def attributes_view(attributes: dict[str, object]) -> DictionaryView:
     """Show an object's own dictionary under plain names."""
     return DictionaryView(shown_attributes(attributes), attributes, _attribute_key)

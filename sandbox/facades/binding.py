@@ -23,7 +23,7 @@ def bind_methods(classes: Iterable[type]) -> int:
     bound = 0
     for cls in classes:
         for name, method in list(vars(cls).items()):
-            if type(method) is FunctionType and _is_reachable(name) and _asks_for_a_class(method.__code__):
+            if type(method) is FunctionType and _is_reachable(name) and _is_to_be_bound(method):
                 type.__setattr__(cls, name, _checked(method, cls))
                 bound += 1
     return bound
@@ -31,6 +31,11 @@ def bind_methods(classes: Iterable[type]) -> int:
 
 def _is_reachable(name: str) -> bool:
     return name not in _OF_CLASSES and judge(name) in {Verdict.PLAIN, Verdict.GUARDED}
+
+
+def _is_to_be_bound(method: FunctionType) -> bool:
+    # The stand-ins hold what only they may hold: called on another object, they would tell it.
+    return method.__globals__["__name__"].startswith(__package__) or _asks_for_a_class(method.__code__)
 
 
 def _asks_for_a_class(code: CodeType) -> bool:

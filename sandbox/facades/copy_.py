@@ -211,8 +211,7 @@ def _restore(x: object, made: Any, state: object) -> None:
         return
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004 - as `object.__reduce_ex__` gives them
     if not own:
-        _check_names(attributes)
-        _check_names(slots)
+        attributes, slots = _checked(attributes), _checked(slots)
     if attributes:
         made.__dict__.update(cast("dict[str, object]", attributes))
     for name, value in (slots or {}).items():
@@ -251,14 +250,17 @@ def _calling_guarded(x: Any, memo: Any = None, _nil: Any = None) -> Any:
     return _guarded_deepcopy(x, memo)  # type: ignore[name-defined]  # noqa: F821 - runs in the real module
 
 
-def _check_names(state: object) -> None:
+def _checked(state: object) -> dict[str, object] | None:
+    """Return a copy of what `__getstate__` returned, which code may still hold."""
     if state is None:
-        return
+        return None
     if type(state) is not dict:
         raise TypeError("__getstate__ must return a dict here, or the class must define __setstate__")
+    state = dict(state)
     for name in state:
         if type(name) is not str or not (name.startswith(PREFIX) or _is_public(name)):
             raise TypeError(f"__getstate__ returned the name {name!r}, which cannot be set")
+    return state
 
 
 def _is_public(name: str) -> bool:

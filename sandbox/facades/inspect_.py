@@ -25,6 +25,15 @@ _copy = copy_of("inspect")
 BoundArguments = _copy.BoundArguments
 Parameter = _copy.Parameter
 Signature = _copy.Signature
+
+
+def _is_builtin(obj: object) -> bool:
+    """Do what the real function does, without comparing: that would hand `type` to the object."""
+    known = inspect.isbuiltin(obj) or inspect.ismethoddescriptor(obj) or obj is type or obj is object
+    return known or isinstance(obj, _copy._NonUserDefinedCallables)
+
+
+_copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.
 Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
