@@ -178,6 +178,8 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     """Make a class from data under the same rules, for the facades whose functions make classes."""
     name = given(name, "the name of a class")
     entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
+    if any(key in _IMPLICIT for key, _value in entries):
+        raise TypeError("these names are for the compiler to bind")
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
     prepared["__module__"] = "__main__"

@@ -14,7 +14,7 @@ import builtins
 import types
 from collections import UserString
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from . import names
 from .classes import shown_type
@@ -32,6 +32,7 @@ _subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, complex, bool, types.NoneType})
+_HINT_DEPTH_MAX: Final = 20
 _NO_INITIALIZER: Final = object.__init__
 _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Exception})
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
@@ -166,6 +167,8 @@ def _judged(value: object, name: str) -> object:
         return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
     if isinstance(value, type):
         return shown_type(value)
+    if kind is types.GenericAlias and not _leads_nowhere(value, 0):
+        raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
     if issubclass(kind, _NEVER) or issubclass(kind, asyncio.AbstractEventLoop):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
     if kind.__module__.startswith("sealab.") and kind is not DictionaryView and ".facades." not in kind.__module__:
@@ -224,6 +227,33 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
         return value(*arguments, **keywords)
 
     return initialize
+
+
+def shown_annotations(obj: object, name: str = "__annotations__") -> object:
+    """Give the annotations of the code's own function or class as they are, of anything else a copy that leads nowhere.
+
+    Those of a host function may hold `type[Any]`, which makes classes when it is called.
+    """
+    value = builtins.getattr(obj, name)
+    own = obj if isinstance(obj, type) else type(obj)
+    if is_guest_class(own) or is_guest_callable(obj) or type(value) is not dict:
+        return value
+    return {key: shown_annotation(hint) for key, hint in value.items()}
+
+
+def shown_annotation(hint: object) -> object:
+    """Return one annotation of a host function, or its text where it leads to a class that code may not hold."""
+    return hint if _leads_nowhere(hint, 0) else repr(hint)
+
+
+def _leads_nowhere(hint: object, depth: int) -> bool:
+    if issubclass(type(hint), type):
+        return shown_type(cast("type", hint)) is hint
+    parts = (builtins.getattr(hint, "__origin__", None), *(builtins.getattr(hint, "__args__", None) or ()))
+    return depth < _HINT_DEPTH_MAX and all(
+        part is None or part is Ellipsis or type(part) in _IMMUTABLE or _leads_nowhere(part, depth + 1)
+        for part in parts
+    )
 
 
 def _subject(obj: object, name: str) -> object:
@@ -424,6 +454,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: initializer_of,
     "__members__": _members,
+    "__annotations__": shown_annotations,
     "obj": _subject,
     names.NAMING_METHOD: _naming,
     "__defaults__": _defaults,

@@ -122,7 +122,7 @@ class _Compiled:
 
 def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
     code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
-    variables = variables_of(caller) if given_globals is None else _as_namespace(given_globals)
+    variables = _as_namespace(variables_of(caller) if given_globals is None else given_globals)
     if given_locals is not None:
         inner = given_locals if (target := namespace_of(given_locals)) is None else target
         return _evaluate(code, variables, cast("Mapping[str, object]", inner))

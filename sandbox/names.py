@@ -60,15 +60,15 @@ GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
 what a class of the host is made from."""
 
 _DESCRIPTIONS: Final = _dunders(
-    "name qualname doc module annotations cause context suppress_context notes dataclass_fields dataclass_params slots "
+    "name qualname doc module cause context suppress_context notes dataclass_fields dataclass_params slots "
     "match_args abstractmethods isabstractmethod total required_keys optional_keys metadata forward_arg "
     "static_attributes firstlineno"
 )
 """Attributes that only describe: text, names, exceptions, and what a class was declared with."""
 
 _JUDGED_BY_VALUE: Final = _dunders(
-    "class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value supertype "
-    "type_params orig_bases orig_class default defaults kwdefaults members"
+    "annotations class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value "
+    "supertype type_params orig_bases orig_class default defaults kwdefaults members"
 )
 
 _CLASS_BODY: Final = _dunders("classcell classdictcell classdict")

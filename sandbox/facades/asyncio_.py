@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from .. import event_loop
 
@@ -13,6 +13,20 @@ __all__ = ["Runner", "get_event_loop", "new_event_loop", "run", "set_event_loop"
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _Policy(asyncio.AbstractEventLoopPolicy):
+    """Gives what asks outside of a running loop (`asyncio.Future()`) a loop of the guest's kind."""
+
+    def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop that `get_event_loop` of this module gives."""
+        return get_event_loop()
+
+
+def keep_loops() -> None:
+    """Let nothing in this process make a loop that has descriptors, threads or processes."""
+    policy = cast("type[Any]", _Policy)()  # what it lacks raises NotImplementedError, as meant
+    asyncio.events.__dict__["_event_loop_policy"] = policy  # `set_event_loop_policy` warns from Python 3.14 on
 
 
 _current: list[event_loop.GuestLoop] = []

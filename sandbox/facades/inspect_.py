@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..names import ATTRIBUTE_METHODS
-from ..ownership import is_guest_class
+from ..ownership import is_guest_callable, is_guest_class
 from .private import copy_of
 from .typing_ import evaluated
 
@@ -40,7 +40,22 @@ Signature.parameters = property(lambda self: MappingProxyType(dict(self._paramet
 
 def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
     """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
-    return _copy.signature(obj, follow_wrapped=follow_wrapped)
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
+    found = _copy.signature(obj, follow_wrapped=follow_wrapped)
+    if is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj)):
+        return found
+    parameters = [
+        parameter.replace(annotation=shown_annotation(parameter.annotation))
+        if parameter.annotation is not Parameter.empty
+        else parameter
+        for parameter in found.parameters.values()
+    ]
+    returned = found.return_annotation
+    return found.replace(
+        parameters=parameters,
+        return_annotation=returned if returned is Signature.empty else shown_annotation(returned),
+    )
 
 
 def getfullargspec(func: Callable[..., object]) -> Any:
@@ -56,7 +71,11 @@ def get_annotations(
     eval_str: bool = False,
 ) -> dict[str, object]:
     """Return the annotations of a class or function; with `eval_str`, strings are evaluated under the dialect."""
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
     annotations = inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
+    if not (is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj))):
+        annotations = {name: shown_annotation(hint) for name, hint in annotations.items()}
     if not eval_str:
         return dict(annotations)
     return {name: evaluated(hint, globals, locals) for name, hint in annotations.items()}

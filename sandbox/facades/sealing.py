@@ -12,7 +12,7 @@ import ctypes
 import traceback
 from collections.abc import Iterator
 
-from . import copy_, enum_
+from . import asyncio_, copy_, enum_
 from .binding import bind_methods
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -30,6 +30,7 @@ def seal() -> int:
     """
     copy_.replace_real_copying()
     enum_.keep_names()
+    asyncio_.keep_loops()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
     bind_methods(cls for cls in classes if not issubclass(cls, type))

@@ -14,6 +14,7 @@ from typing import Any, cast
 from ..classes import shown_type
 from ..guest import GUEST
 from ..names import demangle, given
+from ..ownership import is_guest_class
 
 __all__ = ["TypedDict", "get_origin", "get_type_hints", "override", "reveal_type"]
 
@@ -64,12 +65,21 @@ def TypedDict(  # noqa: N802 - Python's own name
 TypedDict.__mro_entries__ = typing.TypedDict.__mro_entries__  # type: ignore[attr-defined]  # what makes it a base class
 
 
+def _annotations_of(cls: type) -> Mapping[str, object]:
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
+    own = inspect.get_annotations(cls)
+    return own if is_guest_class(cls) else {name: shown_annotation(hint) for name, hint in own.items()}
+
+
 def _owners(obj: object) -> list[Mapping[str, object]]:
     if isinstance(obj, type):
-        return [inspect.get_annotations(base) for base in reversed(obj.__mro__)]
+        return [_annotations_of(base) for base in reversed(obj.__mro__)]
     while hasattr(obj, "__wrapped__"):
         obj = obj.__wrapped__
-    annotations = getattr(obj, "__annotations__", None)
+    from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
+
+    annotations = cast("Mapping[str, object] | None", guarded_getattr(obj, "__annotations__", None))
     if annotations is None:
         if callable(obj):
             return []

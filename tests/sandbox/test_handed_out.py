@@ -390,6 +390,20 @@ FORGED = {
             result = int("__classdict__" in found)
         except Exception:
             result = 0""",
+    "a cell that a class body from data fills": """
+        import dataclasses
+        try:
+            dataclasses.make_dataclass("D", ["x"], namespace={"__classdictcell__": 1})
+            result = 1
+        except TypeError:
+            result = 0""",
+    "a namespace that takes out its own builtins": """
+        own = {"mine": open}
+        own["own"] = own
+        try:
+            exec("own.pop('__builtins__')\nexec('out = open')", own)
+        except Exception: pass
+        result = int(own.get("out", open) is not open)""",
     "the name of a file that answers for itself": """
         seen = []
         class S(str):
@@ -479,3 +493,109 @@ def test_the_machinery_is_put_back_before_code_runs_in_a_changed_namespace() -> 
         result = [seen, own["kind"] is type]
         """
     assert run(source) == [[], True]
+
+
+def test_annotations_of_the_host_make_no_classes() -> None:
+    source = """
+        import functools, inspect, typing
+        found = [
+            *typing.dataclass_transform.__annotations__.values(),
+            *[p.annotation for p in inspect.signature(typing.dataclass_transform).parameters.values()],
+            *inspect.get_annotations(typing.dataclass_transform).values(),
+        ]
+        made = []
+        def called(hint, depth=0):
+            for part in (hint, *(getattr(hint, "__args__", None) or ())):
+                try:
+                    made.append(part(int))
+                except Exception:
+                    pass
+                if depth < 4 and part is not hint:
+                    called(part, depth + 1)
+        for hint in found:
+            called(hint)
+        @functools.cache
+        def own(x: list[int]) -> str: ...
+        result = [len([each for each in made if each is not int and isinstance(each, type)]), str(own.__annotations__["x"])]
+        """
+    assert run(source) == [0, "list[int]"]
+
+
+def test_what_needs_a_loop_gets_one_of_the_kind_of_guests() -> None:
+    source = """
+        import asyncio
+        got = []
+        async def main(): got.append(1)
+        future = asyncio.Future()
+        try:
+            asyncio.Runner.run(future, main())
+        except TypeError:
+            got.append("refused")
+        future.set_result(2)
+        result = [got, asyncio.get_event_loop().run_until_complete(future)]
+        """
+    assert run_sealed(source) == [["refused"], 2]
+
+
+def test_a_namespace_that_loses_its_builtins_never_gets_the_real_ones() -> None:
+    source = """
+        import gc
+        code = compile("out = open", "x", "exec")
+        mine, hits = open, []
+        class D:
+            def __del__(self): self.ns.pop("__builtins__", None)
+        for k in range(400, 900, 3):
+            ns = {}
+            exec("1", ns)
+            gc.collect()
+            d = D()
+            d.ns, d.me = ns, d
+            del d
+            keep = [[] for _ in range(k)]
+            try:
+                exec(code, ns)
+            except Exception:
+                continue
+            if ns.get("out", mine) is not mine:
+                hits.append(k)
+        result = hits
+        """
+    assert run_sealed(source) == []
+
+
+def test_host_code_compares_nothing_private_with_objects_of_the_code() -> None:
+    source = """
+        import inspect, json
+        got = []
+        class V:
+            def __eq__(self, other): got.append(other); return False
+            def __hash__(self): return 0
+            def __call__(self): pass
+        class O: pass
+        o = O()
+        o.format = V()
+        o.format
+        try: inspect.signature(V())
+        except Exception: pass
+        result = len(got)
+        """
+    assert run(source) == 0
+
+
+def test_variables_are_never_attributes_of_an_object() -> None:
+    source = """
+        import functools
+        got = []
+        class G:
+            def find(self, cls): got.append(cls); return lambda *a: None
+        class S(functools.singledispatchmethod): pass
+        s, g = S(len), G()
+        for spaces in (({"g": g}, vars(s)), (vars(s),)):
+            try: exec("_generic = g", *spaces)
+            except Exception: pass
+        class C: m = s
+        try: C().m(int)
+        except Exception: pass
+        result = len(got)
+        """
+    assert run_sealed(source) == 0
