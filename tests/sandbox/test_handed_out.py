@@ -401,7 +401,7 @@ FORGED = {
         own = {"mine": open}
         own["own"] = own
         try:
-            exec("own.pop('__builtins__')\nexec('out = open')", own)
+            exec("own.pop('__builtins__')\\nexec('out = open')", own)
         except Exception: pass
         result = int(own.get("out", open) is not open)""",
     "the name of a file that answers for itself": """
