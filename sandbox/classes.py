@@ -227,7 +227,7 @@ def _check_base(base: object) -> None:
     if not issubclass(type(base), type):
         raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
     base = cast("type", base)
-    if base in _REAL or issubclass(base, type):
+    if base in _REAL or issubclass(base, (type, staticmethod, classmethod)):
         shown = shown_type(base).__name__
         raise TypeError(
             f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"

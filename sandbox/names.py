@@ -60,7 +60,7 @@ GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
 what a class of the host is made from."""
 
 _DESCRIPTIONS: Final = _dunders(
-    "name qualname doc module cause context suppress_context notes dataclass_fields dataclass_params slots "
+    "name qualname doc module cause context suppress_context notes dataclass_fields dataclass_params "
     "match_args abstractmethods isabstractmethod total required_keys optional_keys metadata forward_arg "
     "static_attributes firstlineno"
 )
@@ -89,8 +89,11 @@ SUNDER_METHODS: Final = frozenset(
 SUNDER_DATA: Final = frozenset("_fields _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split())
 NAMING_METHOD: Final = "_add_alias_"
 """It makes an attribute of an enum class from data (Python 3.13)."""
-CLASS_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_ _field_defaults".split())
-"""What an enum class keeps its members in, and a named tuple its defaults; a class of the host shows copies."""
+CLASS_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_ _field_defaults __slots__".split())
+"""What an enum class keeps its members in, a named tuple its defaults, and any class the names of its slots.
+
+A class of the host shows copies.
+"""
 PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_METHOD}
 """Names of named tuples and enums that start with an underscore and are documented all the same."""
 

@@ -297,6 +297,8 @@ class Policy(RestrictingNodeTransformer):
         CPython's own `from` statement falls back to `sys.modules`, so it must never see a facade.
         """
         if node.module == "__future__" and not node.level:
+            for alias in node.names:
+                self.check_name(node, alias.asname or alias.name)
             return node
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):

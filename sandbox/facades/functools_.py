@@ -132,6 +132,15 @@ class cached_property:  # noqa: N801 - Python's own spelling
 _MISSING: Final = object()
 
 
+def keep_cached_properties() -> None:
+    """Let no store change the real cached properties, which stand in classes of the host (`ipaddress`)."""
+
+    def refuse(_self: object, name: str, _value: object) -> None:
+        raise AttributeError(f"cannot set {name!r} of a property of Python's own")
+
+    type.__setattr__(functools.cached_property, "__setattr__", refuse)
+
+
 def wraps(
     wrapped: _ANY,
     assigned: Sequence[str] = functools.WRAPPER_ASSIGNMENTS,

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import traceback
 from collections.abc import Iterator
+from types import MappingProxyType
 
-from . import asyncio_, copy_, enum_
+from . import asyncio_, copy_, enum_, functools_
 from .binding import bind_methods
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -21,7 +22,7 @@ _FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
 
 
 def seal() -> int:
-    """Make every class of the host immutable, those of this project's trusted parts excepted; return how many.
+    """Make every class of the host immutable, this project's own among them; return how many.
 
     Before that, their methods are bound to their instances; see `binding`.
 
@@ -31,12 +32,22 @@ def seal() -> int:
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()
+    functools_.keep_cached_properties()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
-    classes = [cls for cls in _classes() if _is_to_be_sealed(cls)]
+    _keep_tables()
+    classes = [cls for cls in _classes() if not cls.__flags__ & _IMMUTABLE_TYPE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
     for cls in classes:
         _set_flag(cls)
     return len(classes)
+
+
+def _keep_tables() -> None:
+    """Make the public tables of host classes (`ConfigParser.BOOLEAN_STATES`) read-only."""
+    for cls in _classes():
+        for name, value in list(vars(cls).items()):
+            if type(value) in {dict, list} and not name.startswith("_"):
+                type.__setattr__(cls, name, MappingProxyType(dict(value)) if type(value) is dict else tuple(value))
 
 
 def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:
@@ -52,12 +63,6 @@ def _classes() -> Iterator[type]:
             seen.add(cls)
             yield cls
             waiting.extend(type.__subclasses__(cls))
-
-
-def _is_to_be_sealed(cls: type) -> bool:
-    module = str(cls.__module__)
-    trusted = module.startswith("sealab.") and ".facades" not in module
-    return not (cls.__flags__ & _IMMUTABLE_TYPE or trusted)
 
 
 def _set_flag(cls: type) -> None:
