@@ -1,0 +1,353 @@
+"""Says what guest code must never hold, and what of the host it must never change.
+
+`Opaque` judges one value by what it is, whatever its class says. `HostState` compares what the host consists of (the
+dictionaries of its modules, classes and functions, its descriptors and tables) with what it was.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import functools
+import gc
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sealab.sandbox import classes, names, ownership, policy
+from sealab.sandbox.event_loop import GuestLoop
+from sealab.sandbox.facades.facade import Facade
+from sealab.sandbox.guards import guarded_getattr
+from sealab.sandbox.guest import GUEST
+from sealab.sandbox.names import PREFIX, Verdict
+
+from . import facades_walk
+
+_NEVER = (types.ModuleType, types.FrameType, types.CodeType, types.CellType)
+_RAW_METHODS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_GIVEN_RAW = frozenset({"__get__"})
+"""Guarded only to name the owner: what it is bound to is judged by the value that it gives."""
+_CLASS_MARK = ownership._CLASS_MARK
+_BY_METACLASSES = frozenset(
+    "__dict__ __weakref__ __abstractmethods__ _abc_impl __orig_bases__ __parameters__ __type_params__ __classcell__ "
+    "__static_attributes__ __firstlineno__ __hash__ __protocol_attrs__ __non_callable_proto_members__ __annotate__ "
+    "__annotations_cache__ __annotate_func__ __final__ __orig_class__ __wrapped__ __signature__ __reduce_ex__ "
+    "__isabstractmethod__ __subclasses__ __classdictcell__ __unittest_skip__ __unittest_skip_why__".split()
+) | {_CLASS_MARK}
+
+_HARMLESS_CLASSES = frozenset({"_empty", "Kind", "_ParameterKind"})
+"""Marks of a module that are classes and do nothing."""
+
+_class_dict = type.__dict__["__dict__"].__get__
+_mro = type.__dict__["__mro__"].__get__
+
+
+def _is(kind: type, base: type | tuple[type, ...]) -> bool:
+    bases = base if isinstance(base, tuple) else (base,)
+    return any(known is each for known in _mro(kind) for each in bases)
+
+
+class Opaque:
+    """Judges values. `given` are dictionaries that the guest made itself and may hold."""
+
+    def __init__(self) -> None:
+        self.behind: dict[int, object] = {}
+        self.given: set[int] = set()
+        self._judges: dict[type, Callable[[Any], str | None]] = {}
+        self._kept: list[object] = []
+        self._dictionaries = {
+            id(vars(module)): f"the dictionary of the module {name}"
+            for name, module in list(sys.modules.items())
+            if isinstance(module, types.ModuleType)
+        }
+        self._dictionaries |= {id(sys.modules): "sys.modules", id(os.environ): "os.environ"}
+        self._dictionaries[id(vars(builtins))] = "the dictionary of builtins"
+        self._class_dictionaries = {
+            id(_behind(_class_dict(cls))): f"the dictionary of {cls.__qualname__}" for cls in all_classes()
+        }
+        self._forbidden = dict(facades_walk.Walk._forbidden_functions())
+
+    def add_namespace(self, namespace: dict[str, object], name: str) -> None:
+        """Count a real namespace of the guest among what it may only hold a view of."""
+        self._kept.append(namespace)
+        self._dictionaries[id(namespace)] = name
+
+    def allow(self, value: object) -> None:
+        """Let the guest hold a dictionary that is its own."""
+        self._kept.append(value)
+        self.given.add(id(value))
+
+    def why(self, value: object) -> str | None:
+        """Say what is opaque about `value`, its items apart."""
+        kind = type(value)
+        judge = self._judges.get(kind)
+        if judge is None:
+            judge = self._judges[kind] = self._judge_of(kind)
+        if id(value) in self._forbidden:
+            return f"the function {self._forbidden[id(value)]}"
+        return judge(value)
+
+    def _judge_of(self, kind: type) -> Callable[[Any], str | None]:
+        if kind is object:
+            return lambda value: "the seal" if value is ownership.SEAL else None
+        if _is(kind, _NEVER):
+            return lambda _value: f"a {kind.__name__}"
+        if _is(kind, asyncio.AbstractEventLoop) and not _is(kind, GuestLoop) and not ownership.is_guest_class(kind):
+            return lambda _value: "a real event loop"
+        if _is(kind, type):
+            return self._why_class
+        if _is(kind, (dict, types.MappingProxyType)):
+            return self._why_mapping
+        if kind in _RAW_METHODS:
+            return self._why_method
+        if kind is types.FunctionType:
+            return self._why_function
+        if kind is types.MethodType:
+            return lambda value: self.why(value.__func__)
+        return lambda _value: None
+
+    def _why_class(self, cls: type) -> str | None:
+        if ownership.is_guest_class(cls):
+            return _why_guest_class(cls)
+        if cls in classes._REAL or cls.__name__ in _HARMLESS_CLASSES or type(cls) is classes._TYPED_DICTIONARY:
+            return None
+        if _is(cls, type):
+            return f"the real {cls.__name__}"
+        if cls is types.TracebackType or classes.shown_type(cls) is not cls:
+            return f"the real class {cls.__module__}.{cls.__qualname__}"
+        return None
+
+    def _why_mapping(self, mapping: object) -> str | None:
+        if type(mapping) is types.MappingProxyType:
+            target = _behind(mapping)
+            if id(target) in self._class_dictionaries or _has(target, _CLASS_MARK):
+                return "the real dictionary of a class"
+            if id(target) not in self.given:
+                self._kept.append(target)
+                self.behind[id(target)] = target
+            return self._dictionaries.get(id(target))
+        if id(mapping) in self.given:
+            return None
+        if id(mapping) in self._dictionaries:
+            return self._dictionaries[id(mapping)]
+        if id(mapping) in self.behind:
+            return "the dictionary behind a read-only view"
+        if _has(mapping, ownership.BUILTINS_MARK) or _has(mapping, policy.ATTRIBUTE_HOOK):
+            return "a table of builtins"
+        if _has(mapping, _CLASS_MARK):
+            return "the real dictionary of a class"
+        if type(mapping) is dict and any(_is_private(key) for key in dict.keys(mapping)):
+            return f"private state of the host: {sorted(key for key in mapping if _is_private(key))[:3]}"
+        return None
+
+    @staticmethod
+    def _why_method(method: object) -> str | None:
+        name = getattr(method, "__name__", "")
+        owner = getattr(method, "__objclass__", None) or type(getattr(method, "__self__", None))
+        if name in _GIVEN_RAW or names.judge(name) not in {Verdict.GUARDED, Verdict.REFUSED}:
+            return None
+        if name in names.RUNTIME_PUBLIC and not _is_guarded_form(method, name):
+            return None
+        return f"the raw method {name} of {owner.__name__}"
+
+    @staticmethod
+    def _why_function(function: types.FunctionType) -> str | None:
+        if ownership.is_guest_callable(function):
+            return None
+        own = sys.modules.get(function.__globals__.get("__name__", ""))
+        if own is None or vars(own) is not function.__globals__:
+            if "__builtins__" in function.__globals__ and _is_of_copy(function):
+                return None
+            return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
+        return None
+
+
+def _is_of_copy(function: types.FunctionType) -> bool:
+    """Return whether a private copy of a standard module defines the function."""
+    return function.__code__.co_filename.startswith((sys.prefix, sys.base_prefix)) or function.__code__.co_filename in {
+        "<string>",
+        *(module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)),
+    }
+
+
+def _is_guarded_form(method: object, name: str) -> bool:
+    """Return whether the guards give something else in place of `method`."""
+    target = getattr(method, "__self__", None)
+    if target is None:
+        target = getattr(method, "__objclass__", None)
+    try:
+        given = guarded_getattr(target, name)
+    except Exception:
+        return True
+    return given is not method and type(given) not in _RAW_METHODS
+
+
+def _why_guest_class(cls: type) -> str | None:
+    for key, value in dict(_class_dict(cls)).items():
+        if type(key) is not str:
+            return f"a class that binds {str.__str__(key)!r} under a key that is no plain str"
+        if key in _BY_METACLASSES or key in names.DEFINABLE or key.startswith(PREFIX) or not key.startswith("_"):
+            continue
+        if names.judge(key) is not Verdict.PLAIN and is_of_guest(value):
+            return f"a class that binds the unjudged name {key!r}"
+    return None
+
+
+def is_of_guest(value: object) -> bool:
+    """Return whether guest code made `value`, or it is a slot."""
+    if type(value) is types.MemberDescriptorType:
+        return True
+    if type(value) in {classmethod, staticmethod}:
+        value = value.__func__  # type: ignore[attr-defined]  # has one
+    kind = type(value)
+    return (
+        ownership.is_guest_callable(value)
+        or ownership.is_guest_class(kind)
+        or (_is(kind, type) and ownership.is_guest_class(value))  # type: ignore[arg-type]  # a class
+    )
+
+
+def _is_private(key: object) -> bool:
+    return type(key) is str and len(key) > 2 and key.startswith("_") and not key.startswith("__") and key not in names.PUBLIC_SUNDERS 
+
+
+def _has(mapping: object, key: str) -> bool:
+    return _is(type(mapping), dict) and dict.__contains__(mapping, key)  # type: ignore[arg-type]  # a dict
+
+
+def _behind(proxy: object) -> object:
+    return next(iter(gc.get_referents(proxy)), None)
+
+
+def all_classes() -> Iterator[type]:
+    """Yield every class of the process."""
+    seen: set[int] = set()
+    waiting: list[type] = [object]
+    while waiting:
+        cls = waiting.pop()
+        if id(cls) not in seen:
+            seen.add(id(cls))
+            yield cls
+            waiting.extend(type.__subclasses__(cls))
+
+
+_CACHES = frozenset(
+    "__warningregistry__ _cache _cache2 __slotnames__ _REAL _KEEP_STATE_ON_CLASS _registry _abc_impl _cleanups _regex_cache _template_cache _TimeRE_cache cache "
+    "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
+    "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__".split()
+)
+_OWN_STATE = (
+    "sealab.sandbox.guest", "sealab.sandbox.event_loop", "sealab.sandbox.facades.logging_", "sealab.sandbox.facades.warnings_",
+    "sealab.sandbox.facades.log_records", "sealab.sandbox.formatting", "__main__", "tests.", "logging", "asyncio",
+    "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
+)  # fmt: skip
+"""Modules whose tables hold what the running code said, as they should."""
+
+
+class HostState:
+    """What the host consists of, flat: each table with its entries, by identity."""
+
+    def __init__(self) -> None:
+        self._tables = {id(holder): (holder, name, _entries(holder)) for holder, name in _holders()}
+
+    def changes(self) -> list[str]:
+        """Return what was changed since the last call, or since the start: one text for each table."""
+        found: list[str] = []
+        for key, (holder, name, before) in self._tables.items():
+            now = _entries(holder)
+            if now.keys() != before.keys() or any(now[each] is not before[each] for each in now):
+                changed = sorted(_changes(before, now))
+                if changed:
+                    found.append(f"{name}: {', '.join(changed[:4])}{' …' if changed[4:] else ''}")
+                self._tables[key] = (holder, name, now)
+        return found
+
+
+def _changes(before: Mapping[object, object], now: Mapping[object, object]) -> Iterator[str]:
+    for key in now.keys() | before.keys():
+        old, new = before.get(key, before), now.get(key, now)
+        if old is new or _is_cache(key, old, new):
+            continue
+        said = "removed" if new is now else "added" if old is before else "replaced"
+        yield f"{key[1]!r} {said}" if isinstance(key, tuple) else f"{key!r} {said}"
+
+
+def _is_cache(key: object, old: object, new: object) -> bool:
+    name = key[1] if isinstance(key, tuple) else key
+    if type(name) is str and (name in _CACHES or "cache" in name.lower()):
+        return True
+    return type(old) in {int, float, type(None)} and type(new) in {int, float} and key[0] == "key"  # type: ignore[index]  # a counter
+
+
+def _entries(holder: object) -> dict[object, object]:
+    kind = type(holder)
+    if kind is types.MappingProxyType or _is(kind, dict):
+        return {("key", _text(key)): value for key, value in list(holder.items())}  # type: ignore[attr-defined]  # as asked
+    if kind in {list, tuple}:
+        return {("item", number): item for number, item in enumerate(holder)}  # type: ignore[arg-type,var-annotated]  # as asked
+    if kind in {set, frozenset}:
+        return {("item", _text(item)): item for item in holder}  # type: ignore[attr-defined]  # as asked
+    if kind is types.FunctionType:
+        own = {("attribute", key): value for key, value in holder.__dict__.items()}  # type: ignore[attr-defined]  # a function
+        for part in ("__defaults__", "__kwdefaults__", "__code__", "__closure__"):
+            own["part", part] = getattr(holder, part)
+        for number, item in enumerate(holder.__defaults__ or ()):  # type: ignore[attr-defined]  # a function
+            own["default", number] = item
+        own |= {("default", key): item for key, item in (holder.__kwdefaults__ or {}).items()}  # type: ignore[attr-defined]  # a function
+        return own
+    if _is(kind, property):
+        return {("part", part): getattr(holder, part, None) for part in ("fget", "fset", "fdel")}
+    if kind in {classmethod, staticmethod}:
+        return {("part", "__func__"): holder.__func__}  # type: ignore[attr-defined]  # has one
+    if kind is functools.partial:
+        return {("part", part): getattr(holder, part) for part in ("func", "args", "keywords")}
+    own_dict = getattr(holder, "__dict__", None)
+    return {("attribute", key): value for key, value in own_dict.items()} if type(own_dict) is dict else {}
+
+
+def _text(key: object) -> object:
+    return key if type(key) in {str, int} else f"{type(key).__name__} at {id(key):x}"
+
+
+def _holders() -> Iterator[tuple[object, str]]:
+    seen: set[int] = set()
+    waiting: list[tuple[object, str, int]] = []
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and not _is_own_state(name):
+            waiting.append((vars(module), name, 0))
+    waiting += [(cls, f"{cls.__module__}.{cls.__qualname__}", 0) for cls in all_classes() if not _is_own_state(str(cls.__module__))]
+    while waiting:
+        value, name, depth = waiting.pop()
+        if id(value) in seen or depth > 3:
+            continue
+        seen.add(id(value))
+        kind = type(value)
+        if _is(kind, type):
+            value, kind = _class_dict(value), types.MappingProxyType  # type: ignore[arg-type]  # a class
+        elif _is(kind, (types.ModuleType, Facade)) or value is GUEST or value is sys.modules:
+            continue
+        elif not (
+            kind in {dict, list, tuple, set, types.MappingProxyType, types.FunctionType, classmethod, staticmethod, functools.partial}
+            or _is(kind, property)
+            or type(getattr(value, "__dict__", None)) is dict
+        ):
+            continue
+        yield value, name
+        for key, item in _entries(value).items():
+            part = key[1] if isinstance(key, tuple) else key
+            if not (type(part) is str and (part in _CACHES or "cache" in part.lower())):
+                waiting.append((item, f"{name}.{part}", depth + 1))
+
+
+def _is_own_state(name: str) -> bool:
+    return any(name == each or (each.endswith((".", "_")) and name.startswith(each)) for each in _OWN_STATE)

@@ -1,0 +1,52 @@
+"""Calls what guest code can reach with hostile arguments, in a process of its own; see test_spy_walk.
+
+The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
+arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
+through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
+the names that code finds without importing. A name after `--plant` puts back one known leak; see `planted_leaks`.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import io
+import json
+import os
+import signal
+import sys
+import warnings
+
+from sealab.sandbox import facades
+from sealab.sandbox.guest import GUEST
+from sealab.sandbox.namespace import new_namespace
+
+
+def main() -> None:
+    """Seal, plant what is asked for, walk, and write what was found."""
+    faulthandler.enable()
+    GUEST.namespace = new_namespace()
+    facades.preload()
+    facades.seal()
+    from . import spying  # noqa: PLC0415 - its classes are none of the host's
+
+    def stop(*_arguments: object) -> None:
+        raise spying.Stuck
+
+    signal.signal(signal.SIGALRM, stop)
+    silence = io.StringIO()
+    out = sys.stdout
+    with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+        warnings.simplefilter("ignore")
+        sys.unraisablehook = lambda _unraisable: None
+        found = spying.walk(sys.argv[1:])
+    out.write(json.dumps(found) + "\n")
+    out.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+"""The walk of `spy_walk`, which is imported once the host's classes are sealed, so that its own are not.
+
+The spies (`spies`, `spy_touches`) are guest code. This program hands them to every callable of the modules named as
+arguments, to the methods of what those return, and to what guest code may do with any object; after each step it looks
+through what the spies recorded and what came back, and writes as JSON what was opaque (`opaque`). `BUILTINS` stands for
+the names that code finds without importing. A name after `--plant` puts back one known leak; see `planted_leaks`.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import inspect
+import io
+import itertools
+import json
+import os
+import signal
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sealab.sandbox import facades, names, ownership
+from sealab.sandbox.guards import guarded_getattr
+from sealab.sandbox.guest import GUEST
+from sealab.sandbox.language import compile_program, run_program
+from sealab.sandbox.names import PREFIX, Verdict
+from sealab.sandbox.namespace import new_namespace
+
+from . import spies, spy_touches
+from .opaque import HostState, Opaque
+
+BUILTINS = "the builtins"
+_ATOMS = {str, bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
+_NOT_CALLED = {
+    # They end, wait for, or change the process that walks, as they should.
+    *"sleep setrecursionlimit disable setcontext seed setstate run run_until_complete run_forever timeit repeat".split(),
+    *"autorange set_int_max_str_digits field_size_limit register_dialect unregister_dialect purge set_event_loop".split(),
+    *"breakpoint exit quit input setlocale set_trace to_thread shutdown reset_peak".split(),
+}
+_BLOCKING = {"queue": {"get", "put", "join"}, "asyncio": {"get", "put", "join", "acquire", "wait"}}
+_BASELINE = """
+BASELINE = [
+    (), (1,), ("a",), (b"a",), ([1, 2],), (function,), ("a", "b"), (2, 3), (int,), ([3, 1], 2), ("a", function), (function, [1, 2]),
+    ("a", "b", "c"), (1, 2, 3), ({"a": 1},), (int, "a"), ([("a", 1)],), (Plain(),), (Plain,), (Plain(), "x"), (Plain, "x", 1), (generating,),
+    ("Z", ["a"]), ("Z", [("a", int)]),
+]
+"""
+_ITEMS_MAX = 40
+_SECONDS_MAX = 2
+
+
+class Stuck(BaseException):
+    """A call took too long."""
+
+
+class SpyWalk:
+    """Walks with one namespace of spies. `found` is what was opaque, each with how it was reached."""
+
+    def __init__(self) -> None:
+        self.space = new_namespace()
+        GUEST.write, GUEST.namespace = lambda _text: None, self.space
+        self.opaque = Opaque()
+        self.opaque.add_namespace(self.space, "the real namespace of the code")
+        for text in (spies.source(), spy_touches.source(), _BASELINE):
+            run_program(compile_program(text), self.space)
+        self.noted: list[Any] = self.space["noted"]  # type: ignore[assignment]  # as its source says
+        self.values: Callable[[], dict[str, object]] = self.space["values"]  # type: ignore[assignment]  # as above
+        self.baseline: list[tuple[object, ...]] = self.space["BASELINE"]  # type: ignore[assignment]  # as above
+        self._allow(value for arguments in self.baseline for value in arguments)
+        self.touches = {name: value for name, value in self.space.items() if name.startswith("touch_")}
+        self.writes = {name: value for name, value in self.space.items() if name.startswith(spy_touches.WRITES)}
+        self.found: dict[tuple[str, str], str] = {}
+        self.calls = 0
+        self.slow: list[str] = []
+        self._looked: dict[int, int] = {}
+        self._kept_now: list[object] = []
+        self._read: set[object] = set()
+        self._called: set[object] = set()
+        self._touched: set[object] = set()
+        self._kept: list[object] = []
+
+    # What was handed over
+
+    def look(self, value: object, origin: str, how: str, depth: int = 3) -> None:
+        """Find what is opaque in a value, in its items and in what its plain attributes give."""
+        kind = type(value)
+        if kind in _ATOMS or depth < 0 or self._looked.get(id(value), -1) >= depth:
+            return
+        self._looked[id(value)] = depth
+        self._kept_now.append(value)
+        reason = self.opaque.why(value)
+        if reason is not None:
+            self.found.setdefault((origin, reason), how)
+            return
+        for item in _items(value):
+            self.look(item, origin, how, depth - 1)
+        if depth > 0:
+            self._read_attributes(value, origin, how, depth - 1)
+
+    def _read_attributes(self, value: object, origin: str, how: str, depth: int) -> None:
+        kind = type(value)
+        is_class = isinstance(kind, type) and type in kind.__mro__
+        key = (id(value), depth) if is_class or callable(value) else (kind, origin, depth)
+        if key in self._read or (ownership.is_guest_class(kind) and not hasattr(kind, "__dataclass_fields__")):
+            return
+        self._read.add(key)
+        self._kept.append(value)
+        for name in _names_of(value):
+            plain = names.demangle(name)
+            verdict = names.judge(plain)
+            if plain in names.SPECIAL_METHODS or verdict is Verdict.REFUSED or name.startswith(PREFIX):
+                continue
+            try:
+                found = guarded_getattr(value, name) if verdict is Verdict.GUARDED else getattr(value, name) if verdict is Verdict.PLAIN else None
+            except BaseException as error:
+                found = error
+            self.look(found, origin, f"{how} .{name}", depth)
+
+    def drain(self, origin: str, how: str) -> None:
+        """Look through what the spies recorded."""
+        recorded = list(self.noted)
+        self.noted.clear()
+        for where, args, kwargs in recorded:
+            for item in (*args, *kwargs.values()):
+                self.look(item, origin, f"{how} → {where}", 2)
+
+    def step(self, origin: str, how: str, call: Callable[[], object]) -> object:
+        """Do one call; look through its result, or the exception it raised, and the record."""
+        self.calls += 1
+        self._looked.clear()
+        self._kept_now.clear()
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS_MAX)
+        try:
+            result = call()
+            if isinstance(result, types.CoroutineType):
+                result = self._driven(result)
+        except Stuck:
+            self.slow.append(how)
+            result = None
+        except BaseException as error:
+            result = error
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        self.look(result, origin, how)
+        self.drain(origin, how)
+        return result
+
+    @staticmethod
+    def _driven(coroutine: types.CoroutineType[Any, Any, Any]) -> object:
+        try:
+            for _ in range(3):
+                coroutine.send(None)
+        except StopIteration as stopped:
+            return stopped.value
+        finally:
+            coroutine.close()
+        return None
+
+    # What is called
+
+    def visit(self, value: object, path: str, depth: int = 0) -> None:
+        """Touch a value in every way, call it if it can be called, and its methods."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return
+        is_own = isinstance(value, type) or not _has_methods(value)
+        key = id(value) if is_own else kind
+        if key in self._touched:
+            return
+        self._touched.add(key)
+        self._kept.append(value)
+        if self.opaque.why(value) is not None:
+            return
+        self._allow([value])
+        for name, touch in self.touches.items():
+            if name.startswith(_FOR_CLASSES) and not isinstance(value, type):
+                continue
+            self.step(name, f"{name}({path})", lambda touch=touch: touch(value))  # type: ignore[operator]  # a function
+        if callable(value) and self._may_call(value, path):
+            self.call(value, path, depth)
+        for name in _names_of(value):
+            self._visit_member(value, name, path, depth)
+
+    def _visit_member(self, value: object, name: str, path: str, depth: int) -> None:
+        if names.judge(name) is not Verdict.PLAIN or name in _NOT_MEMBERS:
+            return
+        owner = value if isinstance(value, type) else type(value)
+        key = (owner, name, isinstance(value, type))
+        if key in self._called:
+            return
+        self._called.add(key)
+        try:
+            member = getattr(value, name)
+        except BaseException:
+            return
+        if callable(member) and not isinstance(member, type) and self._may_call(member, f"{path}.{name}"):
+            if (inherited := _defined_by(owner, name)) is not owner and (inherited, name, "inherited") in self._called:
+                return
+            self._called.add((inherited, name, "inherited"))
+            self.call(member, f"{path}.{name}", depth + 1)
+        elif isinstance(member, type) and depth < 1:
+            self.visit(member, f"{path}.{name}", depth + 1)
+        elif not callable(member) and not _has_methods(member):
+            self.visit(member, f"{path}.{name}", depth + 1)
+
+    def _may_call(self, value: object, path: str) -> bool:
+        parts = path.split(".")
+        name = getattr(value, "__name__", "") if isinstance(getattr(value, "__name__", ""), str) else ""
+        return not ({name, parts[-1]} & (_NOT_CALLED | _BLOCKING.get(parts[0], set()))) and not ownership.is_guest_callable(value)
+
+    def call(self, function: Callable[..., object], path: str, depth: int) -> None:
+        """Call with what works, with hostile values in each place of it, and with hostile keywords.
+
+        The methods of what a callable returns get fewer values than it, and special methods one argument only.
+        """
+        results: dict[type, object] = {}
+        is_special = path.rpartition(".")[2] in names.SPECIAL_METHODS
+        values = self.values()
+        if depth:
+            values = {name: values[name] for name in _CORE if name in values}
+        self._allow(values.values())
+        working: list[tuple[object, ...]] = []
+        for number, arguments in enumerate(self.baseline[:2] if is_special else self.baseline):
+            how = f"{path}(baseline {number}: {_shown(arguments)})"
+            result = self.step(path, how, lambda arguments=arguments: function(*arguments))
+            if not isinstance(result, BaseException) and type(result) not in results:
+                working.append(arguments)
+            results.setdefault(type(result), result)
+        for name, value in values.items():
+            alone = ((value,),) if is_special else ((value,), (value, value)) if depth else ((value,), (value, value), (value, "format"), ("format", value))
+            for given in alone:
+                self._keep(results, self.step(path, f"{path}({name}×{len(given)})", lambda given=given: function(*given)))
+        chosen = [] if is_special else working[: 1 if depth else 3]
+        for arguments in chosen:
+            for place, (name, value) in itertools.product(range(len(arguments)), values.items()):
+                given = (*arguments[:place], value, *arguments[place + 1 :])
+                if len(given) > 1:
+                    self._keep(results, self.step(path, f"{path}{_shown(arguments)} with {name} at {place}", lambda given=given: function(*given)))
+        for keyword in () if is_special else _keywords(function):
+            for name in _OF_KEYWORDS:
+                arguments = chosen[0] if chosen else ()
+                how = f"{path}{_shown(arguments)} with {keyword}={name}"
+                self._keep(results, self.step(path, how, lambda arguments=arguments, keyword=keyword, name=name: function(*arguments, **{keyword: values[name]})))
+        if depth < _DEPTH_MAX:
+            for kind, result in results.items():
+                if kind not in _ATOMS and not isinstance(result, BaseException) and not ownership.is_guest_class(kind):
+                    self.visit(result, f"{path}()", depth + 1)
+
+    def _allow(self, values: Iterable[object]) -> None:
+        for value in values:
+            if isinstance(value, dict):
+                self.opaque.allow(value)
+
+    @staticmethod
+    def _keep(results: dict[type, object], result: object) -> None:
+        if len(results) < 12 and not isinstance(result, BaseException):
+            results.setdefault(type(result), result)
+
+    # What is written
+
+    def write(self, members: Mapping[str, object]) -> None:
+        """Try to change the host by way of each member."""
+        for path, value in members.items():
+            if type(value) not in _ATOMS:
+                for name, touch in self.writes.items():
+                    self.step(path, f"{name}({path})", lambda touch=touch, value=value: touch(value))  # type: ignore[operator]  # a function
+
+    def find_changes(self, state: HostState, origin: str) -> None:
+        """Find what was changed of the host since the last time."""
+        for change in state.changes():
+            self.found.setdefault((origin, f"writes into the host: {change}"), origin)
+
+
+_DEPTH_MAX = 2
+_CORE = (
+    "Spy()", "Odd()", "Refusing()", "Asked()", "Deep()", "function", "raising", "dressed", "Spy", "Static", "Data()", "Memo()", "{Name}", "(Spy(),)", "{a: Spy()}",
+    "names", "'format'", "'__globals__'", "StrSpy()", "IntSpy()", "DictSpy()", "TupleSpy()",
+)  # fmt: skip
+_FOR_CLASSES = ("touch_dataclass", "touch_keys", "touch_delegating", "touch_static", "touch_of_class", "touch_data", "touch_members")
+_NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
+_OF_KEYWORDS = ("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names")
+
+
+def _has_methods(value: object) -> bool:
+    return not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType)
+
+
+def _defined_by(owner: type, name: str) -> type:
+    return next((base for base in owner.__mro__ if name in vars(base)), owner)
+
+
+def _names_of(value: object) -> list[str]:
+    try:
+        return [name for name in dir(value) if type(name) is str]
+    except BaseException:
+        return []
+
+
+def _items(value: object) -> Iterable[object]:
+    kind = type(value)
+    if issubclass(kind, dict):
+        pairs = list(itertools.islice(dict.items(value), _ITEMS_MAX))  # type: ignore[arg-type]  # a dict
+        return [item for pair in pairs for item in pair]
+    if kind is types.MappingProxyType:
+        with contextlib.suppress(Exception):
+            return [item for pair in itertools.islice(value.items(), _ITEMS_MAX) for item in pair]  # type: ignore[attr-defined]  # as asked
+        return []
+    for base in (list, tuple, set, frozenset):
+        if issubclass(kind, base):
+            return list(itertools.islice(base.__iter__(value), _ITEMS_MAX))  # type: ignore[arg-type]  # of that class
+    if issubclass(kind, BaseException):
+        return BaseException.args.__get__(value)  # type: ignore[attr-defined,no-any-return]  # a descriptor
+    return ()
+
+
+def _keywords(function: Callable[..., object]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except BaseException:
+        return []
+    return [each.name for each in parameters if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD} and not each.name.startswith("_")][:8]
+
+
+def _shown(arguments: tuple[object, ...]) -> str:
+    return f"({', '.join(_word(each) for each in arguments)})"
+
+
+def _word(value: object) -> str:
+    return repr(value) if type(value) in {int, str, bytes} else type(value).__name__
+
+
+def members_of(module: str) -> dict[str, object]:
+    """Return what a module gives, by dotted paths."""
+    if module == BUILTINS:
+        layer = new_namespace()["__builtins__"]
+        return {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}  # type: ignore[attr-defined]  # a dict
+    facade = facades.find(module)
+    return {f"{module}.{name}": getattr(facade, name) for name in sorted(facades.exports()[module])}
+
+
+def walk(modules: Iterable[str]) -> dict[str, Any]:
+    """Walk the modules and return what was found, how many calls were made, and what took too long."""
+    walked = SpyWalk()
+    state = HostState()
+    members = {module: members_of(module) for module in modules}
+    for module, given in members.items():
+        for path, value in given.items():
+            if not isinstance(value, facades.Facade):
+                walked.visit(value, path)
+        walked.find_changes(state, f"calls of {module}")
+    for module, given in members.items():
+        walked.write(given)
+        walked.find_changes(state, f"writes to {module}")
+    found = [f"{origin}: {reason} [{how}]" for (origin, reason), how in walked.found.items()]
+    return {"found": found, "calls": walked.calls, "slow": walked.slow}
