@@ -48,6 +48,9 @@ _BY_METACLASSES = frozenset(
 _HARMLESS_CLASSES = frozenset({"_empty", "Kind", "_ParameterKind"})
 """Marks of a module that are classes and do nothing."""
 
+_REFERENCES_OF_A_PROXY = 3
+"""Of a dictionary that only a proxy, a variable and a call refer to: nothing changes when the guest changes it."""
+
 _class_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 
@@ -75,6 +78,10 @@ class Opaque:
         self._class_dictionaries = {
             id(_behind(_class_dict(cls))): f"the dictionary of {cls.__qualname__}" for cls in all_classes()
         }
+        self._classes = {id(cls) for cls in all_classes()}
+        spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
+        self._host_globals = {id(space) for space in spaces}
+        self._kept.append(spaces)
         self._forbidden = dict(facades_walk.Walk._forbidden_functions())
 
     def add_namespace(self, namespace: dict[str, object], name: str) -> None:
@@ -98,6 +105,8 @@ class Opaque:
         return judge(value)
 
     def _judge_of(self, kind: type) -> Callable[[Any], str | None]:
+        if kind is str:
+            return _why_text
         if kind is object:
             return lambda value: "the seal" if value is ownership.SEAL else None
         if _is(kind, _NEVER):
@@ -117,13 +126,21 @@ class Opaque:
         return lambda _value: None
 
     def _why_class(self, cls: type) -> str | None:
-        if ownership.is_guest_class(cls):
-            return _why_guest_class(cls)
-        if cls in classes._REAL or cls.__name__ in _HARMLESS_CLASSES or type(cls) is classes._TYPED_DICTIONARY:
+        if cls in classes._REAL:
+            return None
+        if ownership.is_guest_class(cls) or id(cls) not in self._classes:
+            unjudged = _why_unjudged(cls)
+            if unjudged is not None or ownership.is_guest_class(cls):
+                return unjudged
+        if cls.__name__ in _HARMLESS_CLASSES or type(cls) is classes._TYPED_DICTIONARY:
             return None
         if _is(cls, type):
             return f"the real {cls.__name__}"
-        if cls is types.TracebackType or classes.shown_type(cls) is not cls:
+        try:
+            shown = classes.shown_type(cls)
+        except Exception as error:
+            return f"a class that cannot be judged ({error!r})"
+        if shown is not cls:
             return f"the real class {cls.__module__}.{cls.__qualname__}"
         return None
 
@@ -132,7 +149,7 @@ class Opaque:
             target = _behind(mapping)
             if id(target) in self._class_dictionaries or _has(target, _CLASS_MARK):
                 return "the real dictionary of a class"
-            if id(target) not in self.given:
+            if id(target) not in self.given and sys.getrefcount(target) > _REFERENCES_OF_A_PROXY:
                 self._kept.append(target)
                 self.behind[id(target)] = target
             return self._dictionaries.get(id(target))
@@ -146,8 +163,9 @@ class Opaque:
             return "a table of builtins"
         if _has(mapping, _CLASS_MARK):
             return "the real dictionary of a class"
-        if type(mapping) is dict and any(_is_private(key) for key in dict.keys(mapping)):
-            return f"private state of the host: {sorted(key for key in mapping if _is_private(key))[:3]}"
+        private = [key for key, value in mapping.items() if _is_private(key) and not isinstance(value, str)] if type(mapping) is dict else ()
+        if private:
+            return f"private state of the host: {sorted(private)[:3]}"
         return None
 
     @staticmethod
@@ -160,24 +178,21 @@ class Opaque:
             return None
         return f"the raw method {name} of {owner.__name__}"
 
-    @staticmethod
-    def _why_function(function: types.FunctionType) -> str | None:
-        if ownership.is_guest_callable(function):
+    def _why_function(self, function: types.FunctionType) -> str | None:
+        if ownership.is_guest_callable(function) or id(function.__globals__) in self._host_globals:
             return None
-        own = sys.modules.get(function.__globals__.get("__name__", ""))
-        if own is None or vars(own) is not function.__globals__:
-            if "__builtins__" in function.__globals__ and _is_of_copy(function):
-                return None
-            return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
-        return None
+        if str(function.__globals__.get("__name__")).startswith("namedtuple_"):
+            return None
+        return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
 
 
-def _is_of_copy(function: types.FunctionType) -> bool:
-    """Return whether a private copy of a standard module defines the function."""
-    return function.__code__.co_filename.startswith((sys.prefix, sys.base_prefix)) or function.__code__.co_filename in {
-        "<string>",
-        *(module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)),
-    }
+def _why_text(text: str) -> str | None:
+    found = next((sign for sign in _SIGNS if sign in text), None)
+    return None if found is None else f"a text that shows {found!r}"
+
+
+_SIGNS = ("'__builtins__': {", "<frame object at", "<frame at 0x", "<module 'os'", "<function _abc_", "<cell at 0x", "<built-in method mro")
+"""What is in the text of an opaque object that somebody formatted."""
 
 
 def _is_guarded_form(method: object, name: str) -> bool:
@@ -192,13 +207,15 @@ def _is_guarded_form(method: object, name: str) -> bool:
     return given is not method and type(given) not in _RAW_METHODS
 
 
-def _why_guest_class(cls: type) -> str | None:
+def _why_unjudged(cls: type) -> str | None:
     for key, value in dict(_class_dict(cls)).items():
         if type(key) is not str:
             return f"a class that binds {str.__str__(key)!r} under a key that is no plain str"
-        if key in _BY_METACLASSES or key in names.DEFINABLE or key.startswith(PREFIX) or not key.startswith("_"):
+        if key in _BY_METACLASSES or key.startswith(PREFIX) or not key.startswith("_"):
             continue
-        if names.judge(key) is not Verdict.PLAIN and is_of_guest(value):
+        if key in names.DEFINABLE and ownership.is_guest_class(cls):
+            continue
+        if is_of_guest(value):
             return f"a class that binds the unjudged name {key!r}"
     return None
 
@@ -261,16 +278,16 @@ class HostState:
         self._tables = {id(holder): (holder, name, _entries(holder)) for holder, name in _holders()}
 
     def changes(self) -> list[str]:
-        """Return what was changed since the last call, or since the start: one text for each table."""
-        found: list[str] = []
+        """Return what was changed since the last call, or since the start; tables that were changed alike in one text."""
+        found: dict[str, list[str]] = {}
         for key, (holder, name, before) in self._tables.items():
             now = _entries(holder)
             if now.keys() != before.keys() or any(now[each] is not before[each] for each in now):
                 changed = sorted(_changes(before, now))
                 if changed:
-                    found.append(f"{name}: {', '.join(changed[:4])}{' …' if changed[4:] else ''}")
+                    found.setdefault(f"{', '.join(changed[:12])}{' …' if changed[12:] else ''}", []).append(name)
                 self._tables[key] = (holder, name, now)
-        return found
+        return [f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}" for change, tables in found.items()]
 
 
 def _changes(before: Mapping[object, object], now: Mapping[object, object]) -> Iterator[str]:

@@ -184,8 +184,8 @@ def values():
         "Data()": Data(), "Memo()": Memo(), "Name": Name("__class__"), "[Name]": [Name("_x"), Name("__class__")],
         "{Name}": {Name("__match_args__"): ("__globals__",), Name("_x"): function}, "[Spy()]": [Spy(), Spy()],
         "(Spy(),)": (Spy(), Spy()), "{a: Spy()}": {"a": Spy(), "format": Odd()}, "{Spy()}": {Spy(): Spy()},
-        "names": {"__class__": function, "_x": function, "format": function}, "'format'": "format", "'__globals__'": "__globals__",
-        "['format']": ["format", "__globals__"], "template": "{0.__class__.__mro__}{0.format}{0}", "[pairs]": [("format", function), ("__x__", Odd())],
+        "names": {"__class__": function, "_x": function, "format": function, "x": function}, "'format'": "format", "'__globals__'": "__globals__",
+        "['format']": ["format", "__globals__"], "template": "{0.__globals__}", "template of 1": "{1.__globals__}", "template of x": "{x.__globals__}", "[pairs]": [("format", function), ("__x__", Odd())],
     }
     for name, kind, value in KINDS:
         try: made[name + "()"] = kind(value)

@@ -107,22 +107,22 @@ def touch_base(v):
         class format(v, x=Spy(), **{"format": function}): h = json.dumps
         return format
     made = attempt([], plain, second, keyword, both, lambda: types.new_class("X", (v,)))
-    return [made, attempt([], *[lambda m=m: m("{0.__class__}") for m in made], *[lambda m=m: m(function) for m in made])]
+    return [made, attempt([], *[lambda m=m: m("{1[h].__globals__}") for m in made], *[lambda m=m: m(function) for m in made])]
 def touch_dataclass(v):
     results = []
     for name in GUARDED:
         def make(name=name):
-            made = dataclasses.make_dataclass("S", [(name, object)], bases=(v,))
+            made = FIELDS[name](v)
             return [made, made.__dataclass_fields__, inspect.signature(made), attempt([], lambda: made(), lambda: dataclasses.asdict(made()), lambda: dataclasses.astuple(made()))]
         def make_once(name=name):
-            made = dataclasses.make_dataclass("S", [(name, dataclasses.InitVar[object])], bases=(v,), namespace={"__post_init__": function})
+            made = ONCE[name](v)
             return [made, attempt([], lambda: made(), lambda: inspect.signature(made))]
         def rename(name=name):
             made = dataclasses.make_dataclass("S", [("x", object, 1)], bases=(v,))
             field = dataclasses.fields(made)[0]
             field.name = name
             return attempt([], *[lambda f=f: f(made()) for f in (dataclasses.asdict, dataclasses.astuple, dataclasses.replace, repr, copy.replace if hasattr(copy, "replace") else repr)])
-        attempt(results, make, make_once, rename)
+        attempt(results, make, make_once, rename, lambda: dataclasses.make_dataclass("S", [(name, object)], bases=(v,)))
     return results
 def touch_default(v):
     def plain():
@@ -214,11 +214,9 @@ def touch_scopes(v):
             return space
         def set_inside(key=key, value=v):
             space = {}
-            exec("space[key] = value\\ndef made(): pass\\nclass Made: pass", space | {"space": space, "key": key, "value": value})
-            space = {}
             space.update(space=space, key=key, value=value)
-            exec("space[key] = value\\ndef made(): pass\\nfor_class = lambda: 0", space)
-            return [space.get("made"), space.get("for_class"), space.get("Made")]
+            attempt([], lambda: exec("space[key] = value\\ndef made(): pass\\nlater = lambda: 0\\nclass Made: x = later", space))
+            return [space.get("made"), space.get("later"), space.get("Made")]
         attempt(results, given, set_inside, lambda: set_inside(value={}), lambda: set_inside(value=Spy()))
     return attempt(results, lambda: exec("a = 1", v), lambda: eval("x", {"x": v}, v), lambda: exec(v), lambda: eval(v), lambda: compile(v, v, v), lambda: exec("b = v", globals(), v),
         lambda: copy.deepcopy(globals(), Memo()), lambda: [copy.deepcopy(globals() | {"x": 1}, {})], lambda: globals() == Spy(), lambda: globals() | Spy(), lambda: copy.copy(globals()))
@@ -234,11 +232,14 @@ def write_init(v):
         if not isinstance(found, type) and (type(found) in (property, functools.cached_property, functools.partial, classmethod, staticmethod) or type(found).__name__ in HOST_DESCRIPTORS):
             attempt([], lambda: found.__init__(function), lambda: found.__set_name__(Plain, "dispatch"), lambda: found.__init__(), lambda: found.__init__(function, function))
 def write_set_name(v):
-    class C: pass
-    for kind in (functools.cached_property, ):
-        p = kind(function)
-        p.__set_name__(C, "dispatch")
-        attempt([], lambda: p.__get__(v, C), lambda: p.__get__(v))
+    class C:
+        cached = functools.cached_property(function)
+        x = functools.singledispatchmethod(function)
+        y = functools.partialmethod(function)
+        z = property(function, function)
+    for p in (C.cached, C.z):
+        attempt([], lambda: p.__get__(v, C), lambda: p.__get__(v), lambda: p.__set__(v, function), lambda: p.__init__(v))
+    attempt([], lambda: functools.singledispatchmethod.__init__(v, function), lambda: functools.cached_property.__init__(v, function), lambda: functools.cached_property.__set_name__(v, C, "x"))
 def write_attributes(v):
     for name in STORED:
         attempt([], lambda: setattr(v, name, function))
@@ -315,6 +316,20 @@ def touch_members(v):
     return exercise(Derived)
 '''
 
+_FIELDS = """
+def fields_of_{name}(v):
+    @dataclasses.dataclass
+    class S(v): {name}: object
+    return S
+FIELDS["{name}"] = fields_of_{name}
+def once_{name}(v):
+    @dataclasses.dataclass
+    class S(v):
+        {name}: dataclasses.InitVar[object]
+        def __post_init__(*args): note("__post_init__", args, {{}})
+    return S
+ONCE["{name}"] = once_{name}
+"""
 WRITES = "write_"
 
 
@@ -326,4 +341,5 @@ def source() -> str:
         chosen = [m for m in METHODS if m not in left_out] + [m for m in _MORE if m in _MORE_OF[kind]]
         derived.append(_DERIVED.format(kind=kind, methods="".join(text.format(m=m) for m in chosen)))
     table = f"GUARDED = {_GUARDED}\nSTORED = {_STORED}\nHOST_DESCRIPTORS = ('property', 'DynamicClassAttribute', 'nonmember', 'member', 'enum.property', 'singledispatchmethod', 'partialmethod')\n"
-    return table + "".join(derived) + _SOURCE
+    fields = "".join(_FIELDS.format(name=name) for name in _GUARDED)
+    return table + "".join(derived) + _SOURCE + "FIELDS, ONCE = {}, {}\n" + fields

@@ -31,18 +31,22 @@ def main() -> None:
     GUEST.namespace = new_namespace()
     facades.preload()
     facades.seal()
-    from . import spying  # noqa: PLC0415 - its classes are none of the host's
+    from . import planted_leaks, spying  # noqa: PLC0415 - its classes are none of the host's
 
     def stop(*_arguments: object) -> None:
         raise spying.Stuck
 
     signal.signal(signal.SIGALRM, stop)
+    arguments = sys.argv[1:]
+    if arguments[0] == "--plant":
+        planted_leaks.PLANTED[arguments[1]].plant()
+        arguments = arguments[2:]
     silence = io.StringIO()
     out = sys.stdout
     with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
         warnings.simplefilter("ignore")
         sys.unraisablehook = lambda _unraisable: None
-        found = spying.walk(sys.argv[1:])
+        found = spying.walk(arguments)
     out.write(json.dumps(found) + "\n")
     out.flush()
     os._exit(0)

@@ -36,7 +36,7 @@ from . import spies, spy_touches
 from .opaque import HostState, Opaque
 
 BUILTINS = "the builtins"
-_ATOMS = {str, bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
+_ATOMS = {bytes, int, float, complex, bool, type(None), bytearray, range, slice, type(NotImplemented), type(...)}
 _NOT_CALLED = {
     # They end, wait for, or change the process that walks, as they should.
     *"sleep setrecursionlimit disable setcontext seed setstate run run_until_complete run_forever timeit repeat".split(),
@@ -64,9 +64,11 @@ class SpyWalk:
 
     def __init__(self) -> None:
         self.space = new_namespace()
-        GUEST.write, GUEST.namespace = lambda _text: None, self.space
+        # What is called from here finds a namespace of its own, so that a call of `globals().clear()` ends no spy.
+        GUEST.write, GUEST.namespace = lambda _text: None, new_namespace()
         self.opaque = Opaque()
-        self.opaque.add_namespace(self.space, "the real namespace of the code")
+        for namespace in (self.space, GUEST.namespace):
+            self.opaque.add_namespace(namespace, "the real namespace of the code")
         for text in (spies.source(), spy_touches.source(), _BASELINE):
             run_program(compile_program(text), self.space)
         self.noted: list[Any] = self.space["noted"]  # type: ignore[assignment]  # as its source says
@@ -96,7 +98,8 @@ class SpyWalk:
         self._kept_now.append(value)
         reason = self.opaque.why(value)
         if reason is not None:
-            self.found.setdefault((origin, reason), how)
+            kind_of_reason = reason if "real class" not in reason else "a real class"
+            self.found.setdefault((origin, kind_of_reason), f"{reason} [{how}]")
             return
         for item in _items(value):
             self.look(item, origin, how, depth - 1)
@@ -135,21 +138,23 @@ class SpyWalk:
         self.calls += 1
         self._looked.clear()
         self._kept_now.clear()
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS_MAX)
         try:
             result = call()
             if isinstance(result, types.CoroutineType):
                 result = self._driven(result)
         except Stuck:
             self.slow.append(how)
+            self._arm()
             result = None
         except BaseException as error:
             result = error
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         self.look(result, origin, how)
         self.drain(origin, how)
         return result
+
+    @staticmethod
+    def _arm() -> None:
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS_MAX)
 
     @staticmethod
     def _driven(coroutine: types.CoroutineType[Any, Any, Any]) -> object:
@@ -178,9 +183,11 @@ class SpyWalk:
         if self.opaque.why(value) is not None:
             return
         self._allow([value])
-        for name, touch in self.touches.items():
+        is_large = hasattr(kind, "__len__") and not isinstance(value, type) and _length(value) > _ITEMS_MAX
+        for name, touch in () if is_large else self.touches.items():
             if name.startswith(_FOR_CLASSES) and not isinstance(value, type):
                 continue
+            self._arm()
             self.step(name, f"{name}({path})", lambda touch=touch: touch(value))  # type: ignore[operator]  # a function
         if callable(value) and self._may_call(value, path):
             self.call(value, path, depth)
@@ -219,6 +226,7 @@ class SpyWalk:
 
         The methods of what a callable returns get fewer values than it, and special methods one argument only.
         """
+        self._arm()
         results: dict[type, object] = {}
         is_special = path.rpartition(".")[2] in names.SPECIAL_METHODS
         values = self.values()
@@ -249,7 +257,7 @@ class SpyWalk:
                 self._keep(results, self.step(path, how, lambda arguments=arguments, keyword=keyword, name=name: function(*arguments, **{keyword: values[name]})))
         if depth < _DEPTH_MAX:
             for kind, result in results.items():
-                if kind not in _ATOMS and not isinstance(result, BaseException) and not ownership.is_guest_class(kind):
+                if kind not in _ATOMS and not isinstance(result, str | BaseException) and not ownership.is_guest_class(kind):
                     self.visit(result, f"{path}()", depth + 1)
 
     def _allow(self, values: Iterable[object]) -> None:
@@ -274,7 +282,7 @@ class SpyWalk:
     def find_changes(self, state: HostState, origin: str) -> None:
         """Find what was changed of the host since the last time."""
         for change in state.changes():
-            self.found.setdefault((origin, f"writes into the host: {change}"), origin)
+            self.found.setdefault((origin, change), f"writes into the host: {change}")
 
 
 _DEPTH_MAX = 2
@@ -285,6 +293,13 @@ _CORE = (
 _FOR_CLASSES = ("touch_dataclass", "touch_keys", "touch_delegating", "touch_static", "touch_of_class", "touch_data", "touch_members")
 _NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
 _OF_KEYWORDS = ("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names")
+
+
+def _length(value: object) -> int:
+    try:
+        return len(value)  # type: ignore[arg-type]  # asked before
+    except BaseException:
+        return 0
 
 
 def _has_methods(value: object) -> bool:
@@ -332,16 +347,20 @@ def _shown(arguments: tuple[object, ...]) -> str:
 
 
 def _word(value: object) -> str:
-    return repr(value) if type(value) in {int, str, bytes} else type(value).__name__
+    return repr(value) if type(value) in {int, bytes, str} else type(value).__name__
 
 
 def members_of(module: str) -> dict[str, object]:
-    """Return what a module gives, by dotted paths."""
-    if module == BUILTINS:
+    """Return what a module gives, or the one member of a module, by dotted paths."""
+    if module == BUILTINS or module.startswith("builtins."):
         layer = new_namespace()["__builtins__"]
-        return {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}  # type: ignore[attr-defined]  # a dict
-    facade = facades.find(module)
-    return {f"{module}.{name}": getattr(facade, name) for name in sorted(facades.exports()[module])}
+        found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}  # type: ignore[attr-defined]  # a dict
+        return found if module == BUILTINS else {module: found[module.partition(".")[2]]}
+    listed = facades.exports()
+    if module not in listed:
+        module, _, name = module.rpartition(".")
+        return {f"{module}.{name}": getattr(facades.find(module), name)}
+    return {f"{module}.{name}": getattr(facades.find(module), name) for name in sorted(listed[module])}
 
 
 def walk(modules: Iterable[str]) -> dict[str, Any]:
@@ -357,5 +376,5 @@ def walk(modules: Iterable[str]) -> dict[str, Any]:
     for module, given in members.items():
         walked.write(given)
         walked.find_changes(state, f"writes to {module}")
-    found = [f"{origin}: {reason} [{how}]" for (origin, reason), how in walked.found.items()]
+    found = [f"{origin}: {how}" for (origin, _reason), how in walked.found.items()]
     return {"found": found, "calls": walked.calls, "slow": walked.slow}
