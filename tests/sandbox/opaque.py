@@ -181,7 +181,8 @@ class Opaque:
     def _why_function(self, function: types.FunctionType) -> str | None:
         if ownership.is_guest_callable(function) or id(function.__globals__) in self._host_globals:
             return None
-        if str(function.__globals__.get("__name__")).startswith("namedtuple_"):
+        name = function.__globals__.get("__name__")
+        if type(name) is str and name.startswith("namedtuple_"):  # as `collections.namedtuple` makes them
             return None
         return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
 
@@ -210,7 +211,8 @@ def _is_guarded_form(method: object, name: str) -> bool:
 def _why_unjudged(cls: type) -> str | None:
     for key, value in dict(_class_dict(cls)).items():
         if type(key) is not str:
-            return f"a class that binds {str.__str__(key)!r} under a key that is no plain str"
+            said = str.__str__(key) if isinstance(key, str) else type(key).__name__
+            return f"a class that binds {said!r} under a key that is no plain str"
         if key in _BY_METACLASSES or key.startswith(PREFIX) or not key.startswith("_"):
             continue
         if key in names.DEFINABLE and ownership.is_guest_class(cls):
@@ -285,7 +287,7 @@ class HostState:
             if now.keys() != before.keys() or any(now[each] is not before[each] for each in now):
                 changed = sorted(_changes(before, now))
                 if changed:
-                    found.setdefault(f"{', '.join(changed[:12])}{' …' if changed[12:] else ''}", []).append(name)
+                    found.setdefault(f"{', '.join(changed[:30])}{' …' if changed[30:] else ''}", []).append(name)
                 self._tables[key] = (holder, name, now)
         return [f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}" for change, tables in found.items()]
 

@@ -175,18 +175,49 @@ def dress(name):
 
 BASES = "str int float bytes list tuple dict set Exception".split()
 _VALUES = '''
+VALUES = [
+    ('Spy()', lambda: Spy()),
+    ('Odd()', lambda: Odd()),
+    ('Refusing()', lambda: Refusing()),
+    ('Asked()', lambda: Asked()),
+    ('Deep()', lambda: Deep()),
+    ('State()', lambda: State()),
+    ('function', lambda: function),
+    ('raising', lambda: raising),
+    ('generating', lambda: generating),
+    ('awaited', lambda: awaited),
+    ('dressed', lambda: dressed),
+    ('Spy', lambda: Spy),
+    ('Odd', lambda: Odd),
+    ('Static', lambda: Static),
+    ('Whole', lambda: Whole),
+    ('StrSpy', lambda: StrSpy),
+    ('Reached', lambda: Reached),
+    ('Reached()', lambda: Reached('a', function)),
+    ('Data()', lambda: Data()),
+    ('Memo()', lambda: Memo()),
+    ('Name', lambda: Name('__class__')),
+    ('[Name]', lambda: [Name('_x'), Name('__class__')]),
+    ('{Name}', lambda: {Name('__match_args__'): ('__globals__',), Name('_x'): function}),
+    ('[Spy()]', lambda: [Spy(), Spy()]),
+    ('(Spy(),)', lambda: (Spy(), Spy())),
+    ('{a: Spy()}', lambda: {'a': Spy(), 'format': Odd()}),
+    ('{Spy()}', lambda: {Spy(): Spy()}),
+    ('names', lambda: {'__class__': function, '_x': function, 'format': function, 'x': function}),
+    ("'format'", lambda: 'format'),
+    ("'__globals__'", lambda: '__globals__'),
+    ("['format']", lambda: ['format', '__globals__']),
+    ('template', lambda: '{0.__globals__}'),
+    ('template of 1', lambda: '{1.__globals__}'),
+    ('template of x', lambda: '{x.__globals__}'),
+    ('[pairs]', lambda: [('format', function), ('__x__', Odd())]),
+]
 def values():
-    """Make one hostile value of each kind."""
-    made = {
-        "Spy()": Spy(), "Odd()": Odd(), "Refusing()": Refusing(), "Asked()": Asked(), "Deep()": Deep(), "State()": State(),
-        "function": function, "raising": raising, "generating": generating, "awaited": awaited, "dressed": dressed,
-        "Spy": Spy, "Odd": Odd, "Static": Static, "Whole": Whole, "StrSpy": StrSpy, "Reached": Reached, "Reached()": Reached("a", function),
-        "Data()": Data(), "Memo()": Memo(), "Name": Name("__class__"), "[Name]": [Name("_x"), Name("__class__")],
-        "{Name}": {Name("__match_args__"): ("__globals__",), Name("_x"): function}, "[Spy()]": [Spy(), Spy()],
-        "(Spy(),)": (Spy(), Spy()), "{a: Spy()}": {"a": Spy(), "format": Odd()}, "{Spy()}": {Spy(): Spy()},
-        "names": {"__class__": function, "_x": function, "format": function, "x": function}, "'format'": "format", "'__globals__'": "__globals__",
-        "['format']": ["format", "__globals__"], "template": "{0.__globals__}", "template of 1": "{1.__globals__}", "template of x": "{x.__globals__}", "[pairs]": [("format", function), ("__x__", Odd())],
-    }
+    """Make one hostile value of each kind; what a call spoiled is left out."""
+    made = {}
+    for name, make in VALUES:
+        try: made[name] = make()
+        except Exception: pass
     for name, kind, value in KINDS:
         try: made[name + "()"] = kind(value)
         except Exception: pass

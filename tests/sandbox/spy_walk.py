@@ -25,9 +25,13 @@ from sealab.sandbox.guest import GUEST
 from sealab.sandbox.namespace import new_namespace
 
 
+_SECONDS_MAX = 50
+
+
 def main() -> None:
     """Seal, plant what is asked for, walk, and write what was found."""
     faulthandler.enable()
+    faulthandler.dump_traceback_later(_SECONDS_MAX, exit=True)
     GUEST.namespace = new_namespace()
     facades.preload()
     facades.seal()

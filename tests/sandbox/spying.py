@@ -52,7 +52,7 @@ BASELINE = [
 ]
 """
 _ITEMS_MAX = 40
-_SECONDS_MAX = 2
+_SECONDS_MAX = 20
 
 
 class Stuck(BaseException):
@@ -69,14 +69,8 @@ class SpyWalk:
         self.opaque = Opaque()
         for namespace in (self.space, GUEST.namespace):
             self.opaque.add_namespace(namespace, "the real namespace of the code")
-        for text in (spies.source(), spy_touches.source(), _BASELINE):
-            run_program(compile_program(text), self.space)
-        self.noted: list[Any] = self.space["noted"]  # type: ignore[assignment]  # as its source says
-        self.values: Callable[[], dict[str, object]] = self.space["values"]  # type: ignore[assignment]  # as above
-        self.baseline: list[tuple[object, ...]] = self.space["BASELINE"]  # type: ignore[assignment]  # as above
-        self._allow(value for arguments in self.baseline for value in arguments)
-        self.touches = {name: value for name, value in self.space.items() if name.startswith("touch_")}
-        self.writes = {name: value for name, value in self.space.items() if name.startswith(spy_touches.WRITES)}
+        self._programs = [compile_program(text) for text in (spies.source(), spy_touches.source(), _BASELINE)]
+        self.renew()
         self.found: dict[tuple[str, str], str] = {}
         self.calls = 0
         self.slow: list[str] = []
@@ -86,6 +80,17 @@ class SpyWalk:
         self._called: set[object] = set()
         self._touched: set[object] = set()
         self._kept: list[object] = []
+
+    def renew(self) -> None:
+        """Make all spies anew: what they were given to may have changed them."""
+        for program in self._programs:
+            run_program(program, self.space)
+        self.noted: list[Any] = self.space["noted"]  # type: ignore[assignment]  # as its source says
+        self.values: Callable[[], dict[str, object]] = self.space["values"]  # type: ignore[assignment]  # as above
+        self.baseline: list[tuple[object, ...]] = self.space["BASELINE"]  # type: ignore[assignment]  # as above
+        self._allow(value for arguments in self.baseline for value in arguments)
+        self.touches = {name: value for name, value in self.space.items() if name.startswith("touch_")}
+        self.writes = {name: value for name, value in self.space.items() if name.startswith(spy_touches.WRITES)}
 
     # What was handed over
 
@@ -143,9 +148,7 @@ class SpyWalk:
             if isinstance(result, types.CoroutineType):
                 result = self._driven(result)
         except Stuck:
-            self.slow.append(how)
-            self._arm()
-            result = None
+            raise
         except BaseException as error:
             result = error
         self.look(result, origin, how)
@@ -167,6 +170,16 @@ class SpyWalk:
             coroutine.close()
         return None
 
+    def touch(self, origin: str, how: str, call: Callable[[], object]) -> None:
+        """Do one step; leave it when it takes too long."""
+        self._arm()
+        try:
+            self.step(origin, how, call)
+        except Stuck:
+            self.slow.append(how)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
     # What is called
 
     def visit(self, value: object, path: str, depth: int = 0) -> None:
@@ -187,8 +200,7 @@ class SpyWalk:
         for name, touch in () if is_large else self.touches.items():
             if name.startswith(_FOR_CLASSES) and not isinstance(value, type):
                 continue
-            self._arm()
-            self.step(name, f"{name}({path})", lambda touch=touch: touch(value))  # type: ignore[operator]  # a function
+            self.touch(name, f"{name}({path})", lambda touch=touch: touch(value))  # type: ignore[operator]  # a function
         if callable(value) and self._may_call(value, path):
             self.call(value, path, depth)
         for name in _names_of(value):
@@ -222,16 +234,30 @@ class SpyWalk:
         return not ({name, parts[-1]} & (_NOT_CALLED | _BLOCKING.get(parts[0], set()))) and not ownership.is_guest_callable(value)
 
     def call(self, function: Callable[..., object], path: str, depth: int) -> None:
+        """Call a callable; leave it when that takes too long."""
+        self._arm()
+        try:
+            results = self._call(function, path, depth)
+        except Stuck:
+            self.slow.append(path)
+            return
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if depth < _DEPTH_MAX:
+            for kind, result in results.items():
+                if kind not in _ATOMS and not isinstance(result, str | BaseException) and not ownership.is_guest_class(kind):
+                    self.visit(result, f"{path}()", depth + 1)
+
+    def _call(self, function: Callable[..., object], path: str, depth: int) -> dict[type, object]:
         """Call with what works, with hostile values in each place of it, and with hostile keywords.
 
         The methods of what a callable returns get fewer values than it, and special methods one argument only.
         """
-        self._arm()
         results: dict[type, object] = {}
         is_special = path.rpartition(".")[2] in names.SPECIAL_METHODS
         values = self.values()
         if depth:
-            values = {name: values[name] for name in _CORE if name in values}
+            values = {name: value for name, value in values.items() if name in _CORE}
         self._allow(values.values())
         working: list[tuple[object, ...]] = []
         for number, arguments in enumerate(self.baseline[:2] if is_special else self.baseline):
@@ -251,14 +277,11 @@ class SpyWalk:
                 if len(given) > 1:
                     self._keep(results, self.step(path, f"{path}{_shown(arguments)} with {name} at {place}", lambda given=given: function(*given)))
         for keyword in () if is_special else _keywords(function):
-            for name in _OF_KEYWORDS:
+            for name in sorted(values.keys() & _OF_KEYWORDS):
                 arguments = chosen[0] if chosen else ()
                 how = f"{path}{_shown(arguments)} with {keyword}={name}"
                 self._keep(results, self.step(path, how, lambda arguments=arguments, keyword=keyword, name=name: function(*arguments, **{keyword: values[name]})))
-        if depth < _DEPTH_MAX:
-            for kind, result in results.items():
-                if kind not in _ATOMS and not isinstance(result, str | BaseException) and not ownership.is_guest_class(kind):
-                    self.visit(result, f"{path}()", depth + 1)
+        return results
 
     def _allow(self, values: Iterable[object]) -> None:
         for value in values:
@@ -277,7 +300,7 @@ class SpyWalk:
         for path, value in members.items():
             if type(value) not in _ATOMS:
                 for name, touch in self.writes.items():
-                    self.step(path, f"{name}({path})", lambda touch=touch, value=value: touch(value))  # type: ignore[operator]  # a function
+                    self.touch(path, f"{name}({path})", lambda touch=touch, value=value: touch(value))  # type: ignore[operator]  # a function
 
     def find_changes(self, state: HostState, origin: str) -> None:
         """Find what was changed of the host since the last time."""
@@ -292,7 +315,7 @@ _CORE = (
 )  # fmt: skip
 _FOR_CLASSES = ("touch_dataclass", "touch_keys", "touch_delegating", "touch_static", "touch_of_class", "touch_data", "touch_members")
 _NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
-_OF_KEYWORDS = ("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names")
+_OF_KEYWORDS = frozenset(("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names"))
 
 
 def _length(value: object) -> int:
@@ -369,6 +392,7 @@ def walk(modules: Iterable[str]) -> dict[str, Any]:
     state = HostState()
     members = {module: members_of(module) for module in modules}
     for module, given in members.items():
+        walked.renew()
         for path, value in given.items():
             if not isinstance(value, facades.Facade):
                 walked.visit(value, path)
