@@ -16,9 +16,12 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from enum import FlagBoundary
+from http import HTTPStatus
+from re import RegexFlag
 from typing import Any
 
-from sealab.sandbox import classes, names, ownership, policy
+from sealab.sandbox import classes, names, ownership
 from sealab.sandbox.event_loop import GuestLoop
 from sealab.sandbox.facades.facade import Facade
 from sealab.sandbox.guards import guarded_getattr
@@ -38,12 +41,13 @@ _RAW_METHODS = (
 _GIVEN_RAW = frozenset({"__get__"})
 """Guarded only to name the owner: what it is bound to is judged by the value that it gives."""
 _CLASS_MARK = ownership._CLASS_MARK
+_SEALS = [value for name, value in vars(ownership).items() if name.endswith("SEAL")]
 _BY_METACLASSES = frozenset(
     "__dict__ __weakref__ __abstractmethods__ _abc_impl __orig_bases__ __parameters__ __type_params__ __classcell__ "
     "__static_attributes__ __firstlineno__ __hash__ __protocol_attrs__ __non_callable_proto_members__ __annotate__ "
     "__annotations_cache__ __annotate_func__ __final__ __orig_class__ __wrapped__ __signature__ __reduce_ex__ "
     "__isabstractmethod__ __subclasses__ __classdictcell__ __unittest_skip__ __unittest_skip_why__".split()
-) | {_CLASS_MARK}
+) | {_CLASS_MARK, *vars(HTTPStatus), *vars(FlagBoundary), *vars(RegexFlag)}
 
 _HARMLESS_CLASSES = frozenset({"_empty", "Kind", "_ParameterKind"})
 """Marks of a module that are classes and do nothing."""
@@ -88,6 +92,7 @@ class Opaque:
         """Count a real namespace of the guest among what it may only hold a view of."""
         self._kept.append(namespace)
         self._dictionaries[id(namespace)] = name
+        self._dictionaries[id(namespace["__builtins__"])] = f"the builtins of {name}"
 
     def allow(self, value: object) -> None:
         """Let the guest hold a dictionary that is its own."""
@@ -108,7 +113,7 @@ class Opaque:
         if kind is str:
             return _why_text
         if kind is object:
-            return lambda value: "the seal" if value is ownership.SEAL else None
+            return lambda value: "the seal" if any(value is seal for seal in _SEALS) else None
         if _is(kind, _NEVER):
             return lambda _value: f"a {kind.__name__}"
         if _is(kind, asyncio.AbstractEventLoop) and not _is(kind, GuestLoop) and not ownership.is_guest_class(kind):
@@ -159,11 +164,9 @@ class Opaque:
             return self._dictionaries[id(mapping)]
         if id(mapping) in self.behind:
             return "the dictionary behind a read-only view"
-        if _has(mapping, ownership.BUILTINS_MARK) or _has(mapping, policy.ATTRIBUTE_HOOK):
-            return "a table of builtins"
         if _has(mapping, _CLASS_MARK):
             return "the real dictionary of a class"
-        private = [key for key, value in mapping.items() if _is_private(key) and not isinstance(value, str)] if type(mapping) is dict else ()
+        private = [key for key, value in mapping.items() if _is_private(key) and not _only_describes(value)] if type(mapping) is dict else ()
         if private:
             return f"private state of the host: {sorted(private)[:3]}"
         return None
@@ -174,7 +177,7 @@ class Opaque:
         owner = getattr(method, "__objclass__", None) or type(getattr(method, "__self__", None))
         if name in _GIVEN_RAW or names.judge(name) not in {Verdict.GUARDED, Verdict.REFUSED}:
             return None
-        if name in names.RUNTIME_PUBLIC and not _is_guarded_form(method, name):
+        if names.judge(name) is Verdict.GUARDED and not _is_guarded_form(method, name):
             return None
         return f"the raw method {name} of {owner.__name__}"
 
@@ -192,7 +195,7 @@ def _why_text(text: str) -> str | None:
     return None if found is None else f"a text that shows {found!r}"
 
 
-_SIGNS = ("'__builtins__': {", "<frame object at", "<frame at 0x", "<module 'os'", "<function _abc_", "<cell at 0x", "<built-in method mro")
+_SIGNS = ("'__name__': '__main__', '__doc__': None, '__builtins__'", "ModuleSpec(", "<frame object at", "<frame at 0x", "<module 'os'", "<function _abc_", "<cell at 0x", "<built-in method mro")
 """What is in the text of an opaque object that somebody formatted."""
 
 
@@ -238,6 +241,11 @@ def is_of_guest(value: object) -> bool:
 
 def _is_private(key: object) -> bool:
     return type(key) is str and len(key) > 2 and key.startswith("_") and not key.startswith("__") and key not in names.PUBLIC_SUNDERS 
+
+
+def _only_describes(value: object) -> bool:
+    """Return whether a value is an annotation or a parameter, whose name may be a private one."""
+    return isinstance(value, str | type) or type(value).__name__ == "Parameter"
 
 
 def _has(mapping: object, key: str) -> bool:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sealab.sandbox import facades, names, namespace, ownership, shields
-from sealab.sandbox.language import compile_program
 
 
 @dataclass(frozen=True)
@@ -151,10 +150,8 @@ def _lying_slots() -> None:
 def _builtins_inside_exec() -> None:
     def run(source: str, space: dict[str, object] | None = None, _locals: object = None, /) -> None:
         space = {} if space is None else space
-        program = compile_program(source)
-        bare = {name: value for name, value in namespace.guarded_builtins().items() if name != ownership.BUILTINS_MARK}
-        space["__builtins__"] = bare
-        builtins.exec(program.code, space)
+        space["__builtins__"] = namespace.guarded_builtins()
+        builtins.exec(builtins.compile(source, "<string>", "exec"), space)
 
     _give_builtin("exec", run)
 

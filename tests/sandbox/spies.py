@@ -113,15 +113,12 @@ from abc import ABC
 import abc
 class Static(ABC):
     """Asked by `isinstance` and `issubclass`, in every way in which a class can answer them."""
-    @staticmethod
-    def __subclasscheck__(*args): note("Static.__subclasscheck__", args, {}); return True
-    @staticmethod
-    def __instancecheck__(*args): note("Static.__instancecheck__", args, {}); return True
     @classmethod
     def __subclasshook__(cls, *args): note("Static.__subclasshook__", args, {}); return True
+{checks}
 class Whole(Static):
     @classmethod
-    def __subclasscheck__(*args): note("Whole.__subclasscheck__", args, {}); return False
+    def __subclasshook__(*args): note("Whole.__subclasshook__", args, {}); return False
 class Memo(dict):
     def get(self, *args): note("Memo.get", args, {}); return super().get(*args)
     def __getitem__(self, *args): note("Memo.__getitem__", args, {}); return super().__getitem__(*args)
@@ -149,6 +146,13 @@ class Asked:
     def __getattribute__(self, *args): note("Asked.__getattribute__", args, {}); return function
     def __setattr__(self, *args): note("Asked.__setattr__", args, {})
     def __delattr__(self, *args): note("Asked.__delattr__", args, {})
+class Later(ABC): pass
+def ask_later(name):
+    def recording(*args): note("Later." + name, args, {}); return True
+    for kind in (staticmethod, classmethod, Data, lambda f: f):
+        try: setattr(Later, name, kind(recording))
+        except Exception: pass
+for name in ("__subclasscheck__", "__instancecheck__", "__subclasshook__"): ask_later(name)
 def function(*args, **kwargs):
     note("function", args, kwargs)
     return args[0] if args else function
@@ -173,6 +177,10 @@ def dress(name):
     setattr(dressed, name, recording)
 '''
 
+_CHECKS = ("__subclasscheck__", "__instancecheck__")
+_CHECK = '''    @staticmethod
+    def {check}(*args): note("Static.{check}", args, {{}}); return True
+'''
 BASES = "str int float bytes list tuple dict set Exception".split()
 _VALUES = '''
 VALUES = [
@@ -191,6 +199,7 @@ VALUES = [
     ('Odd', lambda: Odd),
     ('Static', lambda: Static),
     ('Whole', lambda: Whole),
+    ('Later', lambda: Later),
     ('StrSpy', lambda: StrSpy),
     ('Reached', lambda: Reached),
     ('Reached()', lambda: Reached('a', function)),
@@ -234,4 +243,5 @@ def source() -> str:
     values = 'format|1|1.0|b"a"|[1, "format"]|(1, "format")|{"a": 1, "format": 2}|{1, 2}|"a"'.split("|")
     values[0] = '"format"'
     table = ", ".join(f'("{kind}", {kind}, {value})' for kind, value in zip(kinds, values, strict=True))
-    return _PRELUDE + "".join(spies) + _CALLS + f"KINDS = [{table}]\n" + _VALUES
+    checks = "".join(_CHECK.format(check=check) for check in _CHECKS if check in names.DEFINABLE) or "    pass"
+    return _PRELUDE + "".join(spies) + _CALLS.replace("{checks}", checks) + f"KINDS = [{table}]\n" + _VALUES

@@ -72,7 +72,7 @@ def touch_restore(v):
             return {"format": function, "_name": "x", "name": "x", "_code": 1} if len(self) == 1 else default[0] if default else None
     return attempt([], lambda: copy.deepcopy(v, Swap()))
 def touch_class(v):
-    return attempt([], lambda: isinstance(v, Static), lambda: issubclass(v, Static), lambda: isinstance(v, Whole), lambda: issubclass(v, Whole),
+    return attempt([], lambda: isinstance(v, Static), lambda: issubclass(v, Static), lambda: isinstance(v, Whole), lambda: issubclass(v, Whole), lambda: isinstance(v, Later), lambda: issubclass(v, Later),
         lambda: issubclass(Static, v), lambda: isinstance(Spy(), v), lambda: isinstance(Asked(), v), lambda: issubclass(Spy, v),
         lambda: Static.register(v), lambda: v.register(Spy), lambda: type(v), lambda: v.__class__, lambda: type(v)(Spy()))
 def touch_dispatch(v):

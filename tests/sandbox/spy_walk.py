@@ -25,7 +25,7 @@ from sealab.sandbox.guest import GUEST
 from sealab.sandbox.namespace import new_namespace
 
 
-_SECONDS_MAX = 50
+_SECONDS_MAX = 280
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     def stop(*_arguments: object) -> None:
         raise spying.Stuck
 
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGVTALRM, stop)
     arguments = sys.argv[1:]
     if arguments[0] == "--plant":
         planted_leaks.PLANTED[arguments[1]].plant()

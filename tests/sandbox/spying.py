@@ -29,7 +29,7 @@ from sealab.sandbox import facades, names, ownership
 from sealab.sandbox.guards import guarded_getattr
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.names import PREFIX, Verdict
+from sealab.sandbox.names import Verdict
 from sealab.sandbox.namespace import new_namespace
 
 from . import spies, spy_touches
@@ -52,7 +52,7 @@ BASELINE = [
 ]
 """
 _ITEMS_MAX = 40
-_SECONDS_MAX = 20
+_SECONDS_MAX = 5
 
 
 class Stuck(BaseException):
@@ -76,7 +76,8 @@ class SpyWalk:
         self.slow: list[str] = []
         self._looked: dict[int, int] = {}
         self._kept_now: list[object] = []
-        self._read: set[object] = set()
+        self._read: dict[object, int] = {}
+        self._data: dict[type, list[str]] = {}
         self._called: set[object] = set()
         self._touched: set[object] = set()
         self._kept: list[object] = []
@@ -113,22 +114,44 @@ class SpyWalk:
 
     def _read_attributes(self, value: object, origin: str, how: str, depth: int) -> None:
         kind = type(value)
-        is_class = isinstance(kind, type) and type in kind.__mro__
-        key = (id(value), depth) if is_class or callable(value) else (kind, origin, depth)
-        if key in self._read or (ownership.is_guest_class(kind) and not hasattr(kind, "__dataclass_fields__")):
+        key = self._key(value, kind, origin)
+        if key is None or self._read.get(key, -1) >= depth:
             return
-        self._read.add(key)
+        self._read[key] = depth
         self._kept.append(value)
-        for name in _names_of(value):
-            plain = names.demangle(name)
-            verdict = names.judge(plain)
-            if plain in names.SPECIAL_METHODS or verdict is Verdict.REFUSED or name.startswith(PREFIX):
-                continue
+        for name, verdict in self._readable(value, kind):
             try:
-                found = guarded_getattr(value, name) if verdict is Verdict.GUARDED else getattr(value, name) if verdict is Verdict.PLAIN else None
+                found = guarded_getattr(value, name) if verdict is Verdict.GUARDED else getattr(value, name)
             except BaseException as error:
                 found = error
-            self.look(found, origin, f"{how} .{name}", depth)
+            if type(found) not in _ATOMS:
+                self.look(found, origin, f"{how} .{name}", depth)
+
+    @staticmethod
+    def _key(value: object, kind: type, origin: str) -> object:
+        """Return what is read once: a class, a function, or for each thing that is called one object of each class."""
+        if type in kind.__mro__:
+            return id(value)
+        if kind is types.MethodType:
+            return id(value.__func__)  # type: ignore[attr-defined]  # a method
+        if kind in _METHODS:
+            return kind, getattr(value, "__name__", ""), type(getattr(value, "__self__", None))
+        if kind is types.FunctionType:
+            return None if ownership.is_guest_callable(value) else id(value)
+        if ownership.is_guest_class(kind) and not hasattr(kind, "__dataclass_fields__"):
+            return None
+        return kind, origin
+
+    def _readable(self, value: object, kind: type) -> list[tuple[str, Verdict]]:
+        """Return the names that source may read of a value: all of the first of its class, then those of data."""
+        if type in kind.__mro__:
+            return _verdicts(_names_of(value))
+        names_of_data = self._data.get(kind)
+        if names_of_data is None:
+            self._data[kind] = [name for name in _names_of(kind) if not isinstance(inspect.getattr_static(kind, name, None), _METHODS)]
+            return _verdicts(_names_of(value))
+        own = getattr(value, "__dict__", None)
+        return _verdicts([*names_of_data, *(name for name in own if type(name) is str)] if type(own) is dict else names_of_data)
 
     def drain(self, origin: str, how: str) -> None:
         """Look through what the spies recorded."""
@@ -157,7 +180,7 @@ class SpyWalk:
 
     @staticmethod
     def _arm() -> None:
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS_MAX)
+        signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS_MAX)
 
     @staticmethod
     def _driven(coroutine: types.CoroutineType[Any, Any, Any]) -> object:
@@ -178,7 +201,7 @@ class SpyWalk:
         except Stuck:
             self.slow.append(how)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     # What is called
 
@@ -242,7 +265,7 @@ class SpyWalk:
             self.slow.append(path)
             return
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         if depth < _DEPTH_MAX:
             for kind, result in results.items():
                 if kind not in _ATOMS and not isinstance(result, str | BaseException) and not ownership.is_guest_class(kind):
@@ -260,7 +283,7 @@ class SpyWalk:
             values = {name: value for name, value in values.items() if name in _CORE}
         self._allow(values.values())
         working: list[tuple[object, ...]] = []
-        for number, arguments in enumerate(self.baseline[:2] if is_special else self.baseline):
+        for number, arguments in enumerate(self.baseline[: 2 if is_special else len(self.baseline) // (1 + depth)]):
             how = f"{path}(baseline {number}: {_shown(arguments)})"
             result = self.step(path, how, lambda arguments=arguments: function(*arguments))
             if not isinstance(result, BaseException) and type(result) not in results:
@@ -323,6 +346,30 @@ def _length(value: object) -> int:
         return len(value)  # type: ignore[arg-type]  # asked before
     except BaseException:
         return 0
+
+
+_METHODS = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+    types.ClassMethodDescriptorType, classmethod, staticmethod,
+)  # fmt: skip
+
+
+def _verdicts(found: Iterable[str]) -> list[tuple[str, Verdict]]:
+    """Return those of the names that source may read as attributes, special methods apart."""
+    readable = []
+    for name in found:
+        known = _known_verdicts.get(name)
+        if known is None:
+            known = names.judge(name)
+            if name in names.SPECIAL_METHODS or known not in {Verdict.PLAIN, Verdict.GUARDED}:
+                known = Verdict.REFUSED
+            _known_verdicts[name] = known
+        if known is not Verdict.REFUSED:
+            readable.append((name, known))
+    return readable
+
+
+_known_verdicts: dict[str, Verdict] = {}
 
 
 def _has_methods(value: object) -> bool:
