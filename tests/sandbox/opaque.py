@@ -141,6 +141,8 @@ class Opaque:
             return None
         if _is(cls, type):
             return f"the real {cls.__name__}"
+        if id(cls) not in self._classes or _is(cls, types.GenericAlias):
+            return None
         try:
             shown = classes.shown_type(cls)
         except Exception as error:
@@ -154,9 +156,11 @@ class Opaque:
             target = _behind(mapping)
             if id(target) in self._class_dictionaries or _has(target, _CLASS_MARK):
                 return "the real dictionary of a class"
-            if id(target) not in self.given and sys.getrefcount(target) > _REFERENCES_OF_A_PROXY:
-                self._kept.append(target)
-                self.behind[id(target)] = target
+            if id(target) not in self.given and id(target) not in self.behind:
+                if sys.getrefcount(target) <= _REFERENCES_OF_A_PROXY or _is_only_shown(target):
+                    self.allow(target)
+                else:
+                    self.behind[id(target)] = target
             return self._dictionaries.get(id(target))
         if id(mapping) in self.given:
             return None
@@ -166,7 +170,11 @@ class Opaque:
             return "the dictionary behind a read-only view"
         if _has(mapping, _CLASS_MARK):
             return "the real dictionary of a class"
-        private = [key for key, value in mapping.items() if _is_private(key) and not _only_describes(value)] if type(mapping) is dict else ()
+        private = (
+            [key for key, value in mapping.items() if _is_private(key) and not _only_describes(value)]
+            if type(mapping) is dict
+            else ()
+        )
         if private:
             return f"private state of the host: {sorted(private)[:3]}"
         return None
@@ -195,7 +203,16 @@ def _why_text(text: str) -> str | None:
     return None if found is None else f"a text that shows {found!r}"
 
 
-_SIGNS = ("'__name__': '__main__', '__doc__': None, '__builtins__'", "ModuleSpec(", "<frame object at", "<frame at 0x", "<module 'os'", "<function _abc_", "<cell at 0x", "<built-in method mro")
+_SIGNS = (
+    "'__name__': '__main__', '__doc__': None, '__builtins__'",
+    "ModuleSpec(",
+    "<frame object at",
+    "<frame at 0x",
+    "<module 'os'",
+    "<function _abc_",
+    "<cell at 0x",
+    "<built-in method mro",
+)
 """What is in the text of an opaque object that somebody formatted."""
 
 
@@ -218,7 +235,7 @@ def _why_unjudged(cls: type) -> str | None:
             return f"a class that binds {said!r} under a key that is no plain str"
         if key in _BY_METACLASSES or key.startswith(PREFIX) or not key.startswith("_"):
             continue
-        if key in names.DEFINABLE and ownership.is_guest_class(cls):
+        if key in names.DECLARATIONS or (key in names.DEFINABLE and ownership.is_guest_class(cls)):
             continue
         if is_of_guest(value):
             return f"a class that binds the unjudged name {key!r}"
@@ -230,26 +247,37 @@ def is_of_guest(value: object) -> bool:
     if type(value) is types.MemberDescriptorType:
         return True
     if type(value) in {classmethod, staticmethod}:
-        value = value.__func__  # type: ignore[attr-defined]  # has one
+        value = value.__func__
     kind = type(value)
     return (
         ownership.is_guest_callable(value)
         or ownership.is_guest_class(kind)
-        or (_is(kind, type) and ownership.is_guest_class(value))  # type: ignore[arg-type]  # a class
+        or (_is(kind, type) and ownership.is_guest_class(value))
     )
 
 
 def _is_private(key: object) -> bool:
-    return type(key) is str and len(key) > 2 and key.startswith("_") and not key.startswith("__") and key not in names.PUBLIC_SUNDERS 
+    return (
+        type(key) is str
+        and len(key) > 2
+        and key.startswith("_")
+        and not key.startswith("__")
+        and key not in names.PUBLIC_SUNDERS
+    )
+
+
+def _is_only_shown(target: object) -> bool:
+    """Return whether a stand-in keeps a dictionary for showing alone, in an attribute that says so."""
+    return any(getattr(each, "shown", None) is target for each in gc.get_referrers(target))
 
 
 def _only_describes(value: object) -> bool:
     """Return whether a value is an annotation or a parameter, whose name may be a private one."""
-    return isinstance(value, str | type) or type(value).__name__ == "Parameter"
+    return isinstance(value, str | type | bool) or type(value).__name__ == "Parameter"
 
 
 def _has(mapping: object, key: str) -> bool:
-    return _is(type(mapping), dict) and dict.__contains__(mapping, key)  # type: ignore[arg-type]  # a dict
+    return _is(type(mapping), dict) and dict.__contains__(mapping, key)
 
 
 def _behind(proxy: object) -> object:
@@ -271,7 +299,9 @@ def all_classes() -> Iterator[type]:
 _CACHES = frozenset(
     "__warningregistry__ _cache _cache2 __slotnames__ _REAL _KEEP_STATE_ON_CLASS _registry _abc_impl _cleanups _regex_cache _template_cache _TimeRE_cache cache "
     "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
-    "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__".split()
+    "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
+    "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
+    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__".split()
 )
 _OWN_STATE = (
     "sealab.sandbox.guest", "sealab.sandbox.event_loop", "sealab.sandbox.facades.logging_", "sealab.sandbox.facades.warnings_",
@@ -297,7 +327,10 @@ class HostState:
                 if changed:
                     found.setdefault(f"{', '.join(changed[:30])}{' …' if changed[30:] else ''}", []).append(name)
                 self._tables[key] = (holder, name, now)
-        return [f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}" for change, tables in found.items()]
+        return [
+            f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}"
+            for change, tables in found.items()
+        ]
 
 
 def _changes(before: Mapping[object, object], now: Mapping[object, object]) -> Iterator[str]:
@@ -313,29 +346,31 @@ def _is_cache(key: object, old: object, new: object) -> bool:
     name = key[1] if isinstance(key, tuple) else key
     if type(name) is str and (name in _CACHES or "cache" in name.lower()):
         return True
-    return type(old) in {int, float, type(None)} and type(new) in {int, float} and key[0] == "key"  # type: ignore[index]  # a counter
+    if type(new) is types.ModuleType or (type(name) is str and name.startswith("ReferenceType at")):
+        return True
+    return type(old) in {int, float, type(None)} and type(new) in {int, float} and key[0] == "key"
 
 
 def _entries(holder: object) -> dict[object, object]:
     kind = type(holder)
     if kind is types.MappingProxyType or _is(kind, dict):
-        return {("key", _text(key)): value for key, value in list(holder.items())}  # type: ignore[attr-defined]  # as asked
+        return {("key", _text(key)): value for key, value in list(holder.items())}
     if kind in {list, tuple}:
-        return {("item", number): item for number, item in enumerate(holder)}  # type: ignore[arg-type,var-annotated]  # as asked
+        return {("item", number): item for number, item in enumerate(holder)}
     if kind in {set, frozenset}:
-        return {("item", _text(item)): item for item in holder}  # type: ignore[attr-defined]  # as asked
+        return {("item", _text(item)): item for item in holder}
     if kind is types.FunctionType:
-        own = {("attribute", key): value for key, value in holder.__dict__.items()}  # type: ignore[attr-defined]  # a function
+        own = {("attribute", key): value for key, value in holder.__dict__.items()}
         for part in ("__defaults__", "__kwdefaults__", "__code__", "__closure__"):
             own["part", part] = getattr(holder, part)
-        for number, item in enumerate(holder.__defaults__ or ()):  # type: ignore[attr-defined]  # a function
+        for number, item in enumerate(holder.__defaults__ or ()):
             own["default", number] = item
-        own |= {("default", key): item for key, item in (holder.__kwdefaults__ or {}).items()}  # type: ignore[attr-defined]  # a function
+        own |= {("default", key): item for key, item in (holder.__kwdefaults__ or {}).items()}
         return own
     if _is(kind, property):
         return {("part", part): getattr(holder, part, None) for part in ("fget", "fset", "fdel")}
     if kind in {classmethod, staticmethod}:
-        return {("part", "__func__"): holder.__func__}  # type: ignore[attr-defined]  # has one
+        return {("part", "__func__"): holder.__func__}
     if kind is functools.partial:
         return {("part", part): getattr(holder, part) for part in ("func", "args", "keywords")}
     own_dict = getattr(holder, "__dict__", None)
@@ -352,7 +387,11 @@ def _holders() -> Iterator[tuple[object, str]]:
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and not _is_own_state(name):
             waiting.append((vars(module), name, 0))
-    waiting += [(cls, f"{cls.__module__}.{cls.__qualname__}", 0) for cls in all_classes() if not _is_own_state(str(cls.__module__))]
+    waiting += [
+        (cls, f"{cls.__module__}.{cls.__qualname__}", 0)
+        for cls in all_classes()
+        if not _is_own_state(str(cls.__module__))
+    ]
     while waiting:
         value, name, depth = waiting.pop()
         if id(value) in seen or depth > 3:
@@ -360,13 +399,27 @@ def _holders() -> Iterator[tuple[object, str]]:
         seen.add(id(value))
         kind = type(value)
         if _is(kind, type):
-            value, kind = _class_dict(value), types.MappingProxyType  # type: ignore[arg-type]  # a class
-        elif _is(kind, (types.ModuleType, Facade)) or value is GUEST or value is sys.modules:
-            continue
-        elif not (
-            kind in {dict, list, tuple, set, types.MappingProxyType, types.FunctionType, classmethod, staticmethod, functools.partial}
-            or _is(kind, property)
-            or type(getattr(value, "__dict__", None)) is dict
+            value, kind = _class_dict(value), types.MappingProxyType
+        elif (
+            _is(kind, (types.ModuleType, Facade))
+            or value is GUEST
+            or value is sys.modules
+            or not (
+                kind
+                in {
+                    dict,
+                    list,
+                    tuple,
+                    set,
+                    types.MappingProxyType,
+                    types.FunctionType,
+                    classmethod,
+                    staticmethod,
+                    functools.partial,
+                }
+                or _is(kind, property)
+                or type(getattr(value, "__dict__", None)) is dict
+            )
         ):
             continue
         yield value, name

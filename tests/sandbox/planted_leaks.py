@@ -37,7 +37,7 @@ def _give(module: str, name: str, value: object) -> None:
 
 
 def _give_builtin(name: str, value: object) -> None:
-    namespace._GUARDED = {**namespace._GUARDED, name: value}  # type: ignore[misc]  # final for everybody else
+    namespace._GUARDED = {**namespace._GUARDED, name: value}
 
 
 def _field_defaults() -> None:
@@ -60,20 +60,20 @@ def _made_by(maker: Callable[[str, tuple[object, ...], dict[str, object]], objec
 
     def build(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
         if not bases or all(isinstance(base, type) for base in bases):
-            return given(function, name, *bases, **keywords)  # type: ignore[operator]  # a function
-        return builtins.__build_class__(function, name, metaclass=lambda _name, _bases, body: maker(name, bases, body))  # type: ignore[arg-type]  # as CPython calls it
+            return given(function, name, *bases, **keywords)
+        return builtins.__build_class__(function, name, metaclass=lambda _name, _bases, body: maker(name, bases, body))
 
     return build
 
 
 def _class_of_a_base_is_called() -> None:
-    _give_builtin("__build_class__", _made_by(lambda name, bases, body: type(bases[0])(name, bases, body)))  # type: ignore[call-overload,call-arg]  # whatever it is
+    _give_builtin("__build_class__", _made_by(lambda name, bases, body: type(bases[0])(name, bases, body)))
 
 
 def _base_is_handed_the_seal() -> None:
     def make(name: str, bases: tuple[object, ...], body: dict[str, object]) -> object:
         ownership.mark_body(body)
-        return type(bases[0])(name, bases, body)  # type: ignore[call-overload]  # whatever it is
+        return type(bases[0])(name, bases, body)
 
     _give_builtin("__build_class__", _made_by(make))
 
@@ -129,7 +129,12 @@ def _memo() -> None:
 
 def _lying_keys() -> None:
     def make_dataclass(
-        name: str, fields: object, *, bases: tuple[type, ...] = (), namespace: Mapping[str, object] | None = None, **_options: object
+        name: str,
+        fields: object,
+        *,
+        bases: tuple[type, ...] = (),
+        namespace: Mapping[str, object] | None = None,
+        **_options: object,
     ) -> type:
         made = type(bases[0])(name, bases, dict(namespace or {})) if bases else type(name, (), dict(namespace or {}))
         ownership.mark_class(made)
@@ -140,7 +145,7 @@ def _lying_keys() -> None:
 
 def _lying_slots() -> None:
     def build(function: types.FunctionType, name: str, /, *bases: type, **keywords: object) -> object:
-        made = builtins.__build_class__(function, name, *bases, **keywords)  # type: ignore[arg-type]  # as CPython calls it
+        made = builtins.__build_class__(function, name, *bases, **keywords)
         ownership.mark_class(made)
         return made
 
@@ -179,8 +184,12 @@ def _cached_properties() -> None:
 PLANTED: Mapping[str, Planted] = {
     "a: a field's default": Planted(_field_defaults, "builtins.str", "the raw method format"),
     "a: a field that was renamed": Planted(_renamed_fields, "builtins.str", "the raw method format"),
-    "b: the class of a base is called": Planted(_class_of_a_base_is_called, "operator.methodcaller", "a text that shows"),
-    "b: a base is handed the seal": Planted(_base_is_handed_the_seal, "builtins.property", "the real dictionary of a class"),
+    "b: the class of a base is called": Planted(
+        _class_of_a_base_is_called, "operator.methodcaller", "a text that shows"
+    ),
+    "b: a base is handed the seal": Planted(
+        _base_is_handed_the_seal, "builtins.property", "the real dictionary of a class"
+    ),
     "c: __subclasscheck__": Planted(_subclass_checks, "abc.ABC", "the real class"),
     "d: dispatch is copied": Planted(_dispatch_is_copied, "functools.singledispatch", "the real type"),
     "e: the registry": Planted(_registry, "functools.singledispatch", "the dictionary behind a read-only view"),

@@ -19,7 +19,7 @@ _LEFT_OUT = {
 }
 METHODS = sorted(names.DEFINABLE - names.PUBLIC_SUNDERS - _LEFT_OUT)
 
-_PRELUDE = '''
+_PRELUDE = """
 noted = []
 class Enough(BaseException): pass
 def note(where, args, kwargs):
@@ -30,7 +30,7 @@ def note(where, args, kwargs):
 async def later(value): return value
 async def no_more(): raise StopAsyncIteration
 class Name(str):
-    """A text that equals what it likes, for as long as it is asked by somebody who judges it."""
+    # A text that equals what it likes, for as long as it is asked by somebody who judges it.
     asked = 0
     def __eq__(self, other):
         note("Name.__eq__", (self, other), {})
@@ -74,9 +74,9 @@ class Plain:
     x = 1
 class Text(str): pass
 other = Plain()
-'''
+"""
 
-_SPY = '''
+_SPY = """
 class {name}({base}):
     def __init__(self, *args, **kwargs):
         note("{name}.__init__", args, kwargs)
@@ -92,27 +92,40 @@ class {name}({base}):
         note("{name}.__class_getitem__", (item,), {{}})
         return cls
 {methods}
-'''
-_METHOD = '''    def {method}(self, *args, **kwargs):
+"""
+_METHOD = """    def {method}(self, *args, **kwargs):
         note("{name}.{method}", args, kwargs)
         return {policy}(self, "{method}", args)
-'''
-_AS_BASE = {"__eq__", "__hash__", "__len__", "__iter__", "__getitem__", "__contains__", "__str__", "__index__", "__bool__", "__int__"}
+"""
+_AS_BASE = {
+    "__eq__",
+    "__hash__",
+    "__len__",
+    "__iter__",
+    "__getitem__",
+    "__contains__",
+    "__str__",
+    "__index__",
+    "__bool__",
+    "__int__",
+}
 """What C reads from a built-in value itself is left to it in some spies, so that the host takes it for one."""
 
 
-def spy(name: str, base: str = "object", policy: str = "natural", *, leaving: frozenset[str] | set[str] = frozenset()) -> str:
+def spy(
+    name: str, base: str = "object", policy: str = "natural", *, leaving: frozenset[str] | set[str] = frozenset()
+) -> str:
     """Return the source of a class of spies that define every method but those in `leaving`."""
     chosen = [method for method in METHODS if method not in leaving]
     methods = "".join(_METHOD.format(name=name, method=method, policy=policy) for method in chosen)
     return _SPY.format(name=name, base=base, policy=policy, methods=methods)
 
 
-_CALLS = '''
+_CALLS = """
 from abc import ABC
 import abc
 class Static(ABC):
-    """Asked by `isinstance` and `issubclass`, in every way in which a class can answer them."""
+    # Asked by `isinstance` and `issubclass`, in every way in which a class can answer them.
     @classmethod
     def __subclasshook__(cls, *args): note("Static.__subclasshook__", args, {}); return True
 {checks}
@@ -126,7 +139,7 @@ class Memo(dict):
     def __contains__(self, *args): note("Memo.__contains__", args, {}); return super().__contains__(*args)
     def setdefault(self, *args): note("Memo.setdefault", args, {}); return super().setdefault(*args)
 class Data:
-    """Stands for the data descriptors: found on a class, asked for instances."""
+    # Stands for the data descriptors: found on a class, asked for instances.
     def __get__(self, *args): note("Data.__get__", args, {}); return "format"
     def __set__(self, *args): note("Data.__set__", args, {})
     def __delete__(self, *args): note("Data.__delete__", args, {})
@@ -138,11 +151,11 @@ class Deep:
     def __deepcopy__(self, *args, **kwargs): note("Deep.__deepcopy__", args, kwargs); return self
     def __copy__(self, *args, **kwargs): note("Deep.__copy__", args, kwargs); return self
 class State:
-    """Restores whatever names its state holds."""
+    # Restores whatever names its state holds.
     def __getstate__(self): return {"format": 1, "dispatch": 2}
     def __setstate__(self, *args): note("State.__setstate__", args, {})
 class Asked:
-    """Asked for every attribute."""
+    # Asked for every attribute.
     def __getattribute__(self, *args): note("Asked.__getattribute__", args, {}); return function
     def __setattr__(self, *args): note("Asked.__setattr__", args, {})
     def __delattr__(self, *args): note("Asked.__delattr__", args, {})
@@ -175,14 +188,14 @@ def dress(name):
         note("dressed." + name, args, kwargs)
         return function
     setattr(dressed, name, recording)
-'''
+"""
 
 _CHECKS = ("__subclasscheck__", "__instancecheck__")
-_CHECK = '''    @staticmethod
+_CHECK = """    @staticmethod
     def {check}(*args): note("Static.{check}", args, {{}}); return True
-'''
+"""
 BASES = "str int float bytes list tuple dict set Exception".split()
-_VALUES = '''
+_VALUES = """
 VALUES = [
     ('Spy()', lambda: Spy()),
     ('Odd()', lambda: Odd()),
@@ -222,7 +235,7 @@ VALUES = [
     ('[pairs]', lambda: [('format', function), ('__x__', Odd())]),
 ]
 def values():
-    """Make one hostile value of each kind; what a call spoiled is left out."""
+    # Make one hostile value of each kind; what a call spoiled is left out.
     made = {}
     for name, make in VALUES:
         try: made[name] = make()
@@ -231,7 +244,7 @@ def values():
         try: made[name + "()"] = kind(value)
         except Exception: pass
     return made
-'''
+"""
 
 
 def source() -> str:

@@ -6,11 +6,8 @@ through what the spies recorded and what came back, and writes as JSON what was 
 the names that code finds without importing. A name after `--plant` puts back one known leak; see `planted_leaks`.
 """
 
-# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
-
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import faulthandler
 import io
@@ -24,7 +21,6 @@ from sealab.sandbox import facades
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.namespace import new_namespace
 
-
 _SECONDS_MAX = 280
 
 
@@ -35,7 +31,7 @@ def main() -> None:
     GUEST.namespace = new_namespace()
     facades.preload()
     facades.seal()
-    from . import planted_leaks, spying  # noqa: PLC0415 - its classes are none of the host's
+    from . import planted_leaks, spying  # here, so that their classes are none of the host's
 
     def stop(*_arguments: object) -> None:
         raise spying.Stuck

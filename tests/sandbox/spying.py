@@ -10,18 +10,11 @@ the names that code finds without importing. A name after `--plant` puts back on
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import faulthandler
 import inspect
-import io
 import itertools
-import json
-import os
 import signal
-import sys
 import types
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -86,9 +79,9 @@ class SpyWalk:
         """Make all spies anew: what they were given to may have changed them."""
         for program in self._programs:
             run_program(program, self.space)
-        self.noted: list[Any] = self.space["noted"]  # type: ignore[assignment]  # as its source says
-        self.values: Callable[[], dict[str, object]] = self.space["values"]  # type: ignore[assignment]  # as above
-        self.baseline: list[tuple[object, ...]] = self.space["BASELINE"]  # type: ignore[assignment]  # as above
+        self.noted: list[Any] = self.space["noted"]
+        self.values: Callable[[], dict[str, object]] = self.space["values"]
+        self.baseline: list[tuple[object, ...]] = self.space["BASELINE"]
         self._allow(value for arguments in self.baseline for value in arguments)
         self.touches = {name: value for name, value in self.space.items() if name.startswith("touch_")}
         self.writes = {name: value for name, value in self.space.items() if name.startswith(spy_touches.WRITES)}
@@ -133,7 +126,7 @@ class SpyWalk:
         if type in kind.__mro__:
             return id(value)
         if kind is types.MethodType:
-            return id(value.__func__)  # type: ignore[attr-defined]  # a method
+            return id(value.__func__)
         if kind in _METHODS:
             return kind, getattr(value, "__name__", ""), type(getattr(value, "__self__", None))
         if kind is types.FunctionType:
@@ -148,10 +141,14 @@ class SpyWalk:
             return _verdicts(_names_of(value))
         names_of_data = self._data.get(kind)
         if names_of_data is None:
-            self._data[kind] = [name for name in _names_of(kind) if not isinstance(inspect.getattr_static(kind, name, None), _METHODS)]
+            self._data[kind] = [
+                name for name in _names_of(kind) if not isinstance(inspect.getattr_static(kind, name, None), _METHODS)
+            ]
             return _verdicts(_names_of(value))
         own = getattr(value, "__dict__", None)
-        return _verdicts([*names_of_data, *(name for name in own if type(name) is str)] if type(own) is dict else names_of_data)
+        return _verdicts(
+            [*names_of_data, *(name for name in own if type(name) is str)] if type(own) is dict else names_of_data
+        )
 
     def drain(self, origin: str, how: str) -> None:
         """Look through what the spies recorded."""
@@ -223,7 +220,7 @@ class SpyWalk:
         for name, touch in () if is_large else self.touches.items():
             if name.startswith(_FOR_CLASSES) and not isinstance(value, type):
                 continue
-            self.touch(name, f"{name}({path})", lambda touch=touch: touch(value))  # type: ignore[operator]  # a function
+            self.touch(name, f"{name}({path})", lambda touch=touch: touch(value))
         if callable(value) and self._may_call(value, path):
             self.call(value, path, depth)
         for name in _names_of(value):
@@ -246,15 +243,15 @@ class SpyWalk:
                 return
             self._called.add((inherited, name, "inherited"))
             self.call(member, f"{path}.{name}", depth + 1)
-        elif isinstance(member, type) and depth < 1:
-            self.visit(member, f"{path}.{name}", depth + 1)
-        elif not callable(member) and not _has_methods(member):
+        elif (isinstance(member, type) and depth < 1) or (not callable(member) and not _has_methods(member)):
             self.visit(member, f"{path}.{name}", depth + 1)
 
     def _may_call(self, value: object, path: str) -> bool:
         parts = path.split(".")
         name = getattr(value, "__name__", "") if isinstance(getattr(value, "__name__", ""), str) else ""
-        return not ({name, parts[-1]} & (_NOT_CALLED | _BLOCKING.get(parts[0], set()))) and not ownership.is_guest_callable(value)
+        return not (
+            {name, parts[-1]} & (_NOT_CALLED | _BLOCKING.get(parts[0], set()))
+        ) and not ownership.is_guest_callable(value)
 
     def call(self, function: Callable[..., object], path: str, depth: int) -> None:
         """Call a callable; leave it when that takes too long."""
@@ -268,7 +265,11 @@ class SpyWalk:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         if depth < _DEPTH_MAX:
             for kind, result in results.items():
-                if kind not in _ATOMS and not isinstance(result, str | BaseException) and not ownership.is_guest_class(kind):
+                if (
+                    kind not in _ATOMS
+                    and not isinstance(result, str | BaseException)
+                    and not ownership.is_guest_class(kind)
+                ):
                     self.visit(result, f"{path}()", depth + 1)
 
     def _call(self, function: Callable[..., object], path: str, depth: int) -> dict[type, object]:
@@ -290,20 +291,45 @@ class SpyWalk:
                 working.append(arguments)
             results.setdefault(type(result), result)
         for name, value in values.items():
-            alone = ((value,),) if is_special else ((value,), (value, value)) if depth else ((value,), (value, value), (value, "format"), ("format", value))
+            alone = (
+                ((value,),)
+                if is_special
+                else ((value,), (value, value))
+                if depth
+                else ((value,), (value, value), (value, "format"), ("format", value))
+            )
             for given in alone:
-                self._keep(results, self.step(path, f"{path}({name}×{len(given)})", lambda given=given: function(*given)))
+                self._keep(
+                    results, self.step(path, f"{path}({name}×{len(given)})", lambda given=given: function(*given))
+                )
         chosen = [] if is_special else working[: 1 if depth else 3]
         for arguments in chosen:
             for place, (name, value) in itertools.product(range(len(arguments)), values.items()):
                 given = (*arguments[:place], value, *arguments[place + 1 :])
                 if len(given) > 1:
-                    self._keep(results, self.step(path, f"{path}{_shown(arguments)} with {name} at {place}", lambda given=given: function(*given)))
+                    self._keep(
+                        results,
+                        self.step(
+                            path,
+                            f"{path}{_shown(arguments)} with {name} at {place}",
+                            lambda given=given: function(*given),
+                        ),
+                    )
         for keyword in () if is_special else _keywords(function):
+            self.noted.clear()  # what the question for the keywords told the spies
             for name in sorted(values.keys() & _OF_KEYWORDS):
                 arguments = chosen[0] if chosen else ()
                 how = f"{path}{_shown(arguments)} with {keyword}={name}"
-                self._keep(results, self.step(path, how, lambda arguments=arguments, keyword=keyword, name=name: function(*arguments, **{keyword: values[name]})))
+                self._keep(
+                    results,
+                    self.step(
+                        path,
+                        how,
+                        lambda arguments=arguments, keyword=keyword, name=name: function(
+                            *arguments, **{keyword: values[name]}
+                        ),
+                    ),
+                )
         return results
 
     def _allow(self, values: Iterable[object]) -> None:
@@ -323,7 +349,7 @@ class SpyWalk:
         for path, value in members.items():
             if type(value) not in _ATOMS:
                 for name, touch in self.writes.items():
-                    self.touch(path, f"{name}({path})", lambda touch=touch, value=value: touch(value))  # type: ignore[operator]  # a function
+                    self.touch(path, f"{name}({path})", lambda touch=touch, value=value: touch(value))
 
     def find_changes(self, state: HostState, origin: str) -> None:
         """Find what was changed of the host since the last time."""
@@ -336,14 +362,22 @@ _CORE = (
     "Spy()", "Odd()", "Refusing()", "Asked()", "Deep()", "function", "raising", "dressed", "Spy", "Static", "Data()", "Memo()", "{Name}", "(Spy(),)", "{a: Spy()}",
     "names", "'format'", "'__globals__'", "StrSpy()", "IntSpy()", "DictSpy()", "TupleSpy()",
 )  # fmt: skip
-_FOR_CLASSES = ("touch_dataclass", "touch_keys", "touch_delegating", "touch_static", "touch_of_class", "touch_data", "touch_members")
+_FOR_CLASSES = (
+    "touch_dataclass",
+    "touch_keys",
+    "touch_delegating",
+    "touch_static",
+    "touch_of_class",
+    "touch_data",
+    "touch_members",
+)
 _NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
 _OF_KEYWORDS = frozenset(("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names"))
 
 
 def _length(value: object) -> int:
     try:
-        return len(value)  # type: ignore[arg-type]  # asked before
+        return len(value)
     except BaseException:
         return 0
 
@@ -390,17 +424,17 @@ def _names_of(value: object) -> list[str]:
 def _items(value: object) -> Iterable[object]:
     kind = type(value)
     if issubclass(kind, dict):
-        pairs = list(itertools.islice(dict.items(value), _ITEMS_MAX))  # type: ignore[arg-type]  # a dict
+        pairs = list(itertools.islice(dict.items(value), _ITEMS_MAX))
         return [item for pair in pairs for item in pair]
     if kind is types.MappingProxyType:
         with contextlib.suppress(Exception):
-            return [item for pair in itertools.islice(value.items(), _ITEMS_MAX) for item in pair]  # type: ignore[attr-defined]  # as asked
+            return [item for pair in itertools.islice(value.items(), _ITEMS_MAX) for item in pair]
         return []
     for base in (list, tuple, set, frozenset):
         if issubclass(kind, base):
-            return list(itertools.islice(base.__iter__(value), _ITEMS_MAX))  # type: ignore[arg-type]  # of that class
+            return list(itertools.islice(base.__iter__(value), _ITEMS_MAX))
     if issubclass(kind, BaseException):
-        return BaseException.args.__get__(value)  # type: ignore[attr-defined,no-any-return]  # a descriptor
+        return BaseException.args.__get__(value)
     return ()
 
 
@@ -409,7 +443,11 @@ def _keywords(function: Callable[..., object]) -> list[str]:
         parameters = inspect.signature(function).parameters.values()
     except BaseException:
         return []
-    return [each.name for each in parameters if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD} and not each.name.startswith("_")][:8]
+    return [
+        each.name
+        for each in parameters
+        if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD} and not each.name.startswith("_")
+    ][:8]
 
 
 def _shown(arguments: tuple[object, ...]) -> str:
@@ -424,7 +462,7 @@ def members_of(module: str) -> dict[str, object]:
     """Return what a module gives, or the one member of a module, by dotted paths."""
     if module == BUILTINS or module.startswith("builtins."):
         layer = new_namespace()["__builtins__"]
-        found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}  # type: ignore[attr-defined]  # a dict
+        found = {name: value for name, value in layer.items() if name.isascii() and not name.startswith("__")}
         return found if module == BUILTINS else {module: found[module.partition(".")[2]]}
     listed = facades.exports()
     if module not in listed:
