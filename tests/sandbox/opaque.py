@@ -268,7 +268,10 @@ def _is_private(key: object) -> bool:
 
 def _is_only_shown(target: object) -> bool:
     """Return whether a stand-in keeps a dictionary for showing alone, in an attribute that says so."""
-    return any(getattr(each, "shown", None) is target for each in gc.get_referrers(target))
+    return any(
+        (each.get("shown") if type(each) is dict else getattr(each, "shown", None)) is target
+        for each in gc.get_referrers(target)
+    )
 
 
 def _only_describes(value: object) -> bool:

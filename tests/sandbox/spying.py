@@ -15,7 +15,8 @@ import inspect
 import itertools
 import signal
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sealab.sandbox import facades, names, ownership
@@ -227,21 +228,22 @@ class SpyWalk:
             self._visit_member(value, name, path, depth)
 
     def _visit_member(self, value: object, name: str, path: str, depth: int) -> None:
-        if names.judge(name) is not Verdict.PLAIN or name in _NOT_MEMBERS:
+        verdict = names.judge(name)
+        is_class = isinstance(value, type)
+        if verdict not in {Verdict.PLAIN, Verdict.GUARDED} or name in _NOT_MEMBERS:
             return
-        owner = value if isinstance(value, type) else type(value)
-        key = (owner, name, isinstance(value, type))
+        if is_class and name in names.SPECIAL_METHODS and name not in _OF_CLASSES:
+            return  # of an instance it does the same
+        owner = value if is_class else type(value)
+        key = (_defined_by(owner, name), name, is_class)
         if key in self._called:
             return
         self._called.add(key)
         try:
-            member = getattr(value, name)
+            member = guarded_getattr(value, name) if verdict is Verdict.GUARDED else getattr(value, name)
         except BaseException:
             return
         if callable(member) and not isinstance(member, type) and self._may_call(member, f"{path}.{name}"):
-            if (inherited := _defined_by(owner, name)) is not owner and (inherited, name, "inherited") in self._called:
-                return
-            self._called.add((inherited, name, "inherited"))
             self.call(member, f"{path}.{name}", depth + 1)
         elif (isinstance(member, type) and depth < 1) or (not callable(member) and not _has_methods(member)):
             self.visit(member, f"{path}.{name}", depth + 1)
@@ -278,58 +280,27 @@ class SpyWalk:
         The methods of what a callable returns get fewer values than it, and special methods one argument only.
         """
         results: dict[type, object] = {}
-        is_special = path.rpartition(".")[2] in names.SPECIAL_METHODS
         values = self.values()
         if depth:
             values = {name: value for name, value in values.items() if name in _CORE}
         self._allow(values.values())
         working: list[tuple[object, ...]] = []
-        for number, arguments in enumerate(self.baseline[: 2 if is_special else len(self.baseline) // (1 + depth)]):
-            how = f"{path}(baseline {number}: {_shown(arguments)})"
-            result = self.step(path, how, lambda arguments=arguments: function(*arguments))
-            if not isinstance(result, BaseException) and type(result) not in results:
-                working.append(arguments)
-            results.setdefault(type(result), result)
-        for name, value in values.items():
-            alone = (
-                ((value,),)
-                if is_special
-                else ((value,), (value, value))
-                if depth
-                else ((value,), (value, value), (value, "format"), ("format", value))
-            )
-            for given in alone:
-                self._keep(
-                    results, self.step(path, f"{path}({name}×{len(given)})", lambda given=given: function(*given))
-                )
+        is_special = path.rpartition(".")[2] in names.SPECIAL_METHODS
+        for number, given in enumerate(self.baseline[: 2 if is_special else len(self.baseline) // (1 + depth)]):
+            result = self.step(path, f"{path}(baseline {number}: {_shown(given)})", partial(function, *given))
+            if not isinstance(result, BaseException):
+                if type(result) not in results:
+                    working.append(given)
+                results.setdefault(type(result), result)
         chosen = [] if is_special else working[: 1 if depth else 3]
-        for arguments in chosen:
-            for place, (name, value) in itertools.product(range(len(arguments)), values.items()):
-                given = (*arguments[:place], value, *arguments[place + 1 :])
-                if len(given) > 1:
-                    self._keep(
-                        results,
-                        self.step(
-                            path,
-                            f"{path}{_shown(arguments)} with {name} at {place}",
-                            lambda given=given: function(*given),
-                        ),
-                    )
-        for keyword in () if is_special else _keywords(function):
-            self.noted.clear()  # what the question for the keywords told the spies
-            for name in sorted(values.keys() & _OF_KEYWORDS):
-                arguments = chosen[0] if chosen else ()
-                how = f"{path}{_shown(arguments)} with {keyword}={name}"
-                self._keep(
-                    results,
-                    self.step(
-                        path,
-                        how,
-                        lambda arguments=arguments, keyword=keyword, name=name: function(
-                            *arguments, **{keyword: values[name]}
-                        ),
-                    ),
-                )
+        for how, given in _hostile(values, chosen, 1 if is_special else 2 if depth else 4):
+            self._keep(results, self.step(path, f"{path}({how})", partial(function, *given)))
+        keywords = () if is_special else _keywords(function)
+        self.noted.clear()  # what the question for the keywords told the spies
+        given = chosen[0] if chosen else ()
+        for keyword, name in itertools.product(keywords, sorted(values.keys() & _OF_KEYWORDS)):
+            how = f"{path}({_shown(given)}, {keyword}={name})"
+            self._keep(results, self.step(path, how, partial(function, *given, **{keyword: values[name]})))
         return results
 
     def _allow(self, values: Iterable[object]) -> None:
@@ -371,8 +342,23 @@ _FOR_CLASSES = (
     "touch_data",
     "touch_members",
 )
+_OF_CLASSES = frozenset({"__class_getitem__", "__mro_entries__", "__instancecheck__", "__subclasscheck__", "__call__"})
 _NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
 _OF_KEYWORDS = frozenset(("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names"))
+
+
+def _hostile(
+    values: Mapping[str, object], working: Iterable[tuple[object, ...]], forms: int
+) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Yield each value alone, in `forms` forms, and in each place of arguments that work; with what to call them."""
+    for name, value in values.items():
+        alone = ((value,), (value, value), (value, "format"), ("format", value))
+        yield from ((f"{name}, form {number}", given) for number, given in enumerate(alone[:forms]))
+    for arguments in working:
+        for place, (name, value) in itertools.product(range(len(arguments)), values.items()):
+            if len(arguments) > 1:
+                given = (*arguments[:place], value, *arguments[place + 1 :])
+                yield f"{_shown(arguments)} with {name} at {place}", given
 
 
 def _length(value: object) -> int:
