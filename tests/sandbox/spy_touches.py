@@ -120,7 +120,7 @@ def touch_base(v):
     return [made, attempt([], *[lambda m=m: m("{1[h].__globals__}") for m in made], *[lambda m=m: m(function) for m in made])]
 def touch_dataclass(v):
     results = []
-    for name in GUARDED:
+    for name in [name for name in GUARDED if hasattr(v, name)]:
         def make(name=name):
             made = FIELDS[name](v)
             return [made, made.__dataclass_fields__, inspect.signature(made), attempt([], lambda: made(), lambda: dataclasses.asdict(made()), lambda: dataclasses.astuple(made()))]
@@ -217,7 +217,7 @@ class Derives(json.JSONEncoder):
 def touch_scopes(v):
     # Run source with v among what it runs in.
     results = []
-    for key in ("__builtins__", "__name__", "__spec__", "__loader__", "x"):
+    for key in ("__builtins__", "__spec__", "x"):
         def given(key=key):
             space = {key: v}
             exec("def made(): pass\\nclass Made: pass\\nclass Own(Made): pass", space)

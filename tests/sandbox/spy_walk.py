@@ -13,6 +13,7 @@ import faulthandler
 import io
 import json
 import os
+import resource
 import signal
 import sys
 import warnings
@@ -21,13 +22,14 @@ from sealab.sandbox import facades
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.namespace import new_namespace
 
-_SECONDS_MAX = 280
+_CPU_SECONDS_MAX = 100
 
 
 def main() -> None:
     """Seal, plant what is asked for, walk, and write what was found."""
     faulthandler.enable()
-    faulthandler.dump_traceback_later(_SECONDS_MAX, exit=True)
+    faulthandler.register(signal.SIGXCPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS_MAX, _CPU_SECONDS_MAX + 5))
     GUEST.namespace = new_namespace()
     facades.preload()
     facades.seal()

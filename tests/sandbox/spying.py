@@ -209,7 +209,9 @@ class SpyWalk:
         if kind in _ATOMS:
             return
         is_own = isinstance(value, type) or not _has_methods(value)
-        key = id(value) if is_own else kind
+        key: object = id(value) if is_own else kind
+        if isinstance(value, type) and vars(value).keys() <= _ADDS_NOTHING:
+            key = value.__bases__, value.__module__ == "builtins"
         if key in self._touched:
             return
         self._touched.add(key)
@@ -292,13 +294,15 @@ class SpyWalk:
                 if type(result) not in results:
                     working.append(given)
                 results.setdefault(type(result), result)
-        chosen = [] if is_special else working[: 1 if depth else 3]
-        for how, given in _hostile(values, chosen, 1 if is_special else 2 if depth else 4):
+        chosen = [] if is_special else working[: 1 if depth else 2]
+        for how, given in _hostile(values, chosen, 1 if is_special else 2 if depth else 3):
             self._keep(results, self.step(path, f"{path}({how})", partial(function, *given)))
         keywords = () if is_special else _keywords(function)
         self.noted.clear()  # what the question for the keywords told the spies
         given = chosen[0] if chosen else ()
-        for keyword, name in itertools.product(keywords, sorted(values.keys() & _OF_KEYWORDS)):
+        for keyword, name in itertools.product(
+            keywords, sorted(values.keys() & (_OF_MORE_KEYWORDS if depth else _OF_KEYWORDS))
+        ):
             how = f"{path}({_shown(given)}, {keyword}={name})"
             self._keep(results, self.step(path, how, partial(function, *given, **{keyword: values[name]})))
         return results
@@ -342,8 +346,11 @@ _FOR_CLASSES = (
     "touch_data",
     "touch_members",
 )
+_ADDS_NOTHING = frozenset("__init__ __new__ __doc__ __module__ __weakref__ __qualname__ __dict__".split())
+"""What a class binds that is like its base: of those, one is enough."""
 _OF_CLASSES = frozenset({"__class_getitem__", "__mro_entries__", "__instancecheck__", "__subclasscheck__", "__call__"})
 _NOT_MEMBERS = frozenset("__init_subclass__ __del__ __new__ __dir__ __sizeof__ __subclasshook__".split())
+_OF_MORE_KEYWORDS = frozenset({"Spy()", "function", "names"})
 _OF_KEYWORDS = frozenset(("Spy()", "function", "Odd()", "StrSpy()", "DictSpy()", "Static", "names"))
 
 
@@ -352,7 +359,7 @@ def _hostile(
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield each value alone, in `forms` forms, and in each place of arguments that work; with what to call them."""
     for name, value in values.items():
-        alone = ((value,), (value, value), (value, "format"), ("format", value))
+        alone = ((value,), (value, value), (value, "format"))
         yield from ((f"{name}, form {number}", given) for number, given in enumerate(alone[:forms]))
     for arguments in working:
         for place, (name, value) in itertools.product(range(len(arguments)), values.items()):
