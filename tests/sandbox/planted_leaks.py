@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sealab.sandbox import facades, names, namespace, ownership, shields
+from sealab.sandbox import classes, facades, names, namespace, ownership, shields
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,20 @@ def _give(module: str, name: str, value: object) -> None:
 
 
 def _give_builtin(name: str, value: object) -> None:
-    namespace._GUARDED = {**namespace._GUARDED, name: value}
+    for table in ("_GUARDED", "HOOKS"):
+        if name in getattr(namespace, table, {}):
+            setattr(namespace, table, {**getattr(namespace, table), name: value})
+
+
+def _make_plain(name: str) -> None:
+    """Let source read and define a name as if nothing were known of it."""
+    for module in (names, classes):
+        for table in ("GUARDED", "REFUSED", "GUEST_ONLY_METHODS", "SHIELDED"):
+            if name in getattr(module, table, ()):
+                setattr(module, table, getattr(module, table) - {name})
+        for table in ("SPECIAL_METHODS", "NATIVE", "DEFINABLE", "_KNOWN"):
+            if hasattr(module, table):
+                setattr(module, table, getattr(module, table) | {name})
 
 
 def _field_defaults() -> None:
@@ -51,12 +64,8 @@ def _renamed_fields() -> None:
     _give("dataclasses", "asdict", asdict)
 
 
-class _Renamed:
-    """A field whose name is a plain attribute."""
-
-
 def _made_by(maker: Callable[[str, tuple[object, ...], dict[str, object]], object]) -> Callable[..., object]:
-    given = namespace._GUARDED["__build_class__"]
+    given = namespace.guarded_builtins()["__build_class__"]
 
     def build(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
         if not bases or all(isinstance(base, type) for base in bases):
@@ -79,6 +88,8 @@ def _base_is_handed_the_seal() -> None:
 
 
 def _subclass_checks() -> None:
+    _make_plain("__subclasscheck__")
+
     class Asks(ABCMeta):
         def __instancecheck__(cls, instance: object) -> bool:
             for base in cls.__mro__:
@@ -111,16 +122,13 @@ def _registry() -> None:
 
 
 def _entries_of_aliases() -> None:
-    for table in ("GUARDED", "REFUSED", "_KNOWN"):
-        setattr(names, table, getattr(names, table) - {"__mro_entries__"})
-    for table in ("SPECIAL_METHODS", "NATIVE", "_KNOWN"):
-        setattr(names, table, getattr(names, table) | {"__mro_entries__"})
+    _make_plain("__mro_entries__")
 
 
 def _memo() -> None:
     def deepcopy(x: object, memo: Any = None, _nil: object = None) -> object:
         memo = {} if memo is None else memo
-        state = {slot: getattr(x, slot, None) for slot in getattr(type(x), "__slots__", ()) if isinstance(slot, str)}
+        state = [getattr(x, slot, None) for slot in getattr(type(x), "__slots__", ()) if isinstance(slot, str)]
         memo[id(x)] = state
         return x if state else copy.deepcopy(x, memo)
 
@@ -162,6 +170,8 @@ def _builtins_inside_exec() -> None:
 
 
 def _properties() -> None:
+    _make_plain("__init__")
+
     class Fraction:
         numerator = property(lambda _self: 1)
 
@@ -178,6 +188,7 @@ def _functional_enums() -> None:
 
 
 def _cached_properties() -> None:
+    _make_plain("__get__")
     _give("functools", "cached_property", functools.cached_property)
 
 
@@ -190,11 +201,11 @@ PLANTED: Mapping[str, Planted] = {
     "b: a base is handed the seal": Planted(
         _base_is_handed_the_seal, "builtins.property", "the real dictionary of a class"
     ),
-    "c: __subclasscheck__": Planted(_subclass_checks, "abc.ABC", "the real class"),
+    "c: __subclasscheck__": Planted(_subclass_checks, "abc.ABC", "the real type"),
     "d: dispatch is copied": Planted(_dispatch_is_copied, "functools.singledispatch", "the real type"),
     "e: the registry": Planted(_registry, "functools.singledispatch", "the dictionary behind a read-only view"),
     "f: __mro_entries__": Planted(_entries_of_aliases, "typing.Type", "the real type"),
-    "g: the memo": Planted(_memo, "copy.deepcopy", "_code"),
+    "g: the memo": Planted(_memo, "builtins.compile", "a code"),
     "h: keys that lie": Planted(_lying_keys, "builtins.int", "no plain str"),
     "h: slots that lie": Planted(_lying_slots, "builtins.object", "no plain str"),
     "i: builtins inside exec": Planted(_builtins_inside_exec, "builtins.int", "counts as the host's"),

@@ -33,16 +33,18 @@ def main() -> None:
     GUEST.namespace = new_namespace()
     facades.preload()
     facades.seal()
-    from . import planted_leaks, spying  # here, so that their classes are none of the host's
+    from . import planted_leaks  # here, so that its classes are none of the host's
+
+    arguments = sys.argv[1:]
+    if arguments[0] == "--plant":
+        planted_leaks.PLANTED[arguments[1]].plant()
+        arguments = arguments[2:]
+    from . import spying  # after the leak, since what spies may define depends on it
 
     def stop(*_arguments: object) -> None:
         raise spying.Stuck
 
     signal.signal(signal.SIGVTALRM, stop)
-    arguments = sys.argv[1:]
-    if arguments[0] == "--plant":
-        planted_leaks.PLANTED[arguments[1]].plant()
-        arguments = arguments[2:]
     silence = io.StringIO()
     out = sys.stdout
     with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
