@@ -207,10 +207,10 @@ PLANTED: Mapping[str, Planted] = {
     "f: __mro_entries__": Planted(_entries_of_aliases, "typing.Type", "the real type"),
     "g: the memo": Planted(_memo, "builtins.compile", "a code"),
     "h: keys that lie": Planted(_lying_keys, "builtins.int", "no plain str"),
-    "h: slots that lie": Planted(_lying_slots, "builtins.object", "no plain str"),
+    "h: slots that lie": Planted(_lying_slots, "builtins.object", "unjudged name"),
     "i: builtins inside exec": Planted(_builtins_inside_exec, "builtins.int", "counts as the host's"),
     "i: a property of the host": Planted(_properties, "fractions.Fraction", "'fget' replaced"),
     "i: a list of the host": Planted(_containers, "keyword.softkwlist", "removed"),
     "i: a functional enum": Planted(_functional_enums, "enum.Enum", "unjudged name"),
-    "i: a cached property": Planted(_cached_properties, "json.dumps", "'cached' added"),
+    "i: a cached property": Planted(_cached_properties, "json.dumps", "'kept' added"),
 }

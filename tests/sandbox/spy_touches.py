@@ -243,11 +243,11 @@ def write_init(v):
             attempt([], lambda: found.__init__(function), lambda: found.__set_name__(Plain, "dispatch"), lambda: found.__init__(), lambda: found.__init__(function, function))
 def write_set_name(v):
     class C:
-        cached = functools.cached_property(function)
+        kept = functools.cached_property(function)
         x = functools.singledispatchmethod(function)
         y = functools.partialmethod(function)
         z = property(function, function)
-    for p in (C.cached, C.z):
+    for p in (C.kept, C.z):
         attempt([], lambda: p.__get__(v, C), lambda: p.__get__(v), lambda: p.__set__(v, function), lambda: p.__init__(v))
     attempt([], lambda: functools.singledispatchmethod.__init__(v, function), lambda: functools.cached_property.__init__(v, function), lambda: functools.cached_property.__set_name__(v, C, "x"))
 def write_attributes(v):

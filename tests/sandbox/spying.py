@@ -45,7 +45,7 @@ BASELINE = [
     ("Z", ["a"]), ("Z", [("a", int)]),
 ]
 """
-_ITEMS_MAX = 40
+_ITEMS_MAX = 200
 _SECONDS_MAX = 5
 
 
