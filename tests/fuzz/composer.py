@@ -12,6 +12,7 @@ import inspect
 import random
 import textwrap
 import types
+import typing
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -22,9 +23,7 @@ from .oracle import instance_dict
 _own_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 
-PRELUDE = '''
-import abc, collections, collections.abc, contextlib, copy, dataclasses, enum, functools, inspect, operator, types, typing
-import json, fractions, decimal, string, weakref, asyncio, io, logging, unittest, warnings, contextvars, pprint, doctest
+_SPIES = '''
 SEEN = []
 def see(value=None, *arguments, **named):
     SEEN.append((value, arguments, named))
@@ -101,7 +100,7 @@ _MANY_WORDS = frozenset("iterable seq iterables it data items fields args popula
 _MAPPING_WORDS = frozenset("memo mapping namespace globals locals globalns localns kwargs dict m vars d initialdata metadata kwds globs extra".split())
 _BINARY = "== != < <= > >= | & ^ + - * @ / // % << >> in is".split()
 _UNARY = ("len", "iter", "list", "tuple", "dict", "set", "sorted", "repr", "str", "hash", "bool", "vars", "dir", "type", "next",
-          "reversed", "sum", "max", "callable", "id", "int", "format", "enumerate", "super", "frozenset", "bytes", "print")  # fmt: skip
+          "reversed", "sum", "max", "callable", "int", "format", "enumerate", "super", "frozenset", "bytes", "print")  # fmt: skip
 _DEFINABLE = tuple(sorted(names.DEFINABLE - names.PUBLIC_SUNDERS - {"__slots__", "__match_args__", "__annotations__", "__doc__", "__module__", "__qualname__"}))
 _LIKELY = (
     "__eq__ __hash__ __call__ __get__ __set__ __set_name__ __mro_entries__ __subclasscheck__ __instancecheck__ __subclasshook__"
@@ -110,6 +109,11 @@ _LIKELY = (
     " __or__ __ror__ __contains__ __enter__ __exit__ __del__ __lt__ __fspath__ __dir__ __replace__".split()
 )
 _SUNDERS = tuple(sorted(names.PUBLIC_SUNDERS))
+
+
+def prelude() -> str:
+    """Return what every session starts with: the imports and the spies."""
+    return f"import {', '.join(members()[1])}\n{_SPIES}"
 
 
 @cache
@@ -125,6 +129,15 @@ def members() -> tuple[dict[str, object], dict[str, tuple[str, ...]]]:
         by_module[module] = tuple(f"{module}.{name}" for name in found)
         values |= {f"{module}.{name}": getattr(facade, name) for name in found}
     return values, by_module
+
+
+@cache
+def _generics() -> dict[str, object]:
+    return {
+        "typing.Type[int]": typing.Type[int], "typing.List[int]": typing.List[int], "list[int]": list[int], "int | str": int | str,  # noqa: UP006
+        "typing.Callable[..., int]": typing.Callable[..., int], "typing.Annotated[int, spy]": typing.Annotated[int, 1],
+        "typing.NamedTuple": typing.NamedTuple, "typing.Union[int, str]": typing.Union[int, str], "typing.Generic[typing.TypeVar('T')]": typing.Generic[typing.TypeVar("T")],
+    }  # fmt: skip
 
 
 @cache
@@ -188,6 +201,8 @@ class Composer:
         if name not in self.space:
             return
         value = self.space[name]
+        if issubclass(type(value), BaseException) and self.chance(0.85):
+            return
         if name in self.variables:
             for pool in self.pools.values():
                 if name in pool:
@@ -416,6 +431,10 @@ class Composer:
         if roll < 0.13:
             return self.rng.choice(("__class__", "__dict__", "__mro__", "__init__", "__get__", "__call__", "__eq__", "__new__", "__set_name__", "__mro_entries__", "format", "__wrapped__", "__self__", "__func__", "__annotations__", "__args__", "__origin__"))
         found = _names_on(value)
+        if roll < 0.33:
+            likely = [name for name in _LIKELY if name in found]
+            if likely:
+                return self.rng.choice(likely)
         public = [name for name in found if not name.startswith("__")]
         if public and self.chance(0.6):
             return self.rng.choice(public)
@@ -479,7 +498,7 @@ class Composer:
             if name is not None:
                 return name, self.space[name]
         if self.chance(0.3):
-            return "spy", self.space["spy"]
+            return self.rng.choice([("spy", self.space["spy"]), *_generics().items()])
         expression = self.member()
         value = self.values[expression]
         if isinstance(value, type) and self.chance(0.4):
@@ -696,9 +715,48 @@ class Composer:
 
     # What belongs together
 
+    def uses(self, name: str) -> list[tuple[str, str | None]]:
+        """Return some uses of what the variable `name` has just got."""
+        value = self.space.get(name)
+        kind = type(value)
+        if kind in {int, float, bool, str, type(None)} or issubclass(kind, BaseException):
+            return []
+        if issubclass(kind, type):
+            ways = (
+                f"isinstance({self.pick('int', 'Spy', 'spy', 'json', self.any())}, {name})", f"issubclass({self.cls()}, {name})", f"{name}()", f"{name}({self.any()})",
+                f"{name}({self.arguments(value)})", f"copy.deepcopy({name}())", f"{name}({self.any()}) == spy", f"vars({name})", f"dir({name})", f"{name}[{self.any()}]",
+                f"inspect.signature({name})", f"dataclasses.dataclass({name})", f"dataclasses.fields({name})", f"dataclasses.asdict({name}({self.any()}))",
+                f"dataclasses.replace({name}({self.any()}), **{self.mapping()})", f"typing.get_type_hints({name})", f"inspect.getmembers({name})", f"functools.total_ordering({name})",
+                f"{name}.__new__({name})", f"{name}.__subclasses__()", f"{name}.mro()", f"{name}.register({self.cls()})", f"isinstance({self.cls()}, {name})",
+            )  # fmt: skip
+        elif callable(value) and not ownership.is_guest_class(kind):
+            ways = (
+                f"{name}({self.cls()})", f"{name}({self.any()})", f"{name}({self.arguments(value)})", f"functools.singledispatch({name})", f"functools.wraps({name})(lambda *a: see(a))",
+                f"inspect.signature({name})", f"property({name})", f"functools.partial({name}, {self.any()})", f"contextlib.contextmanager({name})", f"{name}.__get__({self.any()}, {self.cls()})",
+                f"types.MethodType({name}, {self.any()})", f"{name} == spy", f"copy.deepcopy({name}, {self.mapping()})", f"{name}.{self.attribute_of(name, value)}", f"sorted([spy, spy], key={name})",
+            )  # fmt: skip
+        else:
+            ways = (
+                f"{name} == spy", f"spy == {name}", f"{name} | spy", f"spy in {name}", f"list({name})", f"copy.copy({name})", f"copy.deepcopy({name}, {self.mapping()})", f"vars({name})",
+                f"{name}.{self.attribute_of(name, value)}", f"{name}.{self.attribute_of(name, value)}({self.any()})", f"{name}.__get__({self.callable()}, {self.cls()})", f"{name}({self.any()})",
+                f"isinstance({name}, {self.cls()})", f"f'{{{name}:{{spy}}}}'", f"{name}[{self.any()}]", f"next({name})", f"dict({name})", f"copy.replace({name}, **{self.mapping()})", f"{name} + spy",
+            )  # fmt: skip
+        found: list[tuple[str, str | None]] = []
+        for way in self.rng.sample(ways, self.rng.choice((1, 1, 2, 3))):
+            if "deepcopy" in way and self.chance(0.5):
+                memo = self.fresh("v")
+                found.append((caught(f"{memo} = {self.pick('{}', 'collections.UserDict()', 'collections.defaultdict(dict)')}\ncopy.deepcopy({name}, {memo})"), memo))
+            else:
+                found.append(self.setting(way))
+        return found
+
     def perturb_and_repeat(self, history: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
         """Give an argument of an earlier call what its result has, by name, repeat the call, and use what it gives."""
-        made = [(text, name) for text, name in history if name is not None and name.startswith("v") and name in self.space]
+        made = [
+            (text, name)
+            for text, name in history
+            if name is not None and name.startswith("v") and not issubclass(type(self.space.get(name)), BaseException | int | str | None.__class__)
+        ]
         if not made:
             return []
         text, name = self.rng.choice(made[-12:])

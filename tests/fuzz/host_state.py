@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .oracle import all_classes, instance_dict
 
@@ -15,52 +16,46 @@ _CHANGING_MODULES = frozenset(
     " asyncio.events asyncio.tasks weakref tests.fuzz linecache threading".split()
 )
 """Modules with documented state of their own that a guest may change through their facades."""
-_CACHES = frozenset({"sealab.sandbox.classes._REAL", "sealab.sandbox.formatting._has_lookups"})
-_ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__"})
+_CACHES = frozenset(
+    "sealab.sandbox.classes._REAL sealab.sandbox.formatting._has_lookups sealab.sandbox.facades.asyncio_._current"
+    " sealab.sandbox.facades.log_records._level_names"
+    " sealab.sandbox.facades.log_records._levels base64._b32rev base64._b32tab2".split()
+)
+_ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__", "__slotnames__"})
 """What CPython puts into the dictionary of a class or a module when it is first asked for, or warns there."""
 _CHANGING_WORDS = ("cache", "registry", "_abc_", "counter", "_pending", "_cleanup", "_warn")
-_Print = tuple[object, ...]
+_FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+Parts = Mapping[object, object]
+"""What stands in something, by name or by number."""
 
 
-def _ids(values: object) -> tuple[int, ...]:
-    return tuple(map(id, values))  # type: ignore[call-overload]  # of containers
-
-
-def _of_function(function: types.FunctionType) -> _Print:
+def _of_function(function: types.FunctionType) -> Parts:
     own = function.__dict__
-    return (
-        ("__code__", "__defaults__", "__kwdefaults__", *own),
-        (id(function.__code__), id(function.__defaults__), id(function.__kwdefaults__), *_ids(own.values())),
-    )
+    parts = {"__code__": function.__code__, "__defaults__": function.__defaults__, "__kwdefaults__": function.__kwdefaults__}
+    return {**parts, **own} if own else parts
 
 
-def _of_class(cls: type) -> _Print:
-    return _of_dict(_own_dict(cls))  # type: ignore[arg-type]  # read only
+def _of_dict(value: dict[object, object]) -> Parts:
+    return value
 
 
-def _of_dict(value: dict[object, object]) -> _Print:
-    kept = [(key, id(item)) for key, item in value.items() if not (type(key) is str and key in _ADDED_BY_PYTHON)]
-    return (tuple(key for key, _ in kept), tuple(item for _, item in kept))
+def _of_items(value: Iterable[object]) -> Parts:
+    return dict(enumerate(value))
 
 
-def _of_items(value: object) -> _Print:
-    return _ids(value)
+def _of_property(value: property) -> Parts:
+    return {"fget": value.fget, "fset": value.fset, "fdel": value.fdel, "doc": value.__doc__}
 
 
-def _of_property(value: property) -> _Print:
-    return (id(value.fget), id(value.fset), id(value.fdel), id(value.__doc__))
+def _of_method(value: classmethod[object, ..., object]) -> Parts:
+    return {"__func__": value.__func__}
 
 
-def _of_method(value: classmethod[object, ..., object]) -> _Print:
-    return (id(value.__func__),)
+def _of_instance(value: object) -> Parts:
+    return instance_dict(value) or {}
 
 
-def _of_instance(value: object) -> _Print:
-    own = instance_dict(value)
-    return () if own is None else (tuple(own), _ids(own.values()))
-
-
-_PRINTS = {
+_PARTS: Mapping[type, Callable[..., Parts]] = {
     types.FunctionType: _of_function,
     dict: _of_dict,
     list: _of_items,
@@ -71,29 +66,30 @@ _PRINTS = {
 }
 
 
-def _same(one: _Print, other: _Print) -> bool:
-    """Compare without asking what the guest made: keys are compared by identity first, and few are not the same."""
-    return len(one) == len(other) and all(a is b or a == b for a, b in zip(one, other, strict=True))
+def _difference(before: Parts, now: Parts) -> list[str]:
+    """Return what differs, without what is None until it is first needed and what CPython puts there."""
+    missing = object()
+    names = {_shown(key) for key in before if now.get(key, missing) is not before[key] is not None}
+    names |= {_shown(key) for key in now if key not in before}
+    return sorted(names - _ADDED_BY_PYTHON)
 
 
-def _difference(before: _Print, now: _Print) -> str:
-    if len(before) != 2 or type(before[0]) is not tuple or type(now[0]) is not tuple:
-        return ""
-    old, new = (dict(zip(map(repr, keys), values, strict=True)) for keys, values in (before, now))  # type: ignore[call-overload]
-    return " " + ", ".join(sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))[:4])
+def _shown(key: object) -> str:
+    return key if type(key) is str else f"a {type(key).__name__}"
 
 
 class HostState:
     """The host's functions, classes, modules and what stands in them, as they were."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[object, object, _Print]] = []
+        self._kept: list[tuple[object, Callable[..., Parts], tuple[object, ...], tuple[object, ...]]] = []
         seen: set[int] = set()
         for value in self._values():
             if id(value) not in seen:
                 seen.add(id(value))
-                take = _of_class if isinstance(value, type) else _PRINTS.get(type(value), _of_instance)
-                self._kept.append((value, take, take(value)))  # type: ignore[operator]  # one for each type
+                take = _own_dict if isinstance(value, type) else _PARTS.get(type(value), _of_instance)
+                parts = take(value)
+                self._kept.append((value, take, tuple(parts), tuple(parts.values())))
         self._modules = {name: module for name, module in sys.modules.items() if isinstance(module, types.ModuleType)}
 
     @staticmethod
@@ -118,13 +114,17 @@ class HostState:
             if type(value) is types.FunctionType:
                 yield value
 
-    def change(self) -> str | None:
-        """Return what differs, or None."""
-        for value, take, before in self._kept:
-            now = take(value)  # type: ignore[operator]  # as above
-            if not _same(now, before):
-                return f"changed: {self._title(value)}{_difference(before, now)}"
-        return None
+    def changes(self) -> Iterator[str]:
+        """Give what differs."""
+        for value, take, keys, values in self._kept:
+            now = take(value)
+            if len(now) == len(values) and all(map(operator.is_, now.values(), values)):
+                continue
+            names = _difference(dict(zip(keys, values, strict=True)), dict(now))
+            if type(value) is types.FunctionType and names and not set(names) & set(_FUNCTION_PARTS):
+                yield "changed: the attributes of a host function"
+            elif names:
+                yield f"changed: {self._title(value)}: {', '.join(names[:4])}"
 
     def _title(self, value: object) -> str:
         if isinstance(value, type):

@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-SESSION_LENGTH = 60
+SESSION_LENGTH = 80
 CORPUS_MAX = 3000
+SHAPES_MAX = 8
+"""Finds of one reason by different statements that are told; after that, the reason is known."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ def main() -> int:
     for item in _heard(readers):
         if "program" in item:
             find = Find(**item)
-            if find.reason not in finds:
-                finds[find.reason] = find
+            if find.program not in finds:
+                finds[find.program] = find
                 _show(find)
                 if options.finds:
                     options.finds.mkdir(parents=True, exist_ok=True)
@@ -124,6 +126,7 @@ def _explore(seed: int, seconds: float, writing: int) -> None:
     rng = random.Random(seed)
     corpus = Corpus(rng)
     known: set[str] = set()
+    shapes: dict[str, set[str]] = {}
     until = time.monotonic() + seconds
     totals = {"statements": 0, "sessions": 0, "late": 0}
     while time.monotonic() < until:
@@ -134,10 +137,13 @@ def _explore(seed: int, seconds: float, writing: int) -> None:
         totals["late"] += session.late
         corpus.learn(session)
         reason = _reason(session)
-        if reason is None or reason in known:
+        if reason is None:
             continue
-        known.add(reason)
-        program = smallest(session.statements, lambda candidate, reason=reason: _reason(worker.replay(candidate)) == reason)
+        if session.leak:
+            shapes.setdefault(reason, set()).add(session.leak.kind)
+            known |= shapes[reason] if session.leak.shape and len(shapes[reason]) < SHAPES_MAX else {reason}
+        thorough = session.leak is not None and session.leak.shape in {"", "the end"}
+        program = smallest(session.statements, lambda candidate, reason=reason, thorough=thorough: _reason(worker.replay(candidate, thorough=thorough)) == reason)
         shown = worker.replay(program)
         path = shown.leak.path if shown.leak else (session.leak.path if session.leak else "")
         tell(asdict(Find(reason, path, "".join(program), session_seed, _cpu_seconds())))
@@ -147,7 +153,7 @@ def _explore(seed: int, seconds: float, writing: int) -> None:
 def _reason(session) -> str | None:
     if session.crash:
         return f"the interpreter ended by signal {session.crash}"
-    return session.leak.kind if session.leak else None
+    return session.leak.reason if session.leak else None
 
 
 def _cpu_seconds() -> float:

@@ -40,8 +40,9 @@ _OWN_TYPES_GIVEN: Final = (
 _OF_OURS_GIVEN: Final = frozenset(
     id(value) for name, value in namespace.guarded_builtins().items() if name.isascii() and name != "__build_class__"
 )
+_GIVEN_BY_WRAPS: Final = frozenset({"__wrapped__"})
 _METHODS_GIVEN: Final = frozenset(
-    id(value) for cls in _OWN_TYPES_GIVEN for base in _mro(cls) for value in _own_dict(base).values()
+    id(value) for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject) for base in _mro(cls) for value in _own_dict(base).values()
 )
 _WORDS_READ: Final = tuple(sorted((names.GUARDED - names.ATTRIBUTE_METHODS) | {"__dataclass_fields__", "__annotations__"}))
 
@@ -52,11 +53,13 @@ class Leak:
 
     reason: str
     path: str
+    shape: str = ""
+    """What the statement did, in a word."""
 
     @property
     def kind(self) -> str:
         """What sets this leak apart from others, without the names of variables."""
-        return self.reason
+        return f"{self.reason} | {self.shape}"
 
 
 class _Taken:
@@ -246,20 +249,19 @@ class Oracle:
 
     def _why_guest_class(self, cls: type) -> str | None:
         """Look for what a class body must not have brought into a class."""
-        is_guest = ownership.is_guest_class(cls)
         for name, value in list(_own_dict(cls).items()):
             if type(name) is not str:
                 return f"a class with a name in it that is a {'subclass of str' if isinstance(name, str) else 'no str'}"
             plain = names.demangle(name)
-            if is_guest and name in shields.SHIELDED and not _is_shield(value) and self._is_guests(value):
+            if name in shields.SHIELDED and not _is_shield(value) and self._is_guests(value):
                 return f"a class with an unshielded {name}"
             if name == "__match_args__" and type(value) is not tuple:
                 return "a class with unchecked __match_args__"
             forbidden = names.judge(plain) in {names.Verdict.GUARDED, names.Verdict.REFUSED}
-            if forbidden and plain.startswith("__") and plain not in names.DEFINABLE and self._is_guests(value):
+            if forbidden and plain.startswith("__") and plain not in names.DEFINABLE | _GIVEN_BY_WRAPS and self._is_guests(value):
                 return f"a class with {plain} in it"
-            if not is_guest and self._is_guests(value):
-                return f"a class of code that does not count as the guest's, with {'a function of it'}"
+            if cls in classes._REAL and self._is_guests(value):
+                return "a stand-in for a type that was changed"
         return None
 
     def _is_guests(self, value: object) -> bool:

@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import random
+import re
 import resource
 import select
 import signal
@@ -26,7 +27,7 @@ from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import new_namespace
 from sealab.sandbox.restricted_python import RestrictedPython
 
-from .composer import PRELUDE, Composer
+from .composer import Composer, prelude
 from .host_state import HostState
 from .oracle import CANARY, Leak, Oracle
 
@@ -60,7 +61,7 @@ class Worker:
         self.oracle = Oracle()
         GUEST.namespace = dialect.new_namespace({})
         GUEST.write = _drop
-        self._run(PRELUDE)
+        self._run(prelude())
         dialect.seal()
         for module in list(sys.modules.values()):
             if isinstance(module, types.ModuleType):
@@ -103,7 +104,7 @@ class Worker:
         elif "kind" in item:
             session.kinds.append(item["kind"])
         elif "reason" in item:
-            session.leak = Leak(item["reason"], item["path"])
+            session.leak = Leak(item["reason"], item["path"], item["shape"])
 
     def explore(self, seed: int, start: Sequence[str], length: int, known: frozenset[str]) -> Session:
         """Run the statements of `start` and then new ones, `length` in all."""
@@ -113,9 +114,11 @@ class Worker:
             composer = Composer(rng, GUEST.namespace, first=1000 if start else 0)
             waiting: list[tuple[str, str | None]] = [(text, None) for text in start]
             history: list[tuple[str, str | None]] = []
+            uses = 0
             for _ in range(length):
                 if not waiting:
                     waiting = [composer.statement()] if rng.random() > 0.08 else composer.perturb_and_repeat(history)
+                    uses = 1 if waiting and len(waiting) == 1 else 0
                     if not waiting:
                         continue
                 text, name = waiting.pop(0)
@@ -124,6 +127,9 @@ class Worker:
                 history.append((text, name))
                 for variable in [name] if name else sorted(names_set_by(text)):
                     composer.learn(variable)
+                    if uses and rng.random() < 0.5:
+                        waiting += composer.uses(variable)
+                uses = 0
             self._end(tell, known)
 
         return self.session(act)
@@ -183,18 +189,18 @@ class Worker:
         for _, value in roots[:1]:
             tell({"kind": self._kind(text, value)})
         list.clear(self.seen)
-        if self._judged(roots, tell, known):
+        if self._judged(roots, tell, known, shape=shape_of(text)):
             return True
         again = [(f"seen {index}", item) for index, item in enumerate(list.__getitem__(self.seen, slice(0, 40)))]
         list.clear(self.seen)
-        return bool(again) and self._judged(again, tell, known)
+        return bool(again) and self._judged(again, tell, known, shape=shape_of(text))
 
-    def _judged(self, roots: list[tuple[str, object]], tell: Callable[[dict[str, object]], None], known: frozenset[str], **bounds: int) -> bool:
+    def _judged(self, roots: list[tuple[str, object]], tell: Callable[[dict[str, object]], None], known: frozenset[str], shape: str = "the end", **bounds: int) -> bool:
         found: list[Leak] = []
         self._bounded(lambda: found.extend(leak for leak in [self.oracle.leaks(roots, **bounds)] if leak is not None))
         for leak in found:
-            if leak.kind not in known:
-                tell({"reason": leak.reason, "path": leak.path})
+            if leak.reason not in known and f"{leak.reason} | {shape}" not in known:
+                tell({"reason": leak.reason, "path": leak.path, "shape": shape})
                 return True
         return False
 
@@ -203,9 +209,10 @@ class Worker:
         if self._judged(roots, tell, known, nodes=3000, depth=6):
             return
         list.clear(self.seen)
-        change = self._state.change()
-        if change is not None and change not in known:
-            tell({"reason": change, "path": ""})
+        for change in self._state.changes():
+            if change not in known:
+                tell({"reason": change, "path": "", "shape": ""})
+                return
 
     @staticmethod
     def _bounded(act: Callable[[], object]) -> BaseException | None:
@@ -233,6 +240,17 @@ class Worker:
 def _shape(text: str) -> str:
     line = text.split("\n", 2)[1].strip() if "\n" in text else text
     return "".join("#" if character.isdigit() else character for character in line.partition("(")[0])[:80]
+
+
+def shape_of(text: str) -> str:
+    """Say in a word what a statement does: `class`, `def`, `exec`, or what it calls, reads or writes."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and line.strip() != "try:"]
+    line = next((line for line in lines if not line.startswith("@")), "")
+    for word in ("class", "def", "async", "exec", "match", "with"):
+        if line.startswith((f"{word} ", f"{word}(")):
+            return word
+    named = re.sub(r"\b[Cfv]\d+ = ", "", line).partition("(")[0]
+    return re.sub(r"\b[Cfv]\d+\b", "_", named)[:60]
 
 
 def names_set_by(text: str) -> set[str]:
