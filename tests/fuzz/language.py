@@ -21,7 +21,7 @@ from pathlib import Path
 
 SESSION_LENGTH = 80
 CORPUS_MAX = 3000
-SHAPES_MAX = 8
+SHAPES_MAX = 4
 """Finds of one reason by different statements that are told; after that, the reason is known."""
 
 

@@ -40,8 +40,9 @@ _OWN_TYPES_GIVEN: Final = (
 _OF_OURS_GIVEN: Final = frozenset(
     id(value) for name, value in namespace.guarded_builtins().items() if name.isascii() and name != "__build_class__"
 )
+_SEALS: Final = tuple(value for name, value in vars(ownership).items() if name.endswith("SEAL"))
 _GIVEN_BY_WRAPS: Final = frozenset({"__wrapped__"})
-_METHODS_GIVEN: Final = frozenset(
+_METHODS_GIVEN: Final = frozenset({id(classes._of_type)}) | frozenset(
     id(value) for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject) for base in _mro(cls) for value in _own_dict(base).values()
 )
 _WORDS_READ: Final = tuple(sorted((names.GUARDED - names.ATTRIBUTE_METHODS) | {"__dataclass_fields__", "__annotations__"}))
@@ -206,7 +207,7 @@ class Oracle:
         kind = type(value)
         if issubclass(kind, _NEVER_TYPES):
             return f"a {kind.__name__}"
-        if value is ownership.SEAL:
+        if kind is object and any(value is seal for seal in _SEALS):
             return "the seal of guest code"
         if issubclass(kind, type):
             return self._why_class(value)  # type: ignore[arg-type]  # a class by its real type
@@ -282,7 +283,7 @@ class Oracle:
             return "the dictionary of a host class"
         if id(value) in self._registries:
             return "the registry behind a read-only proxy"
-        if dict.get(value, ownership._CLASS_MARK) is ownership.SEAL:
+        if any(dict.get(value, ownership._CLASS_MARK) is seal for seal in _SEALS):
             return "the body of a class with its seal"
         return None
 
