@@ -1,6 +1,6 @@
 """Composes programs of the dialect and looks for what code must never hold; see `make fuzz-language`.
 
-    python -m tests.fuzz.language [--seconds S] [--processes N] [--seed N] [--finds DIR]
+    python -m tests.fuzz.language [--seconds S] [--programs N] [--processes N] [--seed N] [--finds DIR]
 
 Ends with 1 on a find. A find is the shortest program that shows it, with what leaked and by which way.
 """
@@ -40,6 +40,7 @@ def main() -> int:
     """Fuzz for the seconds given, in as many processes as given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="of each process, wall time")
+    parser.add_argument("--programs", type=int, default=sys.maxsize, help="of each process, at most")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--finds", type=Path, help="a folder to save finds in")
@@ -49,7 +50,7 @@ def main() -> int:
         return 2
     if os.environ.get("PYTHONHASHSEED") != "0":  # so that a seed gives the same programs again
         os.execve(sys.executable, [sys.executable, "-m", "tests.fuzz.language", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
-    readers = [_started(options.seed * 1000 + number, options.seconds) for number in range(options.processes)]
+    readers = [_started(options.seed * 1000 + number, options.seconds, options.programs) for number in range(options.processes)]
     finds: dict[str, Find] = {}
     totals: dict[str, float] = {}
     kinds: set[str] = set()
@@ -81,12 +82,12 @@ def _show(find: Find) -> None:
     print("".join(f"    {line}\n" for line in find.program.splitlines()), flush=True)
 
 
-def _started(seed: int, seconds: float) -> int:
+def _started(seed: int, seconds: float, programs: int) -> int:
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(reading)
         try:
-            _explore(seed, seconds, writing)
+            _explore(seed, seconds, programs, writing)
         finally:
             sys.stderr.flush()
             os._exit(0)
@@ -112,7 +113,7 @@ def _heard(readers: list[int]) -> Iterator[dict]:
                 del key.data[: end + 1]
 
 
-def _explore(seed: int, seconds: float, writing: int) -> None:
+def _explore(seed: int, seconds: float, programs: int, writing: int) -> None:
     from .smallest import smallest
     from .worker import Worker
 
@@ -129,7 +130,7 @@ def _explore(seed: int, seconds: float, writing: int) -> None:
     shapes: dict[str, set[str]] = {}
     until = time.monotonic() + seconds
     totals = {"statements": 0, "sessions": 0, "late": 0}
-    while time.monotonic() < until:
+    while time.monotonic() < until and totals["sessions"] < programs:
         session_seed = rng.getrandbits(48)
         session = worker.explore(session_seed, corpus.start(), SESSION_LENGTH, frozenset(known))
         totals["statements"] += len(session.statements)
