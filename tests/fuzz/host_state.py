@@ -12,14 +12,11 @@ from .oracle import all_classes, instance_dict
 
 _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(
-    "sealab.sandbox.guest sealab.sandbox.facades.warnings_ sealab.sandbox.facades.logging_ random gc re sre_compile"
-    " asyncio.events asyncio.tasks weakref tests.fuzz linecache threading".split()
+    ["sealab.sandbox.guest", "sealab.sandbox.facades.warnings_", "sealab.sandbox.facades.logging_", "random", "gc", "re", "sre_compile", "asyncio.events", "asyncio.tasks", "weakref", "tests.fuzz", "linecache", "threading"]
 )
 """Modules with documented state of their own that a guest may change through their facades."""
 _CACHES = frozenset(
-    "sealab.sandbox.classes._REAL sealab.sandbox.formatting._has_lookups sealab.sandbox.facades.asyncio_._current"
-    " sealab.sandbox.facades.log_records._level_names"
-    " sealab.sandbox.facades.log_records._levels base64._b32rev base64._b32tab2".split()
+    ["sealab.sandbox.classes._REAL", "sealab.sandbox.formatting._has_lookups", "sealab.sandbox.facades.asyncio_._current", "sealab.sandbox.facades.log_records._level_names", "sealab.sandbox.facades.log_records._levels", "base64._b32rev", "base64._b32tab2"]
 )
 _ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__", "__slotnames__"})
 """What CPython puts into the dictionary of a class or a module when it is first asked for, or warns there."""

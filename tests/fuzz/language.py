@@ -183,15 +183,14 @@ class Corpus:
 
     def learn(self, session) -> None:
         """Keep what led to kinds of objects that are new."""
-        for text, kind in zip(session.statements, [kind for kind in session.kinds if not kind.startswith("refused")], strict=False):
-            result = kind.partition(" > ")[2] or kind.partition(" ! ")[2]
-            called = re.sub(r"^v#+ = ", "", kind.partition(" ")[0] if " > " not in kind and " ! " not in kind else kind)
-            if called not in self.kinds:
-                self.kinds.add(called)
-                if result and " ! " not in kind:
-                    self._starts.append(_slice(session.statements, session.statements.index(text)))
-                    if len(self._starts) > CORPUS_MAX:
-                        self._starts.pop(self._rng.randrange(CORPUS_MAX // 2))
+        for index, kind in session.kinds:
+            if kind in self.kinds:
+                continue
+            self.kinds.add(kind)
+            if " ! " not in kind:
+                self._starts.append(_slice(session.statements, index))
+                if len(self._starts) > CORPUS_MAX:
+                    self._starts.pop(self._rng.randrange(CORPUS_MAX // 2))
 
 
 _VARIABLE = re.compile(r"\b[Cfv]\d+\b")

@@ -7,21 +7,36 @@ the dialect reads, plain ones raw and guarded ones through the guards.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import operator
+import os
 import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sealab.sandbox import classes, event_loop, facades, guards, language, names, namespace, ownership, shields, views
+from sealab.sandbox import (
+    answers,
+    classes,
+    event_loop,
+    facades,
+    guards,
+    language,
+    names,
+    namespace,
+    ownership,
+    shields,
+    views,
+)
 from sealab.sandbox.guest import GUEST
 from tests.sandbox import facades_walk
 
-CANARY: Final = "".join(["canary ", "that only ", "the host's namespaces hold"])
+CANARY: Final = " ".join(("canary of", str(os.getpid())))
+"""A text that stands in every namespace of the host, as one object."""
 NODES_MAX, DEPTH_MAX = 400, 4
 _ITEMS_MAX = 60
 
@@ -36,6 +51,7 @@ _RAW_ACCESS: Final = frozenset(
 _CLASS_ITSELF: Final = frozenset({type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))})
 _OWN_TYPES_GIVEN: Final = (
     language._Compiled, views.DictionaryView, event_loop.GuestLoop, guards.SecurityError, facades.Facade,
+    answers.Answer, answers.AwaitableAnswer, answers.AwaitableList, answers.AwaitableText,
 )  # fmt: skip
 _OF_OURS_GIVEN: Final = frozenset(
     id(value) for name, value in namespace.guarded_builtins().items() if name.isascii() and name != "__build_class__"
@@ -99,8 +115,10 @@ class Oracle:
 
         language._compile = noting  # what every way of the guest's to compile goes through
 
-    def begin(self) -> None:
-        """Take the host as it is: what stands in it now and is given to guests is no leak."""
+    def begin(self, helpers: Mapping[str, object]) -> None:
+        """Take the host as it is: what stands in it now and is given to guests, `helpers` too, is no leak."""
+        for value in helpers.values():
+            self._know(value)
         for module in facades.exports():
             facade = facades.find(module)
             self._know(facade)
@@ -178,10 +196,8 @@ class Oracle:
 
     @staticmethod
     def _read(value: object, name: str, read: Callable[[object, str], object]) -> Iterator[tuple[str, object]]:
-        try:
+        with contextlib.suppress(BaseException):  # a program that catches it is another program
             yield f".{name}", read(value, name)
-        except BaseException:  # noqa: S110 - a program that catches it is another program
-            pass
 
     def _readable(self, value: object) -> Iterator[str]:
         kind = type(value)

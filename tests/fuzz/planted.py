@@ -61,7 +61,8 @@ def _telling(value: object, memo: dict[int, object]) -> object:
     return value
 
 
-def _view_is_reduced() -> None:
+def _memo_is_told() -> None:
+    _real("copy_", "deepcopy", _telling)()
     from sealab.sandbox.views import DictionaryView
 
     DictionaryView.__reduce_ex__ = object.__reduce_ex__  # type: ignore[method-assign]
@@ -120,7 +121,7 @@ PLANTS: Mapping[str, Plant] = {
     "a memo": Plant(
         "v1 = {}\ncopy.deepcopy(globals(), v1)",
         "the function sealab.sandbox.views",
-        after=lambda: (_real("copy_", "deepcopy", _telling), _view_is_reduced())[0](),
+        after=_memo_is_told,
     ),
     "a name that lies": Plant(
         "C1 = dataclasses.make_dataclass('C1', [], namespace={Lie('a'): see})",

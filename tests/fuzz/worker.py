@@ -26,10 +26,13 @@ from sealab.sandbox.guest import GUEST
 from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import new_namespace
 from sealab.sandbox.restricted_python import RestrictedPython
+from sealab.sandbox.skill_modules import definer
+from tests.sandbox import facades_walk
 
-from .composer import Composer, prelude
+from .composer import Composer
 from .host_state import HostState
 from .oracle import CANARY, Leak, Oracle
+from .words import given_helpers, prelude
 
 STATEMENT_SECONDS, SESSION_SECONDS, SESSION_CPU_SECONDS = 0.4, 6.0, 8
 MEMORY_BYTES = 1 << 30
@@ -41,7 +44,7 @@ class Session:
     """What one fork did."""
 
     statements: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
+    kinds: list[tuple[int, str]] = field(default_factory=list)
     leak: Leak | None = None
     crash: int | None = None
     late: bool = False
@@ -59,14 +62,16 @@ class Worker:
         dialect.prepare()
         importlib.import_module("sealab.sandbox.failures")
         self.oracle = Oracle()
-        GUEST.namespace = dialect.new_namespace({})
+        GUEST.call_host, GUEST.call_host_async = facades_walk._answer, facades_walk._answer_later  # type: ignore[assignment]  # answers are JSON
+        GUEST.define = definer(dialect)
+        GUEST.namespace = dialect.new_namespace(given_helpers())
         GUEST.write = _drop
         self._run(prelude())
         dialect.seal()
         for module in list(sys.modules.values()):
             if isinstance(module, types.ModuleType):
                 vars(module)["_canary"] = CANARY
-        self.oracle.begin()
+        self.oracle.begin(given_helpers())
         self.seen: list[object] = GUEST.namespace["SEEN"]  # type: ignore[assignment]  # the prelude's list
         for name in ("Lie", "Two", "Spy"):
             self.oracle._host_classes.discard(GUEST.namespace[name])  # type: ignore[arg-type]  # classes
@@ -102,7 +107,7 @@ class Worker:
         if "statement" in item:
             session.statements.append(item["statement"])
         elif "kind" in item:
-            session.kinds.append(item["kind"])
+            session.kinds.append((len(session.statements) - 1, item["kind"]))
         elif "reason" in item:
             session.leak = Leak(item["reason"], item["path"], item["shape"])
 
@@ -176,8 +181,7 @@ class Worker:
     def _step(self, text: str, name: str | None, tell: Callable[[dict[str, object]], None], known: frozenset[str]) -> bool:
         try:
             program = compile_program(text, filename="<fuzz>")
-        except BaseException as error:  # refused, or no Python: nothing ran
-            tell({"kind": f"refused {type(error).__name__}"})
+        except BaseException:  # refused, or no Python: nothing ran
             return False
         tell({"statement": text})
         raised = self._bounded(lambda: run_program(program, GUEST.namespace))
@@ -186,8 +190,8 @@ class Worker:
         roots += [(f"seen {index}", item) for index, item in enumerate(list.__getitem__(self.seen, slice(0, 40)))]
         if raised is not None:
             roots.append(("raised", raised))
-        for _, value in roots[:1]:
-            tell({"kind": self._kind(text, value)})
+        for path, value in roots[:4]:
+            tell({"kind": self._kind(text, path, value)})
         list.clear(self.seen)
         if self._judged(roots, tell, known, shape=shape_of(text)):
             return True
@@ -229,17 +233,15 @@ class Worker:
         return None
 
     @staticmethod
-    def _kind(text: str, value: object) -> str:
+    def _kind(text: str, path: str, value: object) -> str:
+        """Say what a statement gave, or handed to a spy, so that what is new can be told."""
+        if path.startswith("seen"):
+            kinds = [type(item) for part in value for item in (part if type(part) is tuple else (part,))]  # type: ignore[attr-defined]  # as `see` keeps it
+            return f"{shape_of(text)} < {', '.join(kind.__qualname__ for kind in kinds[:4])}"[:160]
         cls = type(value)
-        shape = "".join(part for part in _shape(text))
         if issubclass(cls, BaseException) and cls.__module__ == "builtins":
-            return f"{shape} ! {cls.__name__}"
-        return f"{shape} > {cls.__module__}.{cls.__qualname__}"[:200]
-
-
-def _shape(text: str) -> str:
-    line = text.split("\n", 2)[1].strip() if "\n" in text else text
-    return "".join("#" if character.isdigit() else character for character in line.partition("(")[0])[:80]
+            return f"{shape_of(text)} ! {cls.__name__}"
+        return f"{shape_of(text)} > {cls.__module__}.{cls.__qualname__}"[:160]
 
 
 def shape_of(text: str) -> str:
