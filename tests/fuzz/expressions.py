@@ -204,6 +204,8 @@ class Expressions:
             return self.pick("globals()", "locals()", "vars(spy)", "vars(Spy)", "dict(globals())")
         if roll < 0.3:
             return "{}"
+        if roll < 0.42:
+            return f"{{{self.pick('Lie', 'Two')}({self.word()!r}): {self.callable()}}}"
         pairs = ", ".join(f"{self.text() if self.chance(0.8) else self.any()}: {self.any()}" for _ in range(self.rng.choice((1, 1, 2))))
         return f"{{{pairs}}}"
 
@@ -261,7 +263,7 @@ class Expressions:
                     named = True
                 else:
                     texts.append(text)
-            elif self.chance(0.25):
+            elif self.chance(0.33):
                 if parameter.kind is parameter.POSITIONAL_ONLY:
                     if named:
                         continue

@@ -15,7 +15,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -144,7 +144,11 @@ def _explore(seed: int, seconds: float, programs: int, writing: int) -> None:
             shapes.setdefault(reason, set()).add(session.leak.kind)
             known |= shapes[reason] if session.leak.shape and len(shapes[reason]) < SHAPES_MAX else {reason}
         thorough = session.leak is not None and session.leak.shape in {"", "the end"}
-        program = smallest(session.statements, lambda candidate, reason=reason, thorough=thorough: _reason(worker.replay(candidate, thorough=thorough)) == reason)
+
+        def shows(candidate: Sequence[str], reason: str = reason, thorough: bool = thorough) -> bool:
+            return _reason(worker.replay(candidate, thorough=thorough)) == reason
+
+        program = smallest(session.statements, shows) if shows(session.statements) else session.statements
         shown = worker.replay(program)
         path = shown.leak.path if shown.leak else (session.leak.path if session.leak else "")
         tell(asdict(Find(reason, path, "".join(program), session_seed, _cpu_seconds())))

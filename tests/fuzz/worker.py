@@ -6,6 +6,7 @@ before it does it, so that a program that ends the interpreter is known as well.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import gc
 import importlib
@@ -71,6 +72,7 @@ class Worker:
         for module in list(sys.modules.values()):
             if isinstance(module, types.ModuleType):
                 vars(module)["_canary"] = CANARY
+                vars(module).setdefault("__builtins__", builtins)  # as the first evaluation in a module's names does
         self.oracle.begin(given_helpers())
         self.seen: list[object] = GUEST.namespace["SEEN"]  # type: ignore[assignment]  # the prelude's list
         for name in ("Lie", "Two", "Spy"):
