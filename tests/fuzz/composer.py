@@ -69,7 +69,11 @@ class Composer(Expressions):
         expression = self.member()
         value = self.values[expression]
         if isinstance(value, type) and self.chance(0.4):
-            public = [name for name in names_on(value) if names.judge(name) is names.Verdict.PLAIN and name not in names.SPECIAL_METHODS]
+            public = [
+                name
+                for name in names_on(value)
+                if names.judge(name) is names.Verdict.PLAIN and name not in names.SPECIAL_METHODS
+            ]
             if public:
                 name = self.rng.choice(public)
                 return f"{expression}.{name}", raw_attribute(value, name)
@@ -126,7 +130,15 @@ class Composer(Expressions):
         name = self.fresh("v")
         subject = self.receiver()[0]
         cls = self.variable("class") or "Spy"
-        pattern = self.pick(f"{cls}(got)", f"{cls}({self.word()}=got)", "[got, *_]", "{**got}", f"{cls}(_, got)", f"typing.Any({self.word()}=got)", "object(got)")
+        pattern = self.pick(
+            f"{cls}(got)",
+            f"{cls}({self.word()}=got)",
+            "[got, *_]",
+            "{**got}",
+            f"{cls}(_, got)",
+            f"typing.Any({self.word()}=got)",
+            "object(got)",
+        )
         return caught(f"match {subject}:\n    case {pattern}:\n        {name} = got", name), name
 
     def format_statement(self) -> tuple[str, str]:
@@ -174,19 +186,37 @@ class Composer(Expressions):
     def super_statement(self) -> tuple[str, str]:
         cls = self.variable("class") or "Spy"
         name = self.word() if self.chance(0.5) else self.rng.choice(DEFINABLE)
-        return self.setting(self.pick(f"super({cls}, {self.instance()}).{name}", f"super({cls}, {cls}).{name}", f"super({self.cls()}, {self.any()}).{name}({self.any()})", f"super({cls}).__get__({self.any()}, {self.cls()}).{name}"))
+        return self.setting(
+            self.pick(
+                f"super({cls}, {self.instance()}).{name}",
+                f"super({cls}, {cls}).{name}",
+                f"super({self.cls()}, {self.any()}).{name}({self.any()})",
+                f"super({cls}).__get__({self.any()}, {self.cls()}).{name}",
+            )
+        )
 
     def copy_statement(self) -> tuple[str, str]:
         value = self.any()
         memo = self.variable("mapping") or "{}"
-        return self.setting(self.pick(f"copy.copy({value})", f"copy.deepcopy({value})", f"copy.deepcopy({value}, {memo})", f"copy.deepcopy({value}, {self.any()})", f"copy.replace({value}, **{self.mapping()})"))
+        return self.setting(
+            self.pick(
+                f"copy.copy({value})",
+                f"copy.deepcopy({value})",
+                f"copy.deepcopy({value}, {memo})",
+                f"copy.deepcopy({value}, {self.any()})",
+                f"copy.replace({value}, **{self.mapping()})",
+            )
+        )
 
     def nested_statement(self) -> tuple[str, str | None]:
         """Return `exec` or `eval` of a program, in a namespace given or not."""
         roll = self.rng.random()
         if roll < 0.25:
             name = self.fresh("v")
-            return caught(f"{name} = {self.pick('dict(globals())', '{}')}\n{name}.update(globals())\n{name}[{self.pick(repr(name), self.text())}] = {name}", name), name
+            return caught(
+                f"{name} = {self.pick('dict(globals())', '{}')}\n{name}.update(globals())\n{name}[{self.pick(repr(name), self.text())}] = {name}",
+                name,
+            ), name
         where = self.variable("mapping") or self.pick("globals()", "{}", "{'see': see, 'spy': spy}", "dict(globals())")
         if roll < 0.4:
             return self.setting(f"eval({self.any()!r}, {where})")
@@ -194,13 +224,19 @@ class Composer(Expressions):
         for _ in range(self.rng.choice((1, 2, 2, 3))):
             roll = self.rng.random()
             if roll < 0.35:
-                inner.append(f"{where if where.isidentifier() else 'globals()'}[{self.pick(repr('__builtins__'), self.text())}] = {self.pick('{}', self.any())}")
+                inner.append(
+                    f"{where if where.isidentifier() else 'globals()'}[{self.pick(repr('__builtins__'), self.text())}] = {self.pick('{}', self.any())}"
+                )
             elif roll < 0.6:
                 inner.append(f"def {self.fresh('f')}(*a, **k): return a, k")
             elif roll < 0.75:
                 inner.append(f"{self.fresh('v')} = lambda *a: a")
             else:
-                inner.append(self.rng.choice((self.class_statement, self.method_call, self.member_call, self.item_statement))()[0])
+                inner.append(
+                    self.rng.choice((self.class_statement, self.method_call, self.member_call, self.item_statement))()[
+                        0
+                    ]
+                )
         source = "\n".join(inner)
         locals_ = f", {self.mapping()}" if self.chance(0.15) else ""
         form = self.pick("exec({!r}, {}{})", "exec({!r}, {}{})", "exec(compile({!r}, 'x', 'exec'), {}{})")
@@ -235,8 +271,16 @@ class Composer(Expressions):
     def function_statement(self) -> tuple[str, str]:
         name = self.fresh("f")
         lines = self.decorators(FUNCTION_DECORATORS, self.rng.choice((0, 0, 1, 1, 2)))
-        arguments = self.pick("*a, **k", "*a, **k", f"x: {self.annotation()}, *a, **k", f"x={self.atom()}, *a, **k", "self, *a, **k")
-        body = self.pick(self.recording(), self.recording(), self.recording(), f"yield see({self.any()}, a, k)", f"return {self.any()}")
+        arguments = self.pick(
+            "*a, **k", "*a, **k", f"x: {self.annotation()}, *a, **k", f"x={self.atom()}, *a, **k", "self, *a, **k"
+        )
+        body = self.pick(
+            self.recording(),
+            self.recording(),
+            self.recording(),
+            f"yield see({self.any()}, a, k)",
+            f"return {self.any()}",
+        )
         lines += [f"{self.pick('', '', '', 'async ')}def {name}({arguments}):", f"    {body}"]
         return caught("\n".join(lines), name), name
 
@@ -289,24 +333,42 @@ class Composer(Expressions):
         if inherited and self.chance(0.35):
             method = self.rng.choice(inherited)
         if roll < 0.3:
-            decorator = self.pick("", "", "", "@staticmethod", "@classmethod", "@property", f"@{self.rng.choice(FUNCTION_DECORATORS)}")
+            decorator = self.pick(
+                "", "", "", "@staticmethod", "@classmethod", "@property", f"@{self.rng.choice(FUNCTION_DECORATORS)}"
+            )
             name = method if self.chance(0.85) else self.pick(self.word(), "run", "test_a", self.rng.choice(SUNDERS))
             keyword = self.pick("def", "def", "def", "def", "async def")
             return [*([decorator] if decorator else []), f"{keyword} {name}(*a, **k): {self.recording()}"]
         if roll < 0.45:
-            return [f"{method} = {self.pick('see', 'staticmethod(see)', 'classmethod(see)', 'spy', 'None', self.callable(), f'staticmethod({self.callable()})', f'property({self.callable()})')}"]
+            return [
+                f"{method} = {self.pick('see', 'staticmethod(see)', 'classmethod(see)', 'spy', 'None', self.callable(), f'staticmethod({self.callable()})', f'property({self.callable()})')}"
+            ]
         if roll < 0.58:
             return [f"{self.word()} = {self.any()}"]
         if roll < 0.82:
-            default = self.pick("", "", f" = {self.any()}", f" = dataclasses.field(default={self.any()})", f" = dataclasses.field(default_factory={self.callable()})", f" = {self.any()}")
+            default = self.pick(
+                "",
+                "",
+                f" = {self.any()}",
+                f" = dataclasses.field(default={self.any()})",
+                f" = dataclasses.field(default_factory={self.callable()})",
+                f" = {self.any()}",
+            )
             return [f"{self.word()}: {self.annotation()}{default}"]
         if roll < 0.87:
             return [f"__slots__ = {self.pick('()', f'({self.text()},)', self.many(), self.mapping(), self.text())}"]
         if roll < 0.9:
             return [f"__match_args__ = {self.pick(f'({self.text()},)', self.many(), self.text())}"]
         if roll < 0.95:
-            return [f"def {self.pick('run', '__init__', method)}(self, *a, **k): return see(super().{self.pick(self.word(), method)}, self)"]
-        nested = self.pick("class inner(dict): pass", f"x = cached = functools.cached_property({self.callable()})", f"y = {self.rng.choice(SUNDERS)} = {self.any()}", "a, b = 1, see")
+            return [
+                f"def {self.pick('run', '__init__', method)}(self, *a, **k): return see(super().{self.pick(self.word(), method)}, self)"
+            ]
+        nested = self.pick(
+            "class inner(dict): pass",
+            f"x = cached = functools.cached_property({self.callable()})",
+            f"y = {self.rng.choice(SUNDERS)} = {self.any()}",
+            "a, b = 1, see",
+        )
         return [nested]
 
     # What belongs together
@@ -341,7 +403,14 @@ class Composer(Expressions):
         for way in self.rng.sample(ways, self.rng.choice((1, 1, 2, 3))):
             if "deepcopy" in way and self.chance(0.5):
                 memo = self.fresh("v")
-                found.append((caught(f"{memo} = {self.pick('{}', 'collections.UserDict()', 'collections.defaultdict(dict)')}\ncopy.deepcopy({name}, {memo})"), memo))
+                found.append(
+                    (
+                        caught(
+                            f"{memo} = {self.pick('{}', 'collections.UserDict()', 'collections.defaultdict(dict)')}\ncopy.deepcopy({name}, {memo})"
+                        ),
+                        memo,
+                    )
+                )
             else:
                 found.append(self.setting(way))
         return found
@@ -351,12 +420,18 @@ class Composer(Expressions):
         made = [
             (text, name)
             for text, name in history
-            if name is not None and name.startswith("v") and not issubclass(type(self.space.get(name)), BaseException | int | str | None.__class__)
+            if name is not None
+            and name.startswith("v")
+            and not issubclass(type(self.space.get(name)), BaseException | int | str | None.__class__)
         ]
         if not made:
             return []
         text, name = self.rng.choice(made[-12:])
-        given = [word for word in self.variables if word != name and f"{word}" in text.replace("(", " ").replace(")", " ").replace(",", " ").split()]
+        given = [
+            word
+            for word in self.variables
+            if word != name and f"{word}" in text.replace("(", " ").replace(")", " ").replace(",", " ").split()
+        ]
         listed = [word for word in names_on(self.space[name]) if not word.startswith("__")] or [self.word()]
         target = self.rng.choice(given) if given else name
         steps: list[tuple[str, str | None]] = [

@@ -42,7 +42,9 @@ class Expressions:
         self.modules = list(self.by_module)
         self.focus = rng.choice(FAVOURITES) if rng.random() < 0.8 else rng.choice(self.modules)
         self.variables: list[str] = []
-        self.pools: dict[str, list[str]] = {kind: [] for kind in ("class", "function", "call", "text", "many", "mapping", "other")}
+        self.pools: dict[str, list[str]] = {
+            kind: [] for kind in ("class", "function", "call", "text", "many", "mapping", "other")
+        }
         self.words: list[str] = []
         self.depth = 0
 
@@ -101,7 +103,13 @@ class Expressions:
         """Return the expression for something that a module gives."""
         for _ in range(30):
             roll = self.rng.random()
-            module = self.focus if roll < 0.45 else self.rng.choice(FAVOURITES) if roll < 0.8 else self.rng.choice(self.modules)
+            module = (
+                self.focus
+                if roll < 0.45
+                else self.rng.choice(FAVOURITES)
+                if roll < 0.8
+                else self.rng.choice(self.modules)
+            )
             found = self.by_module[module]
             if found:
                 expression = self.rng.choice(found)
@@ -180,7 +188,16 @@ class Expressions:
         if roll < 0.8:
             return self.member(kind=lambda value: isinstance(value, type))
         if roll < 0.9:
-            return self.pick("type", "type(spy)", "types.FunctionType", "abc.ABCMeta", "enum.EnumMeta", "spy.__class__", "type(see)", "type(type)")
+            return self.pick(
+                "type",
+                "type(spy)",
+                "types.FunctionType",
+                "abc.ABCMeta",
+                "enum.EnumMeta",
+                "spy.__class__",
+                "type(see)",
+                "type(type)",
+            )
         return f"{self.pick('typing.Type', 'typing.List', 'typing.Union', 'typing.Annotated', 'list', 'type', 'typing.Callable', 'typing.Generic', 'typing.ClassVar', 'dataclasses.InitVar')}[{self.pick('int', 'spy', 'int, see', 'Spy', self.text())}]"
 
     def many(self) -> str:
@@ -188,7 +205,9 @@ class Expressions:
         if known is not None and self.chance(0.3):
             return known
         items = ", ".join(self.any() for _ in range(self.rng.choice((0, 1, 1, 2, 3))))
-        form = self.pick("[{}]", "[{}]", "({},)" if items else "(){}", "iter([{}])", "set([{}])", "[({},)]" if items else "[{}]")
+        form = self.pick(
+            "[{}]", "[{}]", "({},)" if items else "(){}", "iter([{}])", "set([{}])", "[({},)]" if items else "[{}]"
+        )
         if self.chance(0.2):
             return f"[({self.text()}, {self.any()})]"
         if self.chance(0.1):
@@ -206,7 +225,10 @@ class Expressions:
             return "{}"
         if roll < 0.42:
             return f"{{{self.pick('Lie', 'Two')}({self.word()!r}): {self.callable()}}}"
-        pairs = ", ".join(f"{self.text() if self.chance(0.8) else self.any()}: {self.any()}" for _ in range(self.rng.choice((1, 1, 2))))
+        pairs = ", ".join(
+            f"{self.text() if self.chance(0.8) else self.any()}: {self.any()}"
+            for _ in range(self.rng.choice((1, 1, 2)))
+        )
         return f"{{{pairs}}}"
 
     def instance(self) -> str:
@@ -283,7 +305,27 @@ class Expressions:
         if roll < 0.07:
             return self.word()
         if roll < 0.13:
-            return self.rng.choice(("__class__", "__dict__", "__mro__", "__init__", "__get__", "__call__", "__eq__", "__new__", "__set_name__", "__mro_entries__", "format", "__wrapped__", "__self__", "__func__", "__annotations__", "__args__", "__origin__"))
+            return self.rng.choice(
+                (
+                    "__class__",
+                    "__dict__",
+                    "__mro__",
+                    "__init__",
+                    "__get__",
+                    "__call__",
+                    "__eq__",
+                    "__new__",
+                    "__set_name__",
+                    "__mro_entries__",
+                    "format",
+                    "__wrapped__",
+                    "__self__",
+                    "__func__",
+                    "__annotations__",
+                    "__args__",
+                    "__origin__",
+                )
+            )
         found = names_on(value)
         if roll < 0.33:
             likely = [name for name in LIKELY if name in found]
@@ -318,4 +360,3 @@ class Expressions:
                 return f"{self.instance()}, {given}" if given else self.any()
             return given
         return self.arguments(raw, bound=type(raw) is types.FunctionType)
-

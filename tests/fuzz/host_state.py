@@ -12,23 +12,48 @@ from .oracle import all_classes, instance_dict
 
 _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(
-    ["sealab.sandbox.guest", "sealab.sandbox.facades.warnings_", "sealab.sandbox.facades.logging_", "random", "gc", "re", "sre_compile", "asyncio.events", "asyncio.tasks", "weakref", "tests.fuzz", "linecache", "threading"]
+    [
+        "sealab.sandbox.guest",
+        "sealab.sandbox.facades.warnings_",
+        "sealab.sandbox.facades.logging_",
+        "random",
+        "gc",
+        "re",
+        "sre_compile",
+        "asyncio.events",
+        "asyncio.tasks",
+        "weakref",
+        "tests.fuzz",
+        "linecache",
+        "threading",
+    ]
 )
 """Modules with documented state of their own that a guest may change through their facades."""
 _CACHES = frozenset(
-    ["sealab.sandbox.classes._REAL", "sealab.sandbox.formatting._has_lookups", "sealab.sandbox.facades.asyncio_._current", "sealab.sandbox.facades.log_records._level_names", "sealab.sandbox.facades.log_records._levels", "base64._b32rev", "base64._b32tab2"]
+    [
+        "sealab.sandbox.classes._REAL",
+        "sealab.sandbox.formatting._has_lookups",
+        "sealab.sandbox.facades.asyncio_._current",
+        "sealab.sandbox.facades.log_records._level_names",
+        "sealab.sandbox.facades.log_records._levels",
+        "base64._b32rev",
+        "base64._b32tab2",
+    ]
 )
 _ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__", "__slotnames__"})
 """What CPython puts into the dictionary of a class or a module when it is first asked for, or warns there."""
 _CHANGING_WORDS = ("cache", "registry", "_abc_", "counter", "_pending", "_cleanup", "_warn")
-_FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 Parts = Mapping[object, object]
 """What stands in something, by name or by number."""
 
 
 def _of_function(function: types.FunctionType) -> Parts:
     own = function.__dict__
-    parts = {"__code__": function.__code__, "__defaults__": function.__defaults__, "__kwdefaults__": function.__kwdefaults__}
+    parts = {
+        "__code__": function.__code__,
+        "__defaults__": function.__defaults__,
+        "__kwdefaults__": function.__kwdefaults__,
+    }
     return {**parts, **own} if own else parts
 
 
@@ -118,9 +143,10 @@ class HostState:
             if len(now) == len(values) and all(map(operator.is_, now.values(), values)):
                 continue
             names = _difference(dict(zip(keys, values, strict=True)), dict(now))
-            if type(value) is types.FunctionType and names and not set(names) & set(_FUNCTION_PARTS):
-                yield "changed: the attributes of a host function"
-            elif names:
+            if type(value) is types.FunctionType:
+                # Python lets any function have new attributes, and what the host reads of its own have other names.
+                names = [name for name in names if name in keys or name.startswith("_")]
+            if names:
                 yield f"changed: {self._title(value)}: {', '.join(names[:4])}"
 
     def _title(self, value: object) -> str:

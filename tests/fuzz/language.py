@@ -15,6 +15,7 @@ import random
 import re
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,11 +47,20 @@ def main() -> int:
     parser.add_argument("--finds", type=Path, help="a folder to save finds in")
     options = parser.parse_args()
     if os.environ.get("SEALAB_DISPOSABLE") != "1":
-        print("this runs hostile code: use `make fuzz-language WRAPPER=…` with a command that gives it a throw-away machine", file=sys.stderr)
+        print(
+            "this runs hostile code: use `make fuzz-language WRAPPER=…` with a command that gives it a throw-away machine",
+            file=sys.stderr,
+        )
         return 2
     if os.environ.get("PYTHONHASHSEED") != "0":  # so that a seed gives the same programs again
-        os.execve(sys.executable, [sys.executable, "-m", "tests.fuzz.language", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
-    readers = [_started(options.seed * 1000 + number, options.seconds, options.programs) for number in range(options.processes)]
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.fuzz.language", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
+    readers = [
+        _started(options.seed * 1000 + number, options.seconds, options.programs) for number in range(options.processes)
+    ]
     finds: dict[str, Find] = {}
     totals: dict[str, float] = {}
     kinds: set[str] = set()
@@ -63,7 +73,9 @@ def main() -> int:
                 if options.finds:
                     options.finds.mkdir(parents=True, exist_ok=True)
                     name = hashlib.sha256(find.program.encode()).hexdigest()[:12]
-                    (options.finds / f"{name}.py").write_text(f"# {find.reason}, by {find.path}; seed {find.seed}\n{find.program}")
+                    (options.finds / f"{name}.py").write_text(
+                        f"# {find.reason}, by {find.path}; seed {find.seed}\n{find.program}"
+                    )
         else:
             kinds.update(item.pop("kinds"))
             for name, value in item.items():
@@ -78,7 +90,10 @@ def main() -> int:
 
 
 def _show(find: Find) -> None:
-    print(f"--- {find.reason}\n    by {find.path or 'the state of the host'}; seed {find.seed}, after {find.cpu_seconds:.0f} CPU seconds", flush=True)
+    print(
+        f"--- {find.reason}\n    by {find.path or 'the state of the host'}; seed {find.seed}, after {find.cpu_seconds:.0f} CPU seconds",
+        flush=True,
+    )
     print("".join(f"    {line}\n" for line in find.program.splitlines()), flush=True)
 
 
@@ -88,6 +103,8 @@ def _started(seed: int, seconds: float, programs: int) -> int:
         os.close(reading)
         try:
             _explore(seed, seconds, programs, writing)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(0)

@@ -40,15 +40,28 @@ CANARY: Final = " ".join(("canary of", str(os.getpid())))
 NODES_MAX, DEPTH_MAX = 400, 4
 _ITEMS_MAX = 60
 
-_ATOMS: Final = frozenset({int, float, complex, bool, bytes, bytearray, range, slice, type(None), type(...), type(NotImplemented)})
+_ATOMS: Final = frozenset(
+    {int, float, complex, bool, bytes, bytearray, range, slice, type(None), type(...), type(NotImplemented)}
+)
 _NEVER_TYPES: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _own_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 _FORMATS: Final = frozenset({"format", "format_map"})
 _RAW_ACCESS: Final = frozenset(
-    {"__getattribute__", "__setattr__", "__delattr__", "__subclasses__", "mro", "__reduce__", "__reduce_ex__", "__prepare__"}
+    {
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__subclasses__",
+        "mro",
+        "__reduce__",
+        "__reduce_ex__",
+        "__prepare__",
+    }
 )
-_CLASS_ITSELF: Final = frozenset({type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))})
+_CLASS_ITSELF: Final = frozenset(
+    {type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))}
+)
 _OWN_TYPES_GIVEN: Final = (
     language._Compiled, views.DictionaryView, event_loop.GuestLoop, guards.SecurityError, facades.Facade,
     answers.Answer, answers.AwaitableAnswer, answers.AwaitableList, answers.AwaitableText,
@@ -59,9 +72,14 @@ _OF_OURS_GIVEN: Final = frozenset(
 _SEALS: Final = tuple(value for name, value in vars(ownership).items() if name.endswith("SEAL"))
 _GIVEN_BY_WRAPS: Final = frozenset({"__wrapped__"})
 _METHODS_GIVEN: Final = frozenset({id(classes._of_type)}) | frozenset(
-    id(value) for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject) for base in _mro(cls) for value in _own_dict(base).values()
+    id(value)
+    for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject)
+    for base in _mro(cls)
+    for value in _own_dict(base).values()
 )
-_WORDS_READ: Final = tuple(sorted((names.GUARDED - names.ATTRIBUTE_METHODS) | {"__dataclass_fields__", "__annotations__"}))
+_WORDS_READ: Final = tuple(
+    sorted((names.GUARDED - names.ATTRIBUTE_METHODS) | {"__dataclass_fields__", "__annotations__"})
+)
 
 
 @dataclass(frozen=True)
@@ -147,7 +165,9 @@ class Oracle:
 
     # Walking
 
-    def leaks(self, roots: Iterable[tuple[str, object]], *, nodes: int = NODES_MAX, depth: int = DEPTH_MAX) -> Leak | None:
+    def leaks(
+        self, roots: Iterable[tuple[str, object]], *, nodes: int = NODES_MAX, depth: int = DEPTH_MAX
+    ) -> Leak | None:
         """Return the first leak among what the roots lead to."""
         waiting = deque((path, value, 0) for path, value in roots)
         seen: dict[int, object] = {}
@@ -242,7 +262,11 @@ class Oracle:
         if kind is types.MappingProxyType:
             return self._why_proxy(value)  # type: ignore[arg-type]  # as above
         if kind in self._host_classes and _is_of_ours(kind):
-            return None if issubclass(kind, (*_OWN_TYPES_GIVEN, BaseException)) else f"a {kind.__module__}.{kind.__qualname__}"
+            return (
+                None
+                if issubclass(kind, (*_OWN_TYPES_GIVEN, BaseException))
+                else f"a {kind.__module__}.{kind.__qualname__}"
+            )
         if ownership.is_guest_class(kind):
             return None
         try:
@@ -256,7 +280,11 @@ class Oracle:
 
     def _why_class(self, cls: type) -> str | None:
         if cls in _CLASS_ITSELF or issubclass(cls, type):
-            return f"the class {type.__dict__['__name__'].__get__(cls)}" if cls in self._host_classes else "a metaclass of the guest's"
+            return (
+                f"the class {type.__dict__['__name__'].__get__(cls)}"
+                if cls in self._host_classes
+                else "a metaclass of the guest's"
+            )
         if cls in facades_walk._NEVER_CLASSES:
             return f"the class {cls.__name__}"
         if cls in self._host_classes:
@@ -275,7 +303,12 @@ class Oracle:
             if name == "__match_args__" and type(value) is not tuple:
                 return "a class with unchecked __match_args__"
             forbidden = names.judge(plain) in {names.Verdict.GUARDED, names.Verdict.REFUSED}
-            if forbidden and plain.startswith("__") and plain not in names.DEFINABLE | _GIVEN_BY_WRAPS and self._is_guests(value):
+            if (
+                forbidden
+                and plain.startswith("__")
+                and plain not in names.DEFINABLE | _GIVEN_BY_WRAPS
+                and self._is_guests(value)
+            ):
                 return f"a class with {plain} in it"
             if cls in classes._REAL and self._is_guests(value):
                 return "a stand-in for a type that was changed"
@@ -316,10 +349,17 @@ class Oracle:
 
     def _why_function(self, function: types.FunctionType) -> str | None:
         if id(function.__code__) in self._guest_codes:
-            return None if ownership.is_guest_callable(function) else "a function of the guest's that counts as the host's"
+            return (
+                None if ownership.is_guest_callable(function) else "a function of the guest's that counts as the host's"
+            )
         module = function.__globals__.get("__name__")
         if type(module) is str and module.startswith("sealab.") and ".facades" not in module:
-            if id(function) in _OF_OURS_GIVEN or id(function) in _METHODS_GIVEN or "<locals>" in function.__code__.co_qualname or not _is_ours_private(module):
+            if (
+                id(function) in _OF_OURS_GIVEN
+                or id(function) in _METHODS_GIVEN
+                or "<locals>" in function.__code__.co_qualname
+                or not _is_ours_private(module)
+            ):
                 return None
             return f"the function {module}.{function.__code__.co_qualname}"
         try:

@@ -1,6 +1,6 @@
 """Puts one known way out back into a process of its own, and says what the oracle finds in a program that takes it.
 
-    python -m tests.fuzz.planted NAME
+python -m tests.fuzz.planted NAME
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ PLANTS: Mapping[str, Plant] = {
         "the real str.format",
         after=_real("dataclasses_", "dataclass", dataclasses.dataclass),
     ),
-    "a base that is no class": Plant("class C1(NameError()): pass", "the body of a class with its seal", after=_any_base),
+    "a base that is no class": Plant(
+        "class C1(NameError()): pass", "the body of a class with its seal", after=_any_base
+    ),
     "a class that judges classes": Plant(
         "class C1(abc.ABC):\n    __subclasscheck__ = staticmethod(see)\nv1 = isinstance(int, C1)",
         "the class type",

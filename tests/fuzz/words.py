@@ -46,7 +46,25 @@ class Spy:
 spy = Spy()
 '''
 HELPERS = "the helpers"
-SKIPPED_MODULES = frozenset({"__future__", "errno", "html.entities", "math", "cmath", "colorsys", "zlib", "bz2", "gzip", "lzma", "binascii", "unicodedata", "typing_extensions", "hashlib", "secrets"})
+SKIPPED_MODULES = frozenset(
+    {
+        "__future__",
+        "errno",
+        "html.entities",
+        "math",
+        "cmath",
+        "colorsys",
+        "zlib",
+        "bz2",
+        "gzip",
+        "lzma",
+        "binascii",
+        "unicodedata",
+        "typing_extensions",
+        "hashlib",
+        "secrets",
+    }
+)
 SKIPPED_MEMBERS = frozenset(
     "sleep setrecursionlimit scrypt pbkdf2_hmac TestProgram main timeit repeat Timer run_forever exit quit input open"
     " set_int_max_str_digits breakpoint help available_timezones".split()
@@ -63,7 +81,19 @@ WORDS = tuple(
     " __dataclass_fields__ __post_init__ __weakref__ __mro__ __import__ __build_class__ _name _fields _member_map_ _x os"
     " __spec__ __loader__ _value_ __func__ __self__ __getstate__ __setstate__ __reduce__ __closure__ __defaults__".split()
 )
-TEXTS = ("''", "'a b'", "'int'", "'{0.__class__}'", "'{0.format}'", "'{a.b[0]}'", "'1'", "b'a'", "'x: int'", "'%s'", "'.*'")
+TEXTS = (
+    "''",
+    "'a b'",
+    "'int'",
+    "'{0.__class__}'",
+    "'{0.format}'",
+    "'{a.b[0]}'",
+    "'1'",
+    "b'a'",
+    "'x: int'",
+    "'%s'",
+    "'.*'",
+)
 NUMBERS = ("0", "1", "2", "-1", "True", "None", "1.5", "...", "NotImplemented")
 SPECIAL_BASES = (
     "str int dict list tuple Exception set float bytes object property abc.ABC enum.Enum enum.Flag enum.IntEnum typing.NamedTuple"
@@ -87,14 +117,28 @@ CALLABLE_WORDS = frozenset(
     " dict_factory tuple_factory method callable target object_pairs_hook parse_float parse_int filterfunc func1 call"
     " hook finder timer stmt setup cmp mycmp decorating_function implementation getter".split()
 )
-CLASS_WORDS = frozenset("cls typ type klass bases base owner class_or_tuple tp types expected_exception category kind subclass typeobj testcaseclass".split())
-NAME_WORDS = frozenset("name attr attrs attribute names cls_name typename field_names module qualname methodname alias".split())
-MANY_WORDS = frozenset("iterable seq iterables it data items fields args population x values initlist list sequence lines tests pairs fieldnames".split())
-MAPPING_WORDS = frozenset("memo mapping namespace globals locals globalns localns kwargs dict m vars d initialdata metadata kwds globs extra".split())
+CLASS_WORDS = frozenset(
+    "cls typ type klass bases base owner class_or_tuple tp types expected_exception category kind subclass typeobj testcaseclass".split()
+)
+NAME_WORDS = frozenset(
+    "name attr attrs attribute names cls_name typename field_names module qualname methodname alias".split()
+)
+MANY_WORDS = frozenset(
+    "iterable seq iterables it data items fields args population x values initlist list sequence lines tests pairs fieldnames".split()
+)
+MAPPING_WORDS = frozenset(
+    "memo mapping namespace globals locals globalns localns kwargs dict m vars d initialdata metadata kwds globs extra".split()
+)
 BINARY = "== != < <= > >= | & ^ + - * @ / // % << >> in is".split()
 UNARY = ("len", "iter", "list", "tuple", "dict", "set", "sorted", "repr", "str", "hash", "bool", "vars", "dir", "type", "next",
           "reversed", "sum", "max", "callable", "int", "format", "enumerate", "super", "frozenset", "bytes", "print")  # fmt: skip
-DEFINABLE = tuple(sorted(names.DEFINABLE - names.PUBLIC_SUNDERS - {"__slots__", "__match_args__", "__annotations__", "__doc__", "__module__", "__qualname__"}))
+DEFINABLE = tuple(
+    sorted(
+        names.DEFINABLE
+        - names.PUBLIC_SUNDERS
+        - {"__slots__", "__match_args__", "__annotations__", "__doc__", "__module__", "__qualname__"}
+    )
+)
 LIKELY = (
     "__eq__ __hash__ __call__ __get__ __set__ __set_name__ __mro_entries__ __subclasscheck__ __instancecheck__ __subclasshook__"
     " __init_subclass__ __class_getitem__ __new__ __init__ __post_init__ __getattr__ __getattribute__ __setattr__ __deepcopy__"
@@ -159,7 +203,14 @@ def names_on(value: object) -> list[str]:
     found = RAW_NAMES.get(kind)
     if found is None or ownership.is_guest_class(kind):
         found = RAW_NAMES[kind] = tuple(
-            sorted({name for cls in mro_of(kind) for name in own_dict(cls) if type(name) is str and names.PREFIX not in name})
+            sorted(
+                {
+                    name
+                    for cls in mro_of(kind)
+                    for name in own_dict(cls)
+                    if type(name) is str and names.PREFIX not in name
+                }
+            )
         )
     listed = list(found)
     if issubclass(kind, type):
@@ -178,5 +229,3 @@ def raw_attribute(value: object, name: str) -> object:
                     found = own_dict(cls)[name]
                     return found.__func__ if type(found) in {classmethod, staticmethod} else found
     return (instance_dict(value) or {}).get(name)
-
-

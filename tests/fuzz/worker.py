@@ -180,7 +180,9 @@ class Worker:
         finally:
             os._exit(0)
 
-    def _step(self, text: str, name: str | None, tell: Callable[[dict[str, object]], None], known: frozenset[str]) -> bool:
+    def _step(
+        self, text: str, name: str | None, tell: Callable[[dict[str, object]], None], known: frozenset[str]
+    ) -> bool:
         try:
             program = compile_program(text, filename="<fuzz>")
         except BaseException:  # refused, or no Python: nothing ran
@@ -201,7 +203,14 @@ class Worker:
         list.clear(self.seen)
         return bool(again) and self._judged(again, tell, known, shape=shape_of(text))
 
-    def _judged(self, roots: list[tuple[str, object]], tell: Callable[[dict[str, object]], None], known: frozenset[str], shape: str = "the end", **bounds: int) -> bool:
+    def _judged(
+        self,
+        roots: list[tuple[str, object]],
+        tell: Callable[[dict[str, object]], None],
+        known: frozenset[str],
+        shape: str = "the end",
+        **bounds: int,
+    ) -> bool:
         found: list[Leak] = []
         self._bounded(lambda: found.extend(leak for leak in [self.oracle.leaks(roots, **bounds)] if leak is not None))
         for leak in found:
@@ -211,7 +220,9 @@ class Worker:
         return False
 
     def _end(self, tell: Callable[[dict[str, object]], None], known: frozenset[str]) -> None:
-        roots = [(name, value) for name, value in list(GUEST.namespace.items()) if type(name) is str and name[:1] in "Cfv"]
+        roots = [
+            (name, value) for name, value in list(GUEST.namespace.items()) if type(name) is str and name[:1] in "Cfv"
+        ]
         if self._judged(roots, tell, known, nodes=3000, depth=6):
             return
         list.clear(self.seen)
