@@ -33,12 +33,12 @@ def test_the_oracle_finds_each_known_way_out_that_is_put_back(name: str) -> None
 
 
 def test_a_bounded_run_of_random_programs_finds_nothing() -> None:
-    done = python("tests.fuzz.language", "--programs", "60", "--processes", "1", "--seed", "7")
+    done = python("tests.fuzz.language", "--programs", "40", "--processes", "1", "--seed", "7")
 
     assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr[-2000:]}"
     statements, kinds = map(int, re.search(r"(\d+) statements .* (\d+) kinds", done.stdout).groups())  # type: ignore[union-attr]  # it ends with these
-    assert statements > 2000
-    assert kinds > 1000
+    assert statements > 1500
+    assert kinds > 800
 
 
 def test_a_find_is_made_as_short_as_it_can_be() -> None:
