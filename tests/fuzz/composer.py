@@ -19,9 +19,11 @@ from .words import (
     DEFINABLE,
     FUNCTION_DECORATORS,
     LIKELY,
+    MUTATIONS,
     SPECIAL_BASES,
     SUNDERS,
     UNARY,
+    containers,
     generics,
     names_on,
     raw_attribute,
@@ -40,7 +42,7 @@ class Composer(Expressions):
             (self.attribute_read, 10), (self.attribute_store, 7), (self.operator_statement, 8), (self.item_statement, 4),
             (self.match_statement, 2), (self.nested_statement, 6), (self.call_variable, 9), (self.format_statement, 2),
             (self.flow_statement, 3), (self.super_statement, 2), (self.copy_statement, 2), (self.builtin_statement, 4),
-            (self.type_statement, 2),
+            (self.type_statement, 2), (self.made_statement, 4), (self.mutation, 3),
         )  # fmt: skip
         make = self.rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
         return make()
@@ -162,6 +164,31 @@ class Composer(Expressions):
                 f"{self.callable()}(*{self.many()})",
             )
         )  # fmt: skip
+
+    def mutation(self) -> tuple[str, str]:
+        """Return a change of a container that stands in something, of the host's more often than not."""
+        where = self.rng.choice(containers()) if self.chance(0.7) else f"{self.variable() or 'spy'}.{self.word()}"
+        changes = [
+            *(f"{where}.{way}" for way in MUTATIONS),
+            f"exec('x = 1', {where})",
+            f"{where}.__init__({self.any()})",
+        ]
+        return self.setting(self.rng.choice(changes))
+
+    def made_statement(self) -> tuple[str, str]:
+        """Return a class that is made from data."""
+        name = self.fresh("C")
+        fields = self.pick("[]", self.many(), f"[({self.text()}, {self.any()}, {self.any()})]", f"[{self.text()}]")
+        made = self.pick(
+            f"dataclasses.make_dataclass({self.word()!r}, {fields}, namespace={self.mapping()})",
+            f"dataclasses.make_dataclass('made', {fields}, bases=({self.base()},), namespace={self.mapping()})",
+            f"enum.Enum({self.pick('Lie', 'str')}('made'), {self.pick(fields, self.mapping())}, module={self.text()})",
+            f"collections.namedtuple({self.text()}, {fields}, defaults={self.many()})",
+            f"typing.NamedTuple({self.text()}, {fields})",
+            f"typing.TypedDict({self.text()}, {self.mapping()})",
+            f"typing.NewType({self.text()}, {self.cls()})",
+        )
+        return caught(f"{name} = {made}", name), name
 
     def flow_statement(self) -> tuple[str, str]:
         name = self.fresh("v")

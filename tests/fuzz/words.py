@@ -178,6 +178,21 @@ def members() -> tuple[dict[str, object], dict[str, tuple[str, ...]]]:
 
 
 @cache
+def containers() -> tuple[str, ...]:
+    """Return the expressions for what can be changed and stands in what modules give."""
+    found = []
+    for expression, value in members()[0].items():
+        if type(value) in MUTABLE:
+            found.append(expression)
+        found += [f"{expression}.{name}" for name in names_on(value) if type(raw_attribute(value, name)) in MUTABLE]
+    return tuple(found)
+
+
+MUTABLE = frozenset({dict, list, set, bytearray})
+MUTATIONS = "clear() update(x=see) append(spy) pop() popitem() add(spy) sort() remove(spy) extend([spy])".split()
+
+
+@cache
 def generics() -> dict[str, object]:
     return {
         "typing.Type[int]": typing.Type[int], "typing.List[int]": typing.List[int], "list[int]": list[int], "int | str": int | str,  # noqa: UP006
