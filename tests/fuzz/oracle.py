@@ -343,7 +343,9 @@ class Oracle:
         if id(behind) in self._class_dicts or id(behind) in self._namespaces:
             return "a proxy of a host's dictionary"
         keys = list(dict.keys(behind))  # type: ignore[arg-type]  # a dict by its real type
-        if object in keys and all(isinstance(key, type) for key in keys):
+        is_registry = object in keys and all(isinstance(key, type) for key in keys)
+        # What a function of the host reads stands in a cell; a copy made to be looked at does not.
+        if is_registry and any(type(holder) is types.CellType for holder in gc.get_referrers(behind)):
             self._registries[id(behind)] = behind
         return None
 
