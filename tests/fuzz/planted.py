@@ -29,10 +29,17 @@ def _names_are_plain(*words: str) -> None:
         setattr(names, table, getattr(names, table) | set(words))
 
 
+def _initializer_is_plain() -> None:
+    from sealab.sandbox import names
+
+    _names_are_plain(names.INITIALIZER)
+    names.INITIALIZER = "no name"  # type: ignore[misc]
+
+
 def _any_base() -> None:
     from sealab.sandbox import classes
 
-    classes._check_base = lambda _base: None  # type: ignore[assignment]
+    classes._check_base = classes._check_mixed = lambda _bases: None  # type: ignore[assignment]
 
 
 def _any_key() -> None:
@@ -138,7 +145,7 @@ PLANTS: Mapping[str, Plant] = {
     "a host's property made anew": Plant(
         "fractions.Fraction.numerator.__init__(see)",
         "changed: fractions.Fraction.numerator",
-        before=lambda: _names_are_plain("__init__"),
+        before=_initializer_is_plain,
     ),
     "a raw method": Plant("v1 = 'x'\nv2 = v1.format", "the real str.format", after=_raw_methods_kept),
 }
