@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -318,7 +319,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:
-        kept = await anyio.to_thread.run_sync(app.workspace.read, path)
+        kept = await anyio.to_thread.run_sync(partial(app.workspace.read, path, owner=request.caller.scope))
     except WorkspaceError:
         raise SkillUnfit(
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
