@@ -25,7 +25,7 @@ from .guest import GUEST
 from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
-from .orders import Orders
+from .orders import close_start_file, read_start_file
 
 _REQUEST_BYTES = 256
 _DESCRIPTOR = struct.Struct("=i")
@@ -34,28 +34,29 @@ _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 
 
-def main(control_fd: int, orders: str) -> NoReturn:
+def main(control_fd: int) -> NoReturn:
     """Be a zygote until the control socket ends."""
     os.environ.clear()
     connection = socket.socket(fileno=control_fd)
-    given = Orders.from_json(orders)
-    GUEST.wider = tuple(given.wider)
     try:
-        _Zygote(connection, given).work()
+        _Zygote(connection).work()
     except SandboxError as error:
         connection.send(control.failed(str(error), error.code))
         raise SystemExit(1) from None
 
 
 class _Zygote:
-    def __init__(self, connection: socket.socket, orders: Orders) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
+        orders = read_start_file()
+        GUEST.wider = tuple(orders.wider)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)
         dialect.prepare()
+        close_start_file()
         worker.warm(dialect)
         address_space = AddressSpace()
         heap = HeapMap()
