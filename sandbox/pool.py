@@ -27,6 +27,7 @@ from .live_worker import LiveWorker
 from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
 from .sessions import Sessions
+from .turns import Turns
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
@@ -77,7 +78,7 @@ class PoolStats:
 
 
 class Pool:
-    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn.
+    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn, fairly by caller.
 
     A nested job has a turn of its own kind, `NESTED_MAX` beyond that: the job that waits for it holds a turn already.
     Whoever makes nested jobs lets none of them make another, so each ends within its own time.
@@ -90,8 +91,8 @@ class Pool:
         self._launch = launch or (lambda orders: Launcher(orders, settings.python))
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
-        self._turns = asyncio.Semaphore(settings.workers_max)
-        self._nested_turns = asyncio.Semaphore(NESTED_MAX)
+        self._turns = Turns(settings.workers_max)
+        self._nested_turns = Turns(NESTED_MAX)
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
         self._parting: asyncio.TimerHandle | None = None
@@ -99,8 +100,6 @@ class Pool:
         self._launching = asyncio.Lock()
         self._failures = 0
         self._looking = 0
-        self._running = 0
-        self._waiting = 0
         self._workers = 0
         self._zygotes = 0
         self._layers: tuple[str, ...] = ()
@@ -137,17 +136,8 @@ class Pool:
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls)
         turns = self._nested_turns if job.nested else self._turns
-        self._waiting += 1
-        try:
-            await turns.acquire()
-        finally:
-            self._waiting -= 1
-        self._running += 1
-        try:
+        async with turns.turn(job.caller):
             return await self._run_once(job, host_calls)
-        finally:
-            self._running -= 1
-            turns.release()
 
     def has_session(self, name: str) -> bool:
         """Tell whether a session of that name is alive."""
@@ -161,8 +151,8 @@ class Pool:
         """Count what there is now."""
         return PoolStats(
             spares=len(self._idle),
-            running=self._running,
-            waiting=self._waiting,
+            running=self._turns.running + self._nested_turns.running,
+            waiting=self._turns.waiting + self._nested_turns.waiting,
             sessions=len(self._sessions),
             workers=self._workers,
             zygotes=self._zygotes,

@@ -74,7 +74,7 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it never waits for that one's turn.
+    it never waits for that one's turn. `caller` says for whom it runs: callers share turns and sessions fairly.
     """
 
     code: str
@@ -85,6 +85,7 @@ class Job:
     reads: Reading | None = None
     within: str | None = None
     nested: bool = False
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

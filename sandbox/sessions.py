@@ -30,9 +30,15 @@ def shown(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def of_one_caller(sessions_max: int) -> int:
+    """Return how many sessions one caller may have: most of all, but never the last places where there are several."""
+    return max(1, sessions_max - max(1, sessions_max // 4))
+
+
 @dataclass(slots=True)
 class _Session:
     name: str
+    caller: str
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: LiveWorker | None = None
     calls: int = 0
@@ -58,10 +64,10 @@ class Sessions:
     async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
         """Run a call in its session, which begins with its first call.
 
-        Raises `SessionRefused` when as many sessions as allowed are alive, or when the call's turn did not come
-        within its own time-out.
+        Raises `SessionRefused` when as many sessions as allowed are alive, in all or of this caller, or when the call's
+        turn did not come within its own time-out.
         """
-        session = self._enter(name)
+        session = self._enter(name, job.caller)
         try:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
@@ -84,20 +90,29 @@ class Sessions:
         for name in list(self._alive):
             self.end(name, "the server is closing")
 
-    def _enter(self, name: str) -> _Session:
+    def _enter(self, name: str, caller: str) -> _Session:
         session = self._alive.get(name)
         if session is None:
-            if len(self._alive) >= self._sessions_max:
-                raise SessionRefused(
-                    f"{len(self._alive)} sessions are alive, as many as are allowed. "
-                    f"Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
-                )
-            session = self._alive[name] = _Session(name)
+            self._judge_room(caller)
+            session = self._alive[name] = _Session(name, caller)
         session.calls += 1
         if session.idle is not None:
             session.idle.cancel()
             session.idle = None
         return session
+
+    def _judge_room(self, caller: str) -> None:
+        """Refuse a session more where the caller has as many as allowed, or all callers together have."""
+        own = sum(each.caller == caller for each in self._alive.values())
+        if len(self._alive) >= self._sessions_max:
+            full = f"{len(self._alive)} sessions are alive, as many as are allowed."
+        elif own >= of_one_caller(self._sessions_max):
+            full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max}."
+        else:
+            return
+        raise SessionRefused(
+            f"{full} Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
+        )
 
     def _leave(self, session: _Session) -> None:
         session.calls -= 1

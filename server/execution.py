@@ -149,6 +149,7 @@ def _allowed(request: CodeRequest, app: App) -> Job:
         limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
         session=session,
         isolation=isolation,
+        caller=request.caller.scope,
     )
 
 

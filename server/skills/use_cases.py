@@ -123,7 +123,7 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     judge_name(request.name)
     code, variables = await _code_of(app, request)
     reading = Reading(request.name, request.tests, variables)
-    facts = await facts_of(app, code, reading, nested=request.within is not None)
+    facts = await facts_of(app, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     warnings = await _warnings(app, draft, facts)
     recorder = Recorder() if request.record else None
