@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from .errors import SessionRefused, WorkerLost
 from .live_worker import LiveWorker
-from .run import HostCalls, Job, Outcome, Status
+from .run import HostCalls, Isolation, Job, Outcome, Status
 
 _ENDINGS_KEPT = 1000
 _TRIES = 3
@@ -41,6 +41,7 @@ class _Session:
     caller: str
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: LiveWorker | None = None
+    memory_mb: int = 0
     calls: int = 0
     idle: asyncio.TimerHandle | None = None
 
@@ -144,6 +145,8 @@ class Sessions:
         if worker is not None and worker.gone:
             self._lay_down(session, "its process ended between two calls")
             worker = None
+        if worker is not None:
+            _judge_memory(session, job)
         try:
             outcome = (
                 await self._run_fresh(session, job, host_calls) if worker is None else await worker.run(job, host_calls)
@@ -173,6 +176,7 @@ class Sessions:
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
     async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+        session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):
             session.worker = await self._take()
             try:
@@ -195,3 +199,12 @@ class Sessions:
         self._endings[session.name] = why
         while len(self._endings) > _ENDINGS_KEPT:
             self._endings.popitem(last=False)
+
+
+def _judge_memory(session: _Session, job: Job) -> None:
+    """Refuse what a worker with native code cannot be given any more: its first call settled its hard limit."""
+    if job.isolation is not Isolation.RESTRICTED and job.limits.memory_mb > session.memory_mb:
+        raise SessionRefused(
+            f"The session {shown(session.name)!r} began with {session.memory_mb} MB of memory, the most it can have "
+            f"at the isolation {job.isolation}. Ask for no more with memory_mb, or begin another session with more."
+        )

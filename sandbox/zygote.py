@@ -18,7 +18,7 @@ import struct
 import sys
 from typing import NoReturn
 
-from . import confine, control, limits, worker
+from . import confine, control, limits, output, worker
 from .dialect import dialect_of
 from .errors import SandboxError
 from .guest import GUEST
@@ -26,6 +26,7 @@ from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
 from .orders import close_start_file, read_start_file
+from .run import Isolation
 
 _REQUEST_BYTES = 256
 _DESCRIPTOR = struct.Struct("=i")
@@ -74,7 +75,9 @@ class _Zygote:
         worker.warm(dialect, rounds=2)
         prepared = worker.Worker(dialect)
         immortalize()
-        bounds = limits.bequeath(orders.standing, address_space.bytes())
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(orders.standing.output_bytes))
+        native = orders.isolation is not Isolation.RESTRICTED
+        bounds = limits.bequeath(orders.standing, address_space.bytes(), output_bytes, native=native)
         self._prepared = worker.Prepared(dialect, self._plan, bounds, prepared)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sealab.sandbox import launcher
-from sealab.sandbox.errors import WorkerLost
+from sealab.sandbox.errors import SessionRefused, WorkerLost
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
 
@@ -128,6 +128,18 @@ sorted(found)[:20]
     parts = [[path[:4], path[4:]] for path in wanted]
     given = f"import ctypes\nPARTS = {parts!r}\n"
     assert await value(pool, given + code) == []
+
+
+async def test_a_session_begins_with_all_the_memory_that_it_can_have(pool: Pool) -> None:
+    assert (await run(pool, "1", session="small", memory_mb=100)).status is Status.OK
+    with pytest.raises(SessionRefused, match=r"began with 100 MB of memory.*Ask for no more"):
+        await run(pool, "2", session="small", memory_mb=101)
+    assert (await run(pool, "3", session="small", memory_mb=50)).result == 3
+    taken = await run(pool, "len(bytearray(70_000_000))", session="small", memory_mb=100)
+    assert taken.result == 70_000_000
+    await pool.end_session("small")
+    assert (await run(pool, "len(bytearray(120_000_000))", session="small", memory_mb=200)).result == 120_000_000
+    await pool.end_session("small")
 
 
 async def test_code_finds_no_arguments_and_an_empty_standard_input(pool: Pool) -> None:
