@@ -142,6 +142,15 @@ async def test_a_session_begins_with_all_the_memory_that_it_can_have(pool: Pool)
     await pool.end_session("small")
 
 
+async def test_an_exception_whose_class_has_no_plausible_name_is_told_by_a_plain_type(pool: Pool) -> None:
+    for name in ("\x1b[31mEvil", "![x](https://x.example/?d=1)", "", "E" * 1000):
+        outcome = await run(pool, f"raise type({name!r}, (ValueError,), {{}})('what happened')")
+        assert outcome.error is not None
+        assert outcome.error.type == "Exception"
+        assert outcome.error.message.endswith("what happened")
+        assert name[:100] in outcome.error.message
+
+
 async def test_code_finds_no_arguments_and_an_empty_standard_input(pool: Pool) -> None:
     code = "import argparse, os, sys\n[vars(argparse.ArgumentParser().parse_args()), sys.argv, sys.stdin.read(), os.read(0, 9)]"
     assert await value(pool, code) == [{}, [""], "", ""]
