@@ -55,6 +55,11 @@ class Launches(Protocol):
         """Whether it can be asked for workers."""
         ...
 
+    @property
+    def busy(self) -> bool:
+        """Whether a worker that it made lives, or is being made."""
+        ...
+
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 

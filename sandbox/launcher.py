@@ -118,6 +118,11 @@ class Launcher:
         return self._control is not None
 
     @property
+    def busy(self) -> bool:
+        """Whether a worker that it forked lives, or is being forked."""
+        return bool(self._forks or self._exits)
+
+    @property
     def pid(self) -> int | None:
         """The zygote's process id."""
         return None if self._process is None else self._process.pid

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
 from .sessions import Sessions
 from .turns import Turns
+from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
@@ -48,7 +50,8 @@ class PoolSettings:
     """What the operator allows. `maximum` is the most that any one job may ask for.
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
-    full Python that hints may name. `cpus` is how many processors all workers may use together.
+    full Python that hints may name. `cpus` is how many processors all workers may use together. A zygote is renewed
+    after `zygote_seconds`, if code ran.
     """
 
     spares: int = 2
@@ -62,6 +65,7 @@ class PoolSettings:
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
     cpus: float | None = None
+    zygote_seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,12 @@ class Pool:
 
     def __init__(self, settings: PoolSettings, launch: Callable[[Orders], Launches] | None = None) -> None:
         self._settings = settings
-        self._launch = launch or (lambda orders: Launcher(orders, settings.python))
+        launch = launch or (lambda orders: Launcher(orders, settings.python))
+        self._zygotes = Zygotes(
+            lambda: launch(self._orders()),
+            seconds=settings.zygote_seconds,
+            renewed=self._replace_spares,
+        )
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
         self._turns = Turns(settings.workers_max)
@@ -96,12 +105,10 @@ class Pool:
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
         self._parting: asyncio.TimerHandle | None = None
-        self._launcher: Launches | None = None
-        self._launching = asyncio.Lock()
+        self._outdated: weakref.WeakSet[LiveWorker] = weakref.WeakSet()
         self._failures = 0
         self._looking = 0
         self._workers = 0
-        self._zygotes = 0
         self._layers: tuple[str, ...] = ()
         self._closed = False
         self._sessions = Sessions(self._take, settings.sessions_max, settings.session_idle_seconds)
@@ -155,7 +162,7 @@ class Pool:
             waiting=self._turns.waiting + self._nested_turns.waiting,
             sessions=len(self._sessions),
             workers=self._workers,
-            zygotes=self._zygotes,
+            zygotes=self._zygotes.started,
             layers=self._layers,
         )
 
@@ -179,8 +186,7 @@ class Pool:
         self._part()
         while self._idle:
             self._idle.pop().end()
-        if self._launcher is not None:
-            await self._launcher.close()
+        await self._zygotes.aclose()
 
     async def _run_once(self, job: Job, host_calls: HostCalls) -> Outcome:
         for _try in range(_TRIES - 1):
@@ -207,6 +213,8 @@ class Pool:
         while self._leaving:
             self._leaving.pop().end()
         self._refill()
+        if not self._closed:
+            self._zygotes.renew_if_due()
 
     def _check(self, job: Job) -> None:
         maximum = self._settings.maximum
@@ -242,6 +250,10 @@ class Pool:
             if not taker.done():
                 taker.set_result(worker)
                 return
+        outdated = next((each for each in self._idle if each in self._outdated), None)
+        if outdated is not None and worker not in self._outdated:
+            self._idle.remove(outdated)
+            outdated.end()
         if self._closed or len(self._idle) >= self._settings.spares:
             worker.end()
         else:
@@ -257,7 +269,8 @@ class Pool:
     def _refill(self) -> None:
         # Who only looks whether there is a spare gives it back, so it counts among the spares.
         wanted = sum(not taker.done() for taker in self._takers) + max(self._settings.spares - self._looking, 0)
-        while not self._closed and len(self._idle) + len(self._making) < wanted:
+        ready = sum(each not in self._outdated for each in self._idle)
+        while not self._closed and ready + len(self._making) < wanted:
             task = asyncio.create_task(self._make())
             self._making.add(task)
             task.add_done_callback(self._made)
@@ -272,7 +285,7 @@ class Pool:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
         try:
-            zygote = await self._zygote()
+            zygote = await self._zygotes.ready()
             worker = await LiveWorker.make(
                 zygote,
                 self._settings.isolation,
@@ -287,6 +300,8 @@ class Pool:
             return
         self._failures = 0
         self._workers += 1
+        if zygote is not self._zygotes.newest:
+            self._outdated.add(worker)
         self._layers = worker.layers
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
@@ -298,24 +313,17 @@ class Pool:
                 taker.set_exception(error)
 
     def _bury(self, worker: LiveWorker) -> None:
-        """Replace a spare that died while it waited."""
+        """Replace a spare that died while it waited; an earlier zygote ends with its last worker."""
+        self._zygotes.end_retired()
         if worker in self._idle:
             self._idle.remove(worker)
             worker.end()
             self._refill()
 
-    async def _zygote(self) -> Launches:
-        if self._launcher is not None and self._launcher.alive and not self._launching.locked():
-            return self._launcher
-        async with self._launching:
-            if self._launcher is not None and self._launcher.alive:
-                return self._launcher
-            if self._launcher is not None:
-                await self._launcher.close()
-            self._launcher = self._launch(self._orders())
-            self._zygotes += 1
-            await self._launcher.start()
-            return self._launcher
+    def _replace_spares(self) -> None:
+        """Have spares of a new zygote made; those of the earlier one serve until each is there."""
+        self._outdated.update(self._idle)
+        self._refill()
 
     def _orders(self) -> Orders:
         maximum = self._settings.maximum
