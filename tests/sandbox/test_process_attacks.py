@@ -67,6 +67,20 @@ except OSError as error:
     assert (await run(pool, code)).result == [True, 28]
 
 
+async def test_the_files_of_the_scratch_directory_are_bounded_in_number(pool: Pool) -> None:
+    code = """
+import os
+made = 0
+try:
+    while made < 70_000:
+        os.close(os.open(f"/tmp/{made:0>200}", os.O_CREAT | os.O_WRONLY))
+        made += 1
+except OSError as error:
+    result = [10_000 < made <= 64 * 1024 * 1024 // 4096, error.errno]
+"""
+    assert (await run(pool, code, timeout_seconds=30.0)).result == [True, 28]
+
+
 async def test_nothing_of_the_host_can_be_seen(pool: Pool, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     canary.write_text("canary", encoding="utf-8")
