@@ -11,13 +11,19 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO, cast
 
-_CONTROL = re.compile("\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 but for tab and line ends, C1, what reorders text (Unicode's UAX 9, explicit formatting), and lone surrogates."""
 
 
 def visible(text: str) -> str:
     r"""Return the text with each control character as JSON would write it, such as `\u001b`."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(_written, text)
+
+
+def _written(found: re.Match[str]) -> str:
+    control = found[0]
+    ends_line = control == "\r" and found.string.startswith("\n", found.end())
+    return control if ends_line else f"\\u{ord(control):04x}"
 
 
 class VisibleStream:
