@@ -70,5 +70,8 @@ class Launches(Protocol):
         """
         ...
 
+    def retire(self) -> None:
+        """Hear that another one makes all further workers, and uses whatever both share."""
+
     async def close(self) -> None:
         """End everything it made, and wait until it is gone."""

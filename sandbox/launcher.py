@@ -104,6 +104,7 @@ class Launcher:
         self._orders = orders
         self._python = python
         self._number = 0
+        self._retired = False
         self._forks: dict[int, asyncio.Future[Forked]] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._hello: asyncio.Future[None] | None = None
@@ -168,6 +169,10 @@ class Launcher:
         except BaseException:
             self._lost()
             raise
+
+    def retire(self) -> None:
+        """Leave the control group to the other one."""
+        self._retired = True
 
     async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Forked:  # noqa: ARG002 - every one is made at once
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
@@ -265,7 +270,8 @@ class Launcher:
     async def _bury(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
-        await asyncio.to_thread(cgroups.remove_of, process.pid)
+        if not self._retired:
+            await asyncio.to_thread(cgroups.remove, self._orders.group or str(process.pid))
 
 
 def _boot(isolation: Isolation) -> list[str]:

@@ -27,7 +27,8 @@ class Orders:
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
-    zygote and all its workers together, `cpus` the processors that they may use together.
+    zygotes of a pool and all their workers together, `cpus` the processors that they may use together; `group` names
+    their control group.
     """
 
     standing: Allowance
@@ -37,6 +38,7 @@ class Orders:
     wider: tuple[Isolation, ...] = ()
     group_limits: tuple[int, int] | None = None
     cpus: float | None = None
+    group: str | None = None
 
     def to_json(self) -> str:
         """Write it for a zygote or a container."""
@@ -54,6 +56,7 @@ class Orders:
             tuple(map(Isolation, value["wider"])),
             value["group_limits"] and tuple(value["group_limits"]),
             value["cpus"],
+            value["group"],
         )
 
 

@@ -9,6 +9,7 @@ The newest idle worker goes first, since its memory is the warmest. A session ke
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import sys
@@ -42,6 +43,7 @@ NESTED_MAX = 1
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
 _PARTING_SECONDS = 0.001
+_groups = itertools.count(1)
 _LOG = logging.getLogger(__name__)
 
 
@@ -105,6 +107,7 @@ class Pool:
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
         self._parting: asyncio.TimerHandle | None = None
+        self._group = f"{os.getpid()}-{next(_groups)}"
         self._outdated: weakref.WeakSet[LiveWorker] = weakref.WeakSet()
         self._failures = 0
         self._looking = 0
@@ -337,13 +340,15 @@ class Pool:
             settings.wider,
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
             settings.cpus,
+            self._group,
         )
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:
         """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
         workers = self._settings.workers_max + self._settings.sessions_max + self._settings.spares
-        memory_bytes = (workers + 1) * (standing.memory_bytes + WORKER_BYTES)
+        workers += 2  # zygotes, one of which takes over from the other
+        memory_bytes = workers * (standing.memory_bytes + WORKER_BYTES)
         physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
-        processes = 2 * (workers + 1) * (standing.processes + 2)
+        processes = 2 * workers * (standing.processes + 2)
         return min(memory_bytes, int(physical_bytes * MACHINE_SHARE_MAX)), processes

@@ -66,6 +66,7 @@ class _Zygote:
             isolation=orders.isolation,
             required=orders.required,
             workspace=orders.workspace,
+            group=orders.group,
             group_limits=orders.group_limits,
             cpus=orders.cpus,
         )

@@ -73,13 +73,14 @@ class Zygotes:
             await asyncio.gather(self._renewing, return_exceptions=True)
         await asyncio.gather(*self._ending, *(each.close() for each in self._retired))
         if self.newest is not None:
-            await self.newest.close()
+            await self.newest.close()  # the last one, which removes what all shared
 
     async def _renew(self) -> None:
         successor = self._launch()
         try:
             await successor.start()
         except BaseException as error:
+            successor.retire()
             await successor.close()
             if not isinstance(error, SandboxError):
                 raise
@@ -87,6 +88,7 @@ class Zygotes:
             self._since = asyncio.get_running_loop().time()
         else:
             if self.newest is not None:
+                self.newest.retire()
                 self._retired.append(self.newest)
             self._take_over(successor)
             self._renewed()

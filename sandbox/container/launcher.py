@@ -96,6 +96,9 @@ class Containers:
             container = await self._new()
         return await container.fork(channel, output_fd)
 
+    def retire(self) -> None:
+        """Share nothing with the other one."""
+
     async def close(self) -> None:
         """End every container, and wait until they are gone."""
         self._closed = True

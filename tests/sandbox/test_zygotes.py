@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from sealab.sandbox.confine import cgroups
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits
 
@@ -84,6 +86,22 @@ async def test_a_session_keeps_its_zygote_which_ends_after_it():
         await pool.end_session("a")
         await until(lambda: not alive(first.pid))
         assert await value(pool, "6 * 7") == 42
+
+
+async def test_all_zygotes_of_a_pool_share_one_bound_on_memory_and_processors():
+    def groups(pid: int) -> str:
+        return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+
+    async with Pool(PoolSettings(spares=1, zygote_seconds=SOON, cpus=1)) as pool:
+        await value(pool, "kept = 1", session="a")
+        first = pool._zygotes.newest
+        while pool.stats().zygotes < 3:
+            await value(pool, "1")
+        assert alive(first.pid)
+        assert groups(first.pid) == groups(pool._zygotes.newest.pid)
+        assert os.sched_getaffinity(first.pid) == os.sched_getaffinity(pool._zygotes.newest.pid)
+        if {"cgroup", "cpus"} <= set(pool.layers()) and cgroups.where_processors() is not None:
+            assert groups(first.pid) != groups(os.getpid())
 
 
 async def test_a_successor_that_does_not_start_leaves_everything_as_it_was(monkeypatch, caplog):
