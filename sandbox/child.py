@@ -55,6 +55,11 @@ class Launches(Protocol):
         """Whether it can be asked for workers."""
         ...
 
+    @property
+    def busy(self) -> bool:
+        """Whether a worker that it made lives, or is being made."""
+        ...
+
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 
@@ -64,6 +69,9 @@ class Launches(Protocol):
         Raises `WorkerLost`.
         """
         ...
+
+    def retire(self) -> None:
+        """Hear that another one makes all further workers, and uses whatever both share."""
 
     async def close(self) -> None:
         """End everything it made, and wait until it is gone."""

@@ -36,9 +36,11 @@ _OWN_MODULE = re.compile(r"\b__main__\.|<locals>\.")
 
 def _host_folders() -> tuple[str, ...]:
     """Return the folders whose paths tell something of the machine, longest first."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    found = {sys.executable, package, os.path.dirname(package), *sys.path}
-    found.add(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    found = {sys.executable, *sys.path}
+    own = globals().get("__file__")
+    if own is not None:
+        package = os.path.dirname(os.path.dirname(os.path.abspath(own)))
+        found.update((package, os.path.dirname(package), os.path.dirname(os.path.dirname(os.path.realpath(own)))))
     found.update(sysconfig.get_paths().values())
     found.update((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
     found.update([os.path.realpath(path) for path in found if path])
@@ -47,7 +49,18 @@ def _host_folders() -> tuple[str, ...]:
     return tuple(sorted((path for path in found if path.startswith("/")), key=lambda path: (-len(path), path)))
 
 
-_HOST_FOLDERS = re.compile("|".join(re.escape(path) + r"(?![\w-])" for path in _host_folders()) or r"(?!)")
+def _any_of(folders: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(path) + r"(?![\w-])" for path in folders) or r"(?!)")
+
+
+_HOST_FOLDERS = _any_of(_host_folders())
+
+
+def look_again() -> None:
+    """Know only of the folders that this process still knows of."""
+    global _HOST_FOLDERS  # noqa: PLW0603 - the zygote changes it once, before any worker
+    re.purge()
+    _HOST_FOLDERS = _any_of(_host_folders())
 
 
 def plain(text: str) -> str:

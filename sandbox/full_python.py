@@ -25,7 +25,7 @@ from inspect import CO_COROUTINE
 from types import CodeType, ModuleType
 from typing import NoReturn, cast
 
-from . import host_modules, keeping
+from . import host_modules, keeping, own_paths
 from .dialect import PRELOADED, Afterwards, Program
 from .figures import Figures
 from .forgotten import Forgotten
@@ -113,12 +113,14 @@ class FullPython:
                         # It cannot be undone: begin anew without.
                         again = f"late={late},{name}"
                         os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+        sys.argv[:] = [""]
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
 
     def seal(self) -> None:
-        """Leave everything changeable: full Python promises nothing about itself."""
+        """Leave everything changeable, full Python promises nothing about itself; but name no folder of the host."""
+        own_paths.forget()
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Make a module `__main__` that holds the preloaded modules and `helpers`."""

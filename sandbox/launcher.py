@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import asyncio
-import json
 import logging
 import os
 import resource
@@ -24,7 +23,7 @@ from .child import Exit
 from .confine import cgroups
 from .errors import LevelMissing, WorkerLost
 from .limits import NOT_SETTABLE, STACK_BYTES
-from .orders import PACKET_BYTES_MAX, PACKETS, Orders
+from .orders import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, Orders, start_file
 from .run import Isolation
 
 _T = TypeVar("_T")
@@ -39,17 +38,17 @@ _LOG = logging.getLogger(__name__)
 # Nor has it any use for TLS, which asyncio would load.
 _BOOT = (
     "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
-    "control,paths,orders=sys.argv[1:];sys.path[:]=json.loads(paths);"
+    f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
     "from sealab.sandbox.huge_pages import reserve;reserve();"
-    "from sealab.sandbox.zygote import main;main(int(control),orders)"
+    "from sealab.sandbox.zygote import main;main(int(sys.argv[1]))"
 )
 # Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may
 # be for another version.
 _BOOT_FULL_PYTHON = (
     "import json,os,sys,types;os.register_at_fork=lambda **hooks:None;"
-    "control,package,orders=sys.argv[1:];sealab=sys.modules['sealab']=types.ModuleType('sealab');"
-    "sealab.__path__=json.loads(package);"
-    "from sealab.sandbox.zygote import main;main(int(control),orders)"
+    "sealab=sys.modules['sealab']=types.ModuleType('sealab');"
+    f"sealab.__path__=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
+    "from sealab.sandbox.zygote import main;main(int(sys.argv[1]))"
 )
 
 
@@ -105,6 +104,7 @@ class Launcher:
         self._orders = orders
         self._python = python
         self._number = 0
+        self._retired = False
         self._forks: dict[int, asyncio.Future[Forked]] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._hello: asyncio.Future[None] | None = None
@@ -117,6 +117,11 @@ class Launcher:
     def alive(self) -> bool:
         """Whether it can be asked for workers."""
         return self._control is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker that it forked lives, or is being forked."""
+        return bool(self._forks or self._exits)
 
     @property
     def pid(self) -> int | None:
@@ -134,13 +139,14 @@ class Launcher:
         self._hello = self._loop.create_future()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
         try:
-            with theirs:
+            with theirs, tempfile.TemporaryFile(buffering=0) as told:
+                told.write(start_file(_search_path(self._orders.isolation), self._orders))
                 self._process = _with_deep_stack(
                     lambda: subprocess.Popen(
-                        [self._python, *_boot(self._orders.isolation, theirs.fileno()), self._orders.to_json()],
+                        [self._python, *_boot(self._orders.isolation), str(theirs.fileno())],
                         env={},
                         cwd="/",
-                        stdin=subprocess.DEVNULL,
+                        stdin=told,
                         stdout=subprocess.DEVNULL,
                         stderr=self._stderr,
                         pass_fds=[theirs.fileno()],
@@ -163,6 +169,10 @@ class Launcher:
         except BaseException:
             self._lost()
             raise
+
+    def retire(self) -> None:
+        """Leave the control group to the other one."""
+        self._retired = True
 
     async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Forked:  # noqa: ARG002 - every one is made at once
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
@@ -260,15 +270,21 @@ class Launcher:
     async def _bury(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
-        await asyncio.to_thread(cgroups.remove_of, process.pid)
+        if not self._retired:
+            await asyncio.to_thread(cgroups.remove, self._orders.group or str(process.pid))
 
 
-def _boot(isolation: Isolation, control_fd: int) -> list[str]:
+def _boot(isolation: Isolation) -> list[str]:
     if isolation is Isolation.RESTRICTED:
-        search_path = [os.path.abspath(path) for path in sys.path if path]
-        return ["-I", "-S", "-X", "utf8", "-c", _BOOT, str(control_fd), json.dumps(search_path)]
-    package = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-    return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON, str(control_fd), json.dumps(package)]
+        return ["-I", "-S", "-X", "utf8", "-c", _BOOT]
+    return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON]
+
+
+def _search_path(isolation: Isolation) -> list[str]:
+    """Return where a zygote finds modules: full Python has a search path of its own, and needs this package alone."""
+    if isolation is Isolation.RESTRICTED:
+        return [os.path.abspath(path) for path in sys.path if path]
+    return [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 
 def _with_deep_stack(start: Callable[[], _T]) -> _T:

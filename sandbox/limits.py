@@ -14,7 +14,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from . import output
 from .errors import LevelMissing
 from .run import Isolation, Json, Limits
 
@@ -24,7 +23,9 @@ STACK_BYTES = 256 * MIB
 """The stack of the zygote and its workers: room for the deepest recursion that the dialect allows."""
 
 REPORT_RESERVE_BYTES = 32 * MIB
-"""What stays between the soft and the hard memory limit, so that a run out of memory can still be reported."""
+RESERVE_SHARE = 10
+"""What stays between the soft and the hard memory limit, so that a run out of memory can still be reported: at most the
+one, and a tenth of the memory, since native code can raise the soft limit to the hard one."""
 
 CONTAINED_PROCESSES_MAX = 1024
 """The resource limit of processes and threads in a container, below which the container's own limit lies."""
@@ -115,11 +116,17 @@ class AddressSpace:
         return int(self._file.read().split()[0]) * mmap.PAGESIZE
 
 
-def bequeath(most: Allowance, own_bytes: int | None) -> Bounds:
+def reserve_bytes(memory_bytes: int) -> int:
+    """Return how much memory beyond its own a job with so much has for its report."""
+    return min(REPORT_RESERVE_BYTES, memory_bytes // RESERVE_SHARE)
+
+
+def bequeath(most: Allowance, own_bytes: int | None, output_bytes: int, *, native: bool) -> Bounds:
     """Set, in the zygote, those limits of a spare that a zygote can live with too, so that its workers inherit them.
 
     `most` is what a job may ask for at most. `own_bytes` is the address space that this process has now, or None where
-    it cannot be limited.
+    it cannot be limited, and `output_bytes` what a worker maps of its output. `native` says that code can make system
+    calls of its own.
 
     Raises `LevelMissing` where this process may not even lower a limit: then no worker of it would have any.
     """
@@ -134,20 +141,22 @@ def bequeath(most: Allowance, own_bytes: int | None) -> Bounds:
         open_files=_at_most(most.open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         file_bytes=_set(resource.RLIMIT_FSIZE, most.file_bytes),
     )
-    base_bytes = None if own_bytes is None else own_bytes + output.buffer_bytes(most.output_bytes)
+    base_bytes = None if own_bytes is None else own_bytes + output_bytes
     _set_memory(standing, base_bytes)
-    return Bounds(standing, base_bytes)
+    return Bounds(standing, base_bytes, native)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What holds in one worker: `standing` until it has a job, and then what that asked for.
 
-    `base_bytes` is the address space that the process has before any job, or None where it cannot be limited.
+    `base_bytes` is the address space that the process has before any job, or None where it cannot be limited. `native`
+    code can raise each soft limit to the hard one.
     """
 
     standing: Allowance
     base_bytes: int | None
+    native: bool
 
     def stand(self) -> None:
         """Set those limits of a spare that it did not inherit."""
@@ -155,13 +164,14 @@ class Bounds:
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
 
-    def lower(self, allowance: Allowance, *, session: bool) -> None:
+    def lower(self, allowance: Allowance, *, session: bool, first: bool = True) -> None:
         """Go down to what a job asked for.
 
-        In a session only the soft memory limit goes down, as the next call may ask for more.
+        In a session only the soft memory limit goes down, as the next call may ask for more; but with native code the
+        first call settles the hard limit too.
         """
         if session:
-            _set_memory(allowance, self.base_bytes, keep_hard=True)
+            _set_memory(allowance, self.base_bytes, keep_hard=not (self.native and first))
             return
         if allowance.processes < self.standing.processes:
             _set(resource.RLIMIT_NPROC, allowance.processes)
@@ -186,7 +196,7 @@ def _set_memory(allowance: Allowance, base_bytes: int | None, *, keep_hard: bool
         return
     old_hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     soft = _at_most(base_bytes + allowance.memory_bytes, old_hard)
-    hard = old_hard if keep_hard else _at_most(soft + REPORT_RESERVE_BYTES, old_hard)
+    hard = old_hard if keep_hard else _at_most(soft + reserve_bytes(allowance.memory_bytes), old_hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     _OPENED[:] = [(hard, hard)]
 

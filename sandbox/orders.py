@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from .confine import Level
@@ -15,6 +17,9 @@ PACKET_BYTES_MAX = 1 << 16
 PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 """Sockets that keep message boundaries; only Linux has the kind that also tells of the other end's death."""
 
+_STDIN = 0
+START_BYTES_MAX = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Orders:
@@ -22,7 +27,8 @@ class Orders:
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
-    zygote and all its workers together, `cpus` the processors that they may use together.
+    zygotes of a pool and all their workers together, `cpus` the processors that they may use together; `group` names
+    their control group.
     """
 
     standing: Allowance
@@ -32,14 +38,15 @@ class Orders:
     wider: tuple[Isolation, ...] = ()
     group_limits: tuple[int, int] | None = None
     cpus: float | None = None
+    group: str | None = None
 
     def to_json(self) -> str:
-        """Write it for the command line."""
+        """Write it for a zygote or a container."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Orders:
-        """Read it from the command line."""
+        """Read what `to_json` wrote."""
         value = json.loads(text)
         return cls(
             Allowance(**value["standing"]),
@@ -49,4 +56,26 @@ class Orders:
             tuple(map(Isolation, value["wider"])),
             value["group_limits"] and tuple(value["group_limits"]),
             value["cpus"],
+            value["group"],
         )
+
+
+def start_file(search_path: Sequence[str], orders: Orders) -> bytes:
+    """Make the file that a zygote has as its standard input: where its modules are, and its orders.
+
+    Full Python can read its own command line. A file that is closed before any code runs tells it nothing.
+    """
+    return json.dumps([search_path, orders.to_json()]).encode()
+
+
+def read_start_file() -> Orders:
+    """Read the orders, in a zygote, without moving on in the file: one that begins anew reads it again."""
+    _search_path, orders = json.loads(os.pread(_STDIN, START_BYTES_MAX, 0))
+    return Orders.from_json(orders)
+
+
+def close_start_file() -> None:
+    """Put an empty standard input in the file's place."""
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, _STDIN)
+    os.close(empty)

@@ -64,15 +64,15 @@ class Output:
     def attach(self, descriptor: int) -> None:
         """Map the buffer behind this descriptor."""
         try:
-            self._memory = mmap.mmap(descriptor, 0)
+            size = os.fstat(descriptor).st_size
+            self._memory = mmap.mmap(descriptor, self.mapped_bytes(size))
         finally:
             os.close(descriptor)
-        self._text_bytes_max = self._bytes_max = len(self._memory) - HEADER_BYTES
+        self._text_bytes_max = self._bytes_max = size - HEADER_BYTES
 
-    @property
-    def size(self) -> int:
-        """How many bytes of address space the mapping takes."""
-        return len(self._memory)
+    def mapped_bytes(self, size: int) -> int:
+        """Tell how many bytes of address space the mapping of a buffer of this size takes."""
+        return size
 
     def clear(self, bytes_max: int | None = None) -> None:
         """Forget the text; from now on hold at most `bytes_max` bytes of it."""

@@ -9,9 +9,11 @@ The newest idle worker goes first, since its memory is the warmest. A session ke
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +29,8 @@ from .live_worker import LiveWorker
 from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
 from .sessions import Sessions
+from .turns import Turns
+from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
@@ -39,6 +43,7 @@ NESTED_MAX = 1
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
 _PARTING_SECONDS = 0.001
+_groups = itertools.count(1)
 _LOG = logging.getLogger(__name__)
 
 
@@ -47,7 +52,8 @@ class PoolSettings:
     """What the operator allows. `maximum` is the most that any one job may ask for.
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
-    full Python that hints may name. `cpus` is how many processors all workers may use together.
+    full Python that hints may name. `cpus` is how many processors all workers may use together. A zygote is renewed
+    after `zygote_seconds`, if code ran.
     """
 
     spares: int = 2
@@ -61,6 +67,7 @@ class PoolSettings:
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
     cpus: float | None = None
+    zygote_seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class PoolStats:
 
 
 class Pool:
-    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn.
+    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn, fairly by caller.
 
     A nested job has a turn of its own kind, `NESTED_MAX` beyond that: the job that waits for it holds a turn already.
     Whoever makes nested jobs lets none of them make another, so each ends within its own time.
@@ -87,22 +94,24 @@ class Pool:
 
     def __init__(self, settings: PoolSettings, launch: Callable[[Orders], Launches] | None = None) -> None:
         self._settings = settings
-        self._launch = launch or (lambda orders: Launcher(orders, settings.python))
+        launch = launch or (lambda orders: Launcher(orders, settings.python))
+        self._zygotes = Zygotes(
+            lambda: launch(self._orders()),
+            seconds=settings.zygote_seconds,
+            renewed=self._replace_spares,
+        )
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
-        self._turns = asyncio.Semaphore(settings.workers_max)
-        self._nested_turns = asyncio.Semaphore(NESTED_MAX)
+        self._turns = Turns(settings.workers_max)
+        self._nested_turns = Turns(NESTED_MAX)
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
         self._parting: asyncio.TimerHandle | None = None
-        self._launcher: Launches | None = None
-        self._launching = asyncio.Lock()
+        self._group = f"{os.getpid()}-{next(_groups)}"
+        self._outdated: weakref.WeakSet[LiveWorker] = weakref.WeakSet()
         self._failures = 0
         self._looking = 0
-        self._running = 0
-        self._waiting = 0
         self._workers = 0
-        self._zygotes = 0
         self._layers: tuple[str, ...] = ()
         self._closed = False
         self._sessions = Sessions(self._take, settings.sessions_max, settings.session_idle_seconds)
@@ -137,17 +146,8 @@ class Pool:
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls)
         turns = self._nested_turns if job.nested else self._turns
-        self._waiting += 1
-        try:
-            await turns.acquire()
-        finally:
-            self._waiting -= 1
-        self._running += 1
-        try:
+        async with turns.turn(job.caller):
             return await self._run_once(job, host_calls)
-        finally:
-            self._running -= 1
-            turns.release()
 
     def has_session(self, name: str) -> bool:
         """Tell whether a session of that name is alive."""
@@ -161,11 +161,11 @@ class Pool:
         """Count what there is now."""
         return PoolStats(
             spares=len(self._idle),
-            running=self._running,
-            waiting=self._waiting,
+            running=self._turns.running + self._nested_turns.running,
+            waiting=self._turns.waiting + self._nested_turns.waiting,
             sessions=len(self._sessions),
             workers=self._workers,
-            zygotes=self._zygotes,
+            zygotes=self._zygotes.started,
             layers=self._layers,
         )
 
@@ -189,8 +189,7 @@ class Pool:
         self._part()
         while self._idle:
             self._idle.pop().end()
-        if self._launcher is not None:
-            await self._launcher.close()
+        await self._zygotes.aclose()
 
     async def _run_once(self, job: Job, host_calls: HostCalls) -> Outcome:
         for _try in range(_TRIES - 1):
@@ -217,6 +216,8 @@ class Pool:
         while self._leaving:
             self._leaving.pop().end()
         self._refill()
+        if not self._closed:
+            self._zygotes.renew_if_due()
 
     def _check(self, job: Job) -> None:
         maximum = self._settings.maximum
@@ -252,6 +253,10 @@ class Pool:
             if not taker.done():
                 taker.set_result(worker)
                 return
+        outdated = next((each for each in self._idle if each in self._outdated), None)
+        if outdated is not None and worker not in self._outdated:
+            self._idle.remove(outdated)
+            outdated.end()
         if self._closed or len(self._idle) >= self._settings.spares:
             worker.end()
         else:
@@ -267,7 +272,8 @@ class Pool:
     def _refill(self) -> None:
         # Who only looks whether there is a spare gives it back, so it counts among the spares.
         wanted = sum(not taker.done() for taker in self._takers) + max(self._settings.spares - self._looking, 0)
-        while not self._closed and len(self._idle) + len(self._making) < wanted:
+        ready = sum(each not in self._outdated for each in self._idle)
+        while not self._closed and ready + len(self._making) < wanted:
             task = asyncio.create_task(self._make())
             self._making.add(task)
             task.add_done_callback(self._made)
@@ -282,7 +288,7 @@ class Pool:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
         try:
-            zygote = await self._zygote()
+            zygote = await self._zygotes.ready()
             worker = await LiveWorker.make(
                 zygote,
                 self._settings.isolation,
@@ -297,6 +303,8 @@ class Pool:
             return
         self._failures = 0
         self._workers += 1
+        if zygote is not self._zygotes.newest:
+            self._outdated.add(worker)
         self._layers = worker.layers
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
@@ -308,24 +316,17 @@ class Pool:
                 taker.set_exception(error)
 
     def _bury(self, worker: LiveWorker) -> None:
-        """Replace a spare that died while it waited."""
+        """Replace a spare that died while it waited; an earlier zygote ends with its last worker."""
+        self._zygotes.end_retired()
         if worker in self._idle:
             self._idle.remove(worker)
             worker.end()
             self._refill()
 
-    async def _zygote(self) -> Launches:
-        if self._launcher is not None and self._launcher.alive and not self._launching.locked():
-            return self._launcher
-        async with self._launching:
-            if self._launcher is not None and self._launcher.alive:
-                return self._launcher
-            if self._launcher is not None:
-                await self._launcher.close()
-            self._launcher = self._launch(self._orders())
-            self._zygotes += 1
-            await self._launcher.start()
-            return self._launcher
+    def _replace_spares(self) -> None:
+        """Have spares of a new zygote made; those of the earlier one serve until each is there."""
+        self._outdated.update(self._idle)
+        self._refill()
 
     def _orders(self) -> Orders:
         maximum = self._settings.maximum
@@ -339,13 +340,15 @@ class Pool:
             settings.wider,
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
             settings.cpus,
+            self._group,
         )
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:
         """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
         workers = self._settings.workers_max + self._settings.sessions_max + self._settings.spares
-        memory_bytes = (workers + 1) * (standing.memory_bytes + WORKER_BYTES)
+        workers += 2  # zygotes, one of which takes over from the other
+        memory_bytes = workers * (standing.memory_bytes + WORKER_BYTES)
         physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
-        processes = 2 * (workers + 1) * (standing.processes + 2)
+        processes = 2 * workers * (standing.processes + 2)
         return min(memory_bytes, int(physical_bytes * MACHINE_SHARE_MAX)), processes

@@ -13,6 +13,9 @@ HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
 """Answers one host call `(name, arguments)` of a running execution, or raises `HostCallError`."""
 
 
+TYPE_CHARS_MAX = 200
+
+
 class Status(StrEnum):
     """How an execution ended; the `status` of the run report."""
 
@@ -74,7 +77,7 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it never waits for that one's turn.
+    it never waits for that one's turn. `caller` says for whom it runs: callers share turns and sessions fairly.
     """
 
     code: str
@@ -85,13 +88,15 @@ class Job:
     reads: Reading | None = None
     within: str | None = None
     nested: bool = False
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why an execution did not end well; the `error` of the run report.
 
-    `line` is 1-based in the caller's own source. `traceback` holds the caller's own lines only.
+    `type` is the name of a class: a text that could not be one, which code can give its own exceptions, stands before
+    the message instead. `line` is 1-based in the caller's own source. `traceback` holds the caller's own lines only.
     """
 
     type: str
@@ -99,6 +104,11 @@ class Failure:
     line: int | None = None
     hint: str | None = None
     traceback: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.type.isidentifier() or len(self.type) > TYPE_CHARS_MAX:
+            object.__setattr__(self, "message", f"{self.type}: {self.message}")
+            object.__setattr__(self, "type", "Exception")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from .errors import SessionRefused, WorkerLost
 from .live_worker import LiveWorker
-from .run import HostCalls, Job, Outcome, Status
+from .run import HostCalls, Isolation, Job, Outcome, Status
 
 _ENDINGS_KEPT = 1000
 _TRIES = 3
@@ -30,11 +30,18 @@ def shown(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def of_one_caller(sessions_max: int) -> int:
+    """Return how many sessions one caller may have: most of all, but never the last places where there are several."""
+    return max(1, sessions_max - max(1, sessions_max // 4))
+
+
 @dataclass(slots=True)
 class _Session:
     name: str
+    caller: str
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     worker: LiveWorker | None = None
+    memory_mb: int = 0
     calls: int = 0
     idle: asyncio.TimerHandle | None = None
 
@@ -58,10 +65,10 @@ class Sessions:
     async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
         """Run a call in its session, which begins with its first call.
 
-        Raises `SessionRefused` when as many sessions as allowed are alive, or when the call's turn did not come
-        within its own time-out.
+        Raises `SessionRefused` when as many sessions as allowed are alive, in all or of this caller, or when the call's
+        turn did not come within its own time-out.
         """
-        session = self._enter(name)
+        session = self._enter(name, job.caller)
         try:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
@@ -84,20 +91,29 @@ class Sessions:
         for name in list(self._alive):
             self.end(name, "the server is closing")
 
-    def _enter(self, name: str) -> _Session:
+    def _enter(self, name: str, caller: str) -> _Session:
         session = self._alive.get(name)
         if session is None:
-            if len(self._alive) >= self._sessions_max:
-                raise SessionRefused(
-                    f"{len(self._alive)} sessions are alive, as many as are allowed. "
-                    f"Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
-                )
-            session = self._alive[name] = _Session(name)
+            self._judge_room(caller)
+            session = self._alive[name] = _Session(name, caller)
         session.calls += 1
         if session.idle is not None:
             session.idle.cancel()
             session.idle = None
         return session
+
+    def _judge_room(self, caller: str) -> None:
+        """Refuse a session more where the caller has as many as allowed, or all callers together have."""
+        own = sum(each.caller == caller for each in self._alive.values())
+        if len(self._alive) >= self._sessions_max:
+            full = f"{len(self._alive)} sessions are alive, as many as are allowed."
+        elif own >= of_one_caller(self._sessions_max):
+            full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max}."
+        else:
+            return
+        raise SessionRefused(
+            f"{full} Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
+        )
 
     def _leave(self, session: _Session) -> None:
         session.calls -= 1
@@ -129,6 +145,8 @@ class Sessions:
         if worker is not None and worker.gone:
             self._lay_down(session, "its process ended between two calls")
             worker = None
+        if worker is not None:
+            _judge_memory(session, job)
         try:
             outcome = (
                 await self._run_fresh(session, job, host_calls) if worker is None else await worker.run(job, host_calls)
@@ -158,6 +176,7 @@ class Sessions:
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
     async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+        session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):
             session.worker = await self._take()
             try:
@@ -180,3 +199,12 @@ class Sessions:
         self._endings[session.name] = why
         while len(self._endings) > _ENDINGS_KEPT:
             self._endings.popitem(last=False)
+
+
+def _judge_memory(session: _Session, job: Job) -> None:
+    """Refuse what a worker with native code cannot be given any more: its first call settled its hard limit."""
+    if job.isolation is not Isolation.RESTRICTED and job.limits.memory_mb > session.memory_mb:
+        raise SessionRefused(
+            f"The session {shown(session.name)!r} began with {session.memory_mb} MB of memory, the most it can have "
+            f"at the isolation {job.isolation}. Ask for no more with memory_mb, or begin another session with more."
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import mmap
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -26,9 +27,13 @@ class StreamOutput(Output):
     descriptor = -1
 
     def attach(self, descriptor: int) -> None:
-        """Map the buffer behind this descriptor, and keep a copy of it."""
+        """Map the head of the buffer behind this descriptor, and keep a copy of it."""
         self.descriptor = os.dup(descriptor)
         super().attach(descriptor)
+
+    def mapped_bytes(self, size: int) -> int:
+        """Map the length alone: the text is written, and what native code could unmap would be memory more for it."""
+        return min(size, mmap.PAGESIZE)
 
     def become_standard_streams(self) -> None:
         """Put the buffer where standard output and error are, for C and for Python."""
@@ -74,7 +79,7 @@ class StreamOutput(Output):
 
     def note_length(self) -> None:
         """Tell the host how far the text goes."""
-        end = min(os.lseek(self.descriptor, 0, os.SEEK_CUR), self.size)
+        end = min(os.lseek(self.descriptor, 0, os.SEEK_CUR), HEADER_BYTES + self._text_bytes_max)
         self._set_length(max(0, end - HEADER_BYTES))
 
 

@@ -154,7 +154,7 @@ class Worker:
         allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
         session = bool(frame["session"])
         if bounds is not None:
-            bounds.lower(allowance, session=session)
+            bounds.lower(allowance, session=session, first=not self._calls)
         self.output.clear(allowance.output_bytes)
         GUEST.write = self._write  # a session's earlier call may have left it redirected
         GUEST.run += 1

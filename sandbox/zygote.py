@@ -18,14 +18,15 @@ import struct
 import sys
 from typing import NoReturn
 
-from . import confine, control, limits, worker
+from . import confine, control, limits, output, worker
 from .dialect import dialect_of
 from .errors import SandboxError
 from .guest import GUEST
 from .huge_pages import HeapMap
 from .immortal import immortalize
 from .limits import AddressSpace
-from .orders import Orders
+from .orders import close_start_file, read_start_file
+from .run import Isolation
 
 _REQUEST_BYTES = 256
 _DESCRIPTOR = struct.Struct("=i")
@@ -34,28 +35,29 @@ _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 
 
-def main(control_fd: int, orders: str) -> NoReturn:
+def main(control_fd: int) -> NoReturn:
     """Be a zygote until the control socket ends."""
     os.environ.clear()
     connection = socket.socket(fileno=control_fd)
-    given = Orders.from_json(orders)
-    GUEST.wider = tuple(given.wider)
     try:
-        _Zygote(connection, given).work()
+        _Zygote(connection).work()
     except SandboxError as error:
         connection.send(control.failed(str(error), error.code))
         raise SystemExit(1) from None
 
 
 class _Zygote:
-    def __init__(self, connection: socket.socket, orders: Orders) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: dict[int, tuple[int, int]] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
+        orders = read_start_file()
+        GUEST.wider = tuple(orders.wider)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)
         dialect.prepare()
+        close_start_file()
         worker.warm(dialect)
         address_space = AddressSpace()
         heap = HeapMap()
@@ -64,6 +66,7 @@ class _Zygote:
             isolation=orders.isolation,
             required=orders.required,
             workspace=orders.workspace,
+            group=orders.group,
             group_limits=orders.group_limits,
             cpus=orders.cpus,
         )
@@ -73,7 +76,9 @@ class _Zygote:
         worker.warm(dialect, rounds=2)
         prepared = worker.Worker(dialect)
         immortalize()
-        bounds = limits.bequeath(orders.standing, address_space.bytes())
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(orders.standing.output_bytes))
+        native = orders.isolation is not Isolation.RESTRICTED
+        bounds = limits.bequeath(orders.standing, address_space.bytes(), output_bytes, native=native)
         self._prepared = worker.Prepared(dialect, self._plan, bounds, prepared)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()

@@ -10,6 +10,7 @@ from pydantic import WithJsonSchema
 
 from .execution import FIGURE_MIME_TYPE, Execution
 from .report import as_text
+from .visible import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
@@ -18,9 +19,12 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 
 
 def answered(structured: object, text: str, *, failed: bool = False) -> CallToolResult:
-    """Return the answer of a tool: its structured content, and a short text for those who read that alone."""
+    """Return the answer of a tool: its structured content, and a short text for those who read that alone.
+
+    The structured content is data, and exact; the text may be shown as it is, so control characters are visible in it.
+    """
     return CallToolResult(
-        content=[TextContent(type="text", text=text)],
+        content=[TextContent(type="text", text=visible(text))],
         structured_content=cast("dict[str, object]", structured),
         is_error=failed,
     )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from ..workspace.names import HOME_OWNER
+
 Ask = Callable[[str], Awaitable[bool]]
 """Asks the user one question and tells whether the answer was yes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One caller. `scope` is whose vault its tokens belong to; `ask` is None where no user can be asked."""
+    """One caller. `scope` owns its tokens and its runs; `ask` is None where no user can be asked."""
 
-    scope: str = "home"
+    scope: str = HOME_OWNER
     ask: Ask | None = None
 
 

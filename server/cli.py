@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from .commands.group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
+from .visible import show_visibly
 
 if TYPE_CHECKING:
     from .address import Address
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0].startswith("-") and given[0] not in {"-h", "--help", "--version"}):
         given.insert(0, "serve")
+    show_visibly(stdout=given[0] != "serve")
     chosen = make_parser(given[0]).parse_args(given)
     try:
         return int(chosen.command(chosen))

@@ -19,6 +19,7 @@ from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, El
 
 from .caller import Ask
 from .errors import RequestRefused
+from .visible import visible
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that it counts as a no."""
@@ -146,7 +147,7 @@ def _asking(context: Context[Any, Any]) -> Ask:
     async def ask(text: str) -> bool:
         try:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
-                answer = await context.session.elicit_form(text, _FORM, related_request_id=context.request_id)
+                answer = await context.session.elicit_form(visible(text), _FORM, related_request_id=context.request_id)
         except (TimeoutError, MCPError):
             return False
         return _is_yes(answer.action, answer.content)
@@ -155,7 +156,7 @@ def _asking(context: Context[Any, Any]) -> Ask:
 
 
 def _question(text: str) -> ElicitRequest:
-    return ElicitRequest(params=ElicitRequestFormParams(message=text, requested_schema=_FORM))
+    return ElicitRequest(params=ElicitRequestFormParams(message=visible(text), requested_schema=_FORM))
 
 
 def _is_yes(action: str, content: Mapping[str, object] | None) -> bool:

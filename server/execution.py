@@ -101,9 +101,10 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
     called = await _called(passage, calls.log.entries)
     attached = await hidden_files(passage, calls.attachments.files)
-    fitted = None if attached or dry else _kept_soon(app, run_id, shown)
+    fitted = None if attached or dry else _kept_soon(app, run_id, caller.scope, shown)
     if fitted is None:
-        fitted = await anyio.to_thread.run_sync(_kept_and_fitted, app, run_id, shown, attached, dry or ())
+        keep = partial(_kept_and_fitted, app, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ())
+        fitted = await anyio.to_thread.run_sync(keep)
     report = _report(run_id, shown, fitted)
     if called:
         report["tool_calls"] = called
@@ -148,20 +149,23 @@ def _allowed(request: CodeRequest, app: App) -> Job:
         limits=Limits(timeout_seconds=timeout_seconds, memory_mb=memory_mb, pids_max=settings.pids_max),
         session=session,
         isolation=isolation,
+        caller=request.caller.scope,
     )
 
 
-def _kept_soon(app: App, run_id: str, shown: Shown) -> Fitted | None:
+def _kept_soon(app: App, run_id: str, owner: str, shown: Shown) -> Fitted | None:
     """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
     outcome = shown.outcome
     max_chars = min(app.settings.output_max_chars, _SMALL_CHARS)
-    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not app.runs.soon(run_id, shown.code):
+    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not app.runs.soon(
+        run_id, owner=owner, code=shown.code
+    ):
         return None
     return fit(outcome.result, outcome.output, notes=outcome.notes, max_chars=max_chars)
 
 
 def _kept_and_fitted(
-    app: App, run_id: str, shown: Shown, attached: Mapping[str, bytes], dry_run: Sequence[Json]
+    app: App, run_id: str, shown: Shown, *, owner: str, attached: Mapping[str, bytes], dry_run: Sequence[Json]
 ) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
     outcome = shown.outcome
@@ -172,6 +176,7 @@ def _kept_and_fitted(
     try:
         app.runs.archive.keep(
             run_id,
+            owner=owner,
             code=shown.code,
             output=fitted.whole_output,
             result_json=fitted.whole_result,

@@ -17,9 +17,9 @@ class Keeping:
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def soon(self, run_id: str, code: str) -> bool:
-        """Have a run kept a moment from now; False where the archive has to be asked to keep it at once."""
-        if self._closed or not self.archive.keep_soon(run_id, code=code):
+    def soon(self, run_id: str, *, owner: str, code: str) -> bool:
+        """Have a run of `owner` kept a moment from now; False where the archive has to be asked to keep it at once."""
+        if self._closed or not self.archive.keep_soon(run_id, owner=owner, code=code):
             return False
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_AFTER_SECONDS, self._flush)

@@ -1,9 +1,9 @@
-"""Whose vault a request's tokens belong to.
+"""Whose a request's tokens and runs are.
 
-A security boundary: two callers that must not read each other's tokens must get two scopes. Over the standard streams
-there is one caller, whoever started the process: the scope is the home's, as for the command line. Over HTTP a caller
-is told by the credentials that it sends, else by its MCP session; callers that send neither cannot be told apart, and
-share one scope that is not the home's.
+A security boundary: two callers that must not read each other's tokens or runs must get two scopes. Over the standard
+streams there is one caller, whoever started the process: the scope is the home's, as for the command line. Over HTTP a
+caller is told by the credentials that it sends, else by its MCP session; callers that send neither cannot be told
+apart, and share one scope that is not the home's.
 
 What callers with credentials of their own call a session is theirs too. Others name the same sessions: who has nothing
 but a connection may come back over another one.

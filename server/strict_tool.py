@@ -18,6 +18,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from .errors import KNOWN_ERRORS
 from .kept_schemas import Schemas, kept_schemas
+from .visible import visible
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
@@ -76,7 +77,7 @@ class StrictTool(Tool):
         try:
             result: CallToolResult = await self.fn(**checked)
         except KNOWN_ERRORS as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(visible(str(error))) from error
         except MCPError:
             raise
         except Exception as error:
@@ -193,5 +194,5 @@ def _compact_value(value: object) -> object:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    text = visible(json.dumps(value, ensure_ascii=False, default=repr))
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"

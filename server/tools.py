@@ -26,6 +26,7 @@ from .settings import Surface
 from .skills.tools import skill_tools
 from .statistics_report import Statistics, statistics_of
 from .strict_tool import StrictTool, parsed_if_text
+from .visible import visible
 from .workspace_tools import workspace_tools
 
 EXECUTE_CODE = """\
@@ -89,7 +90,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
 
     async def run(request: CodeRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, message)
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         return answered_run(await execute(app, asked, progress=tell))

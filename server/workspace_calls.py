@@ -45,8 +45,8 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
     }
 
 
-async def _read_file(workspace: Workspace, _calls: Calls, arguments: Arguments) -> Json:
-    read = partial(workspace.read, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
+async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
     return asdict(await anyio.to_thread.run_sync(read))
 
 
@@ -57,8 +57,8 @@ async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) 
     return asdict(written)
 
 
-async def _list_files(workspace: Workspace, _calls: Calls, arguments: Arguments) -> Json:
-    list_files = partial(workspace.list, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
+async def _list_files(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    list_files = partial(workspace.list, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
     return asdict(await anyio.to_thread.run_sync(list_files))
 
 

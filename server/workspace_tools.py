@@ -79,17 +79,22 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
         limit: OptionalWhole = None,
         encoding: Encoding = "utf-8",
     ) -> Annotated[CallToolResult, ReadAnswer]:
+        scope = scope_of(ctx.request_context)
         if privacy.filters:
-            scope = scope_of(ctx.request_context)
             shown = await shown_slice(
                 privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding
             )
             return answered(asdict(shown), shown.content)
-        read = await anyio.to_thread.run_sync(partial(workspace.read, filename, offset, limit, encoding=encoding))
+        read = await anyio.to_thread.run_sync(
+            partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
+        )
         return answered(asdict(read), read.content)
 
-    async def list_workspace_files(subpath: str = ".") -> Annotated[CallToolResult, ListAnswer]:
-        listed = await anyio.to_thread.run_sync(workspace.list, subpath)
+    async def list_workspace_files(
+        ctx: Context[None, None], subpath: str = "."
+    ) -> Annotated[CallToolResult, ListAnswer]:
+        scope = scope_of(ctx.request_context)
+        listed = await anyio.to_thread.run_sync(partial(workspace.list, subpath, owner=scope))
         lines = [f"{file.size:>12}  {file.modified}  {file.name}" for file in listed.files]
         used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
         return answered(asdict(listed), "\n".join([*lines, used]))

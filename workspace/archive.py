@@ -1,4 +1,7 @@
-"""What a run was and what it said, kept whole below `.runs/<run_id>/` for as long as it is among the last ones.
+"""What a run was and what it said, kept whole for as long as it is among the last ones.
+
+Its owner reads it as `.runs/<run_id>/…` of the workspace. It lies beside the workspace, so that code which sees that
+directory itself sees neither its own runs there nor those of others.
 
 The archive is on the path of every execution, so nothing here waits for the disk: a run's folder is made under another
 name and renamed when it is whole, so a crash of the server leaves all of a run or nothing; after a power loss the last
@@ -11,9 +14,9 @@ budget of its own (`kept` runs, `bytes_max` bytes) beside the workspace's quota.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -21,16 +24,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from .errors import NameRefused, NotAFile, NotFound, Unavailable, WorkspaceError
-from .names import RUNS, Name, shown
-from .paths import Folder, refusing, write_all
+from .errors import NameRefused, NotFound, WorkspaceError
+from .names import RUNS, Name, judge_run_id, run_folder, run_in, shown
+from .paths import Folder, Root, refusing, write_all
+from .quota import LEDGER
 from .store import Workspace
 
 What: TypeAlias = Literal["code.py", "output.txt", "result.json", "dry_run.json"]
 
 BYTES_MAX = 256 * 1024 * 1024
 
-_RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NEW = ".new-"
 _NEW_SECONDS = 60
 _LOOK_AGAIN = 32
@@ -52,26 +55,27 @@ class RunArchive:
             raise ValueError(f"kept is {kept}. Keep one run at least.")
         self.kept = kept
         self.bytes_max = bytes_max
-        self._root = workspace.root
+        self._root = workspace.beside
         self._turn = threading.Lock()
         self._runs: deque[tuple[str, int]] = deque()
         self._bytes = 0
         self._until_look = 0
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._refused = False
+        _move_out(workspace.root, workspace.beside)
         workspace.before_runs_are_read(self.flush)
 
-    def keep_soon(self, run_id: str, *, code: str) -> bool:
+    def keep_soon(self, run_id: str, *, owner: str, code: str) -> bool:
         """Take a run that the next `flush` keeps; returns at once.
 
         False where it was not taken: it is large, many wait already, or the last that waited could not be kept. `keep`
         then keeps it or says why not. Raises `NameRefused` for a bad `run_id`.
         """
-        _judge_run_id(run_id)
+        folder = run_folder(owner, run_id)
         data = code.encode(errors="backslashreplace")
         if self._refused or len(data) > _WAITING_BYTES_EACH or len(self._waiting) >= _WAITING_MAX:
             return False
-        self._waiting.append((run_id, data))
+        self._waiting.append((folder, data))
         return True
 
     def flush(self) -> None:
@@ -83,64 +87,52 @@ class RunArchive:
         self,
         run_id: str,
         *,
+        owner: str,
         code: str,
         output: str | None = None,
         result_json: str | None = None,
         attached: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        """Keep a run; `output` and `result_json` are given when they were cut for the report.
+        """Keep a run of `owner`; `output` and `result_json` are given when they were cut for the report.
 
         `attached` are files beside them, by plain names.
 
         Raises `NameRefused` for a bad or taken `run_id`, `Unavailable` when the disk refuses.
         """
-        _judge_run_id(run_id)
+        folder = run_folder(owner, run_id)
         contents = {"code.py": code, "output.txt": output, "result.json": result_json}
         files = {leaf: text.encode(errors="backslashreplace") for leaf, text in contents.items() if text is not None}
         files.update(attached)
         with self._turn:
             self._keep_waiting()
-            self._keep(run_id, files)
+            self._keep(folder, files)
             self._refused = False
 
     @staticmethod
     def path_of(run_id: str, what: What) -> str:
-        """Name a kept file as `Workspace.read` finds it. Raises `NameRefused`."""
-        _judge_run_id(run_id)
-        return f"{RUNS}/{run_id}/{what}"
+        """Name a kept file as `Workspace.read` finds it for the run's owner. Raises `NameRefused`."""
+        return f"{RUNS}/{judge_run_id(run_id)}/{what}"
 
     def _keep_waiting(self) -> None:
         while self._waiting:
-            run_id, code = self._waiting.popleft()
+            name, code = self._waiting.popleft()
             try:
-                self._keep(run_id, {"code.py": code})
+                self._keep(name, {"code.py": code})
             except WorkspaceError as error:
                 self._refused = True
-                _LOG.warning("The run %s could not be kept: %s", run_id, error)
+                _LOG.warning("The run %s could not be kept: %s", run_in(name), error)
 
-    def _keep(self, run_id: str, files: dict[str, bytes]) -> None:
+    def _keep(self, name: str, files: dict[str, bytes]) -> None:
         size = sum(map(len, files.values()))
-        with self._folder() as folder, refusing(Name((RUNS, run_id))):
+        with self._root.open_folder(()) as folder, refusing(Name((RUNS, run_in(name) or name))):
             if self._until_look == 0:
                 self._look(folder)
                 self._until_look = _LOOK_AGAIN
             self._until_look -= 1
             oldest = self._make_room(folder, size)
-            _put(folder, run_id, files, oldest)
-        self._runs.append((run_id, size))
+            _put(folder, name, files, oldest)
+        self._runs.append((name, size))
         self._bytes += size
-
-    def _folder(self) -> Folder:
-        try:
-            return self._root.open_folder((RUNS,))
-        except NotFound:
-            with (
-                refusing(Name((RUNS,))),
-                self._root.open_folder(()) as top,
-                contextlib.suppress(FileExistsError),
-            ):
-                top.make(RUNS)
-            return self._root.open_folder((RUNS,))
 
     def _make_room(self, folder: Folder, size: int) -> str | None:
         """Drop what would be too much, but for the last of it: its folder can be used again."""
@@ -155,33 +147,63 @@ class RunArchive:
     def _look(self, folder: Folder) -> None:
         """Learn which runs are there, in the order in which they were kept, and drop what a crash left half made."""
         there = {name for name in folder.names() if name.startswith(_NEW) or not name.startswith(".")}
-        if self._runs and there == {run_id for run_id, _ in self._runs}:
+        if self._runs and there == {name for name, _ in self._runs}:
             return  # nobody else kept or dropped any
         ages: dict[str, int] = {}
         sizes: dict[str, int] = {}
-        for found in self._root.walk((RUNS,)):
-            run_id = found.parts[1]
-            if len(found.parts) > 2 or found.is_folder:  # noqa: PLR2004 - .runs/<run_id>
-                ages[run_id] = max(ages.get(run_id, 0), found.modified_ns)
-            sizes[run_id] = sizes.get(run_id, 0) + found.size
-        for run_id in [run_id for run_id in ages if run_id.startswith(_NEW)]:
-            if time.time() - ages.pop(run_id) / 1e9 > _NEW_SECONDS:
-                _drop(folder, run_id)
-        known = sorted((run_id for run_id in ages if _RUN_ID.fullmatch(run_id)), key=lambda it: (ages[it], it))
-        self._runs = deque((run_id, sizes[run_id]) for run_id in known)
+        for found in self._root.walk():
+            name = found.parts[0]
+            if len(found.parts) > 1 or found.is_folder:
+                ages[name] = max(ages.get(name, 0), found.modified_ns)
+            sizes[name] = sizes.get(name, 0) + found.size
+        for name in [name for name in ages if name.startswith(_NEW)]:
+            if time.time() - ages.pop(name) / 1e9 > _NEW_SECONDS:
+                _drop(folder, name)
+        known = sorted((name for name in ages if run_in(name) is not None), key=lambda it: (ages[it], it))
+        self._runs = deque((name, sizes[name]) for name in known)
         self._bytes = sum(size for _, size in self._runs)
 
 
-def _judge_run_id(run_id: str) -> None:
-    if type(run_id) is not str or not _RUN_ID.fullmatch(run_id):
-        raise NameRefused(f"{shown(str(run_id))} is no run id. Use the run_id of a report.")
+def _move_out(workspace: Root, beside: Root) -> None:
+    """Move what earlier versions kept in the workspace itself to its place, for the owner of the home.
+
+    What cannot be moved is logged and stays. Several processes may do this at once.
+    """
+    try:
+        with workspace.open_folder(()) as top, workspace.open_folder((RUNS,)) as old, beside.open_folder(()) as new:
+            for name in old.names():
+                if run_in(name) == name and new.status(name) is None:
+                    _move(old, name, new)
+                elif name.startswith(_NEW):
+                    _drop(old, name)
+                elif name == LEDGER.leaf:
+                    old.unlink(name)
+            top.remove(RUNS)
+    except NotFound:
+        pass
+    except (OSError, WorkspaceError) as error:
+        _LOG.warning("Runs in the workspace's folder %s could not be moved out of it: %s", RUNS, error)
 
 
-def _put(folder: Folder, run_id: str, files: dict[str, bytes], again: str | None) -> None:
+def _move(old: Folder, name: str, new: Folder) -> None:
+    try:
+        old.rename(name, name, into=new)
+    except FileNotFoundError:
+        return  # another process was first
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with old.enter(name) as inside:
+            files = {leaf: inside.read(leaf) for leaf in inside.names()}
+        _put(new, name, files, None)
+        _drop(old, name)
+
+
+def _put(folder: Folder, name: str, files: dict[str, bytes], again: str | None) -> None:
     """Make a run's folder, out of the folder `again` where there is one. Raises `OSError`, leaving nothing."""
-    if folder.status(run_id) is not None:
-        raise NameRefused(f"The run {shown(run_id)} is kept already. Give each run an id of its own.")
-    new = _NEW + run_id
+    if folder.status(name) is not None:
+        raise NameRefused(f"The run {shown(run_in(name) or name)} is kept already. Give each run an id of its own.")
+    new = _NEW + name
     try:
         folder.rename(again, new) if again is not None else folder.make(new)
     except FileNotFoundError:  # another process dropped it first
@@ -199,17 +221,17 @@ def _put(folder: Folder, run_id: str, files: dict[str, bytes], again: str | None
                     os.ftruncate(handle, len(data))
                 finally:
                     os.close(handle)
-        folder.rename(new, run_id)
+        folder.rename(new, name)
     except BaseException:
         _drop(folder, new)
         raise
 
 
-def _drop(folder: Folder, run_id: str) -> None:
+def _drop(folder: Folder, name: str) -> None:
     """Remove one run's folder. What is already gone, or was put there by somebody else, is left alone."""
-    with contextlib.suppress(OSError, NotFound, NotAFile, Unavailable):
-        with folder.enter(run_id) as inside:
+    with contextlib.suppress(OSError):
+        with folder.enter(name) as inside:
             for leaf in inside.names():
                 with contextlib.suppress(OSError):
                     inside.unlink(leaf)
-        folder.remove(run_id)
+        folder.remove(name)

@@ -7,6 +7,7 @@ does not rely on any of this, and this not on `paths`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -18,14 +19,41 @@ COMPONENT_BYTES_MAX = 255
 DEPTH_MAX = 32
 
 RUNS = ".runs"
-"""The folder that sealab keeps for itself."""
+"""The name under which callers find what was kept of their runs. What it names lies beside the workspace, not in it."""
+
+HOME_OWNER = "home"
+"""Whoever has the home itself. Runs of other owners are kept under a mark of their owner."""
 
 PART_PREFIX = ".sealab-part-"
 """Names of files that are being written; no caller can spell them and no list shows them."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
+_RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_RUN_FOLDER = re.compile(r"(?:[0-9a-f]{32}\.)?([A-Za-z0-9_-]{1,64})")
 _REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
+
+
+def judge_run_id(run_id: str) -> str:
+    """Return the id of a run as it was given, or raise `NameRefused`."""
+    if type(run_id) is not str or not _RUN_ID.fullmatch(run_id):
+        raise NameRefused(f"{shown(str(run_id))} is no run id. Use the run_id of a report.")
+    return run_id
+
+
+def run_folder(owner: str, run_id: str) -> str:
+    """Name the folder in which a run of this owner is kept. Raises `NameRefused`.
+
+    An id has no dot, so no id names a folder of another owner.
+    """
+    judge_run_id(run_id)
+    return run_id if owner == HOME_OWNER else f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.{run_id}"
+
+
+def run_in(folder: str) -> str | None:
+    """Return the id of the run that a folder of this name keeps, whoever owns it; None where it keeps no run."""
+    found = _RUN_FOLDER.fullmatch(folder)
+    return None if found is None else found[1]
 
 
 def shown(text: str) -> str:

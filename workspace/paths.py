@@ -158,9 +158,17 @@ class Folder:
         self.unlink(leaf)
         return self.create(leaf)
 
-    def rename(self, leaf: str, to: str) -> None:
-        """Give an entry another name in this folder, replacing what has it. Raises `OSError`."""
-        os.rename(_one(leaf), _one(to), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+    def rename(self, leaf: str, to: str, *, into: Folder | None = None) -> None:
+        """Give an entry another name, here or in the folder `into`, replacing what has it. Raises `OSError`."""
+        target = self if into is None else into
+        os.rename(_one(leaf), _one(to), src_dir_fd=self._handle, dst_dir_fd=target._handle)
+
+    def read(self, leaf: str) -> bytes:
+        """Return the content of a plain file. Raises `OSError`, also when it is anything else."""
+        with open(os.open(_one(leaf), os.O_RDONLY | _FILE_FLAGS, dir_fd=self._handle), "rb") as file:
+            if not _is_plain(os.fstat(file.fileno())):
+                raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+            return file.read()
 
     def unlink(self, leaf: str) -> None:
         """Remove a file's name; a link is removed itself, never what it leads to. Raises `OSError`."""
@@ -183,7 +191,7 @@ def _one(leaf: str) -> str:
 
 
 class Root:
-    """The workspace's folder, pinned at opening: renaming it or swapping a link for it later changes nothing.
+    """A folder, pinned at opening, as the workspace's is: renaming it or swapping a link for it later changes nothing.
 
     It is made with mode 0700 when missing; a root that is itself a link is followed once, here.
     """
@@ -210,33 +218,36 @@ class Root:
         """Whether openat2 does the resolving, rather than one component after another."""
         return self._open is _open_by_kernel
 
-    def open_file(self, name: Name, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
+    def open_file(
+        self, name: Name, flags: int = os.O_RDONLY, *, shown_as: Name | None = None
+    ) -> tuple[int, os.stat_result]:
         """Open a plain file: its descriptor, which the caller closes, and what it really is.
 
-        Raises `NotFound`, `NotAFile` or `Unavailable`.
+        Raises `NotFound`, `NotAFile` or `Unavailable`, which speak of it as `shown_as`.
         """
+        shown_as = shown_as or name
         for _ in range(_REOPEN_MAX):
             try:
                 handle = self._open(self._handle, name.parts, flags | _FILE_FLAGS)
             except OSError as error:
-                refuse(error, name)
+                refuse(error, shown_as)
             try:
                 status = os.fstat(handle)
                 if status.st_nlink:
-                    judge(status, name)
+                    judge(status, shown_as)
                     return handle, status
             except BaseException:
                 os.close(handle)
                 raise
             os.close(handle)  # replaced or deleted since it was opened: look again
-        raise Unavailable(f"{shown(str(name))} is being replaced all the time. Try again.")
+        raise Unavailable(f"{shown(str(shown_as))} is being replaced all the time. Try again.")
 
-    def open_folder(self, parts: Sequence[str]) -> Folder:
-        """Open a folder. Raises `NotFound`, `NotAFile` or `Unavailable`."""
+    def open_folder(self, parts: Sequence[str], *, shown_as: Name | None = None) -> Folder:
+        """Open a folder. Raises `NotFound`, `NotAFile` or `Unavailable`, which speak of it as `shown_as`."""
         try:
             return Folder(self._open(self._handle, parts, _FOLDER_FLAGS))
         except OSError as error:
-            refuse(error, Name(tuple(parts)))
+            refuse(error, shown_as or Name(tuple(parts)))
 
     def nearest_folder(self, parts: Sequence[str]) -> tuple[Folder, tuple[str, ...]]:
         """Open the deepest folder of `parts` that exists, and say which of them are missing below it."""
@@ -245,13 +256,13 @@ class Root:
                 return self.open_folder(parts[:depth]), tuple(parts[depth:])
         raise Unavailable("The workspace folder was removed. Restart sealab to make it anew.")
 
-    def walk(self, parts: tuple[str, ...] = ()) -> Iterator[Found]:
+    def walk(self, parts: tuple[str, ...] = (), *, shown_as: Name | None = None) -> Iterator[Found]:
         """Visit every entry below a folder, in no order, links not followed, at most `DEPTH_MAX` deep.
 
         From above, `.runs` is left out; entries that vanish on the way always are. Raises `NotFound`, `NotAFile` or
-        `Unavailable` for the folder itself.
+        `Unavailable` for the folder itself, and speaks of it as `shown_as`.
         """
-        with self.open_folder(parts) as folder:
+        with self.open_folder(parts, shown_as=shown_as) as folder:
             yield from _walk(folder, parts)
 
 

@@ -1,9 +1,9 @@
 """What the workspace holds, counted once and then kept in step by every process that has it open.
 
-The count lives in a small file, `.runs/.ledger`, whose `flock(2)` is also the lock under which anything is changed. A
-process that dies in the middle of a change leaves the ledger marked as changing, and whoever takes the lock next counts
-the files anew. What other programs add or remove by hand is noticed within `RECOUNT_SECONDS`, and within
-`RECOUNT_FULL_SECONDS` before anything is refused.
+The count lives in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
+workspace: code that sees the workspace could lock it with no right but to read. A process that dies in the middle of a
+change leaves the ledger marked as changing, and whoever takes the lock next counts the files anew. What other programs
+add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is refused.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ import time
 from collections.abc import Callable, Iterator
 
 from .errors import NotAFile, NotFound, QuotaFull, Unavailable
-from .names import PART_PREFIX, RUNS, Name
+from .names import PART_PREFIX, Name
 from .paths import Found, Root, refusing
 
 RECOUNT_SECONDS = 30.0
 RECOUNT_FULL_SECONDS = 1.0
 LOCK_SECONDS = 20.0
 
-_LEDGER = ".ledger"
+LEDGER = Name((".ledger",))
 _RECORD = struct.Struct("<8sQQB")
 _MAGIC = b"sealab-1"
 
 
 class Ledger:
-    """The bytes and entries (files and folders together) of one workspace, and the lock on changing them.
+    """The bytes and entries (files and folders together) of the workspace `root`, and the lock on changing them.
 
-    Threads and processes take turns; `locked` waits at most `LOCK_SECONDS`. `.runs` counts for nothing here.
+    Threads and processes take turns; `locked` waits at most `LOCK_SECONDS`. The ledger's file lies in `beside`.
     """
 
-    def __init__(self, root: Root, *, quota_bytes: int, files_max: int) -> None:
+    def __init__(self, root: Root, beside: Root, *, quota_bytes: int, files_max: int) -> None:
         self.quota_bytes = quota_bytes
         self.files_max = files_max
         self.used_bytes = 0
         self.entries = 0
         self._root = root
+        self._beside = beside
         self._turn = threading.Lock()
         self._counted_at: float | None = None
         self._handle = self._open()
 
     def _open(self) -> int:
-        name = Name((RUNS, _LEDGER))
-        with refusing(name), self._root.open_folder(()) as top, contextlib.suppress(FileExistsError):
-            top.make(RUNS)
-        with refusing(name), self._root.open_folder((RUNS,)) as folder, contextlib.suppress(FileExistsError):
-            os.close(folder.create(_LEDGER))
+        with refusing(LEDGER), self._beside.open_folder(()) as folder, contextlib.suppress(FileExistsError):
+            os.close(folder.create(LEDGER.leaf))
         try:
-            return self._root.open_file(name, os.O_RDWR)[0]
+            return self._beside.open_file(LEDGER, os.O_RDWR)[0]
         except (NotAFile, NotFound):
-            raise Unavailable(f"{name} is not sealab's own file. Remove it and start again.") from None
+            raise Unavailable(
+                f"{LEDGER} beside the workspace is not sealab's own file. Remove it and start again."
+            ) from None
 
     def close(self) -> None:
         """Let go of the file. May be called twice."""
@@ -111,7 +111,7 @@ class Ledger:
         return self._counted_at is None or time.monotonic() - self._counted_at > seconds
 
     def _note(self, *, changing: bool) -> None:
-        with refusing(Name((RUNS, _LEDGER))):
+        with refusing(LEDGER):
             os.pwrite(self._handle, _RECORD.pack(_MAGIC, self.used_bytes, self.entries, changing), 0)
 
     def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:

@@ -19,12 +19,12 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
-from .errors import ContentRefused, NotAFile, NotFound, Reserved, Unavailable
-from .names import PART_PREFIX, RUNS, Name, shown, speakable
+from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable
+from .names import PART_PREFIX, RUNS, Name, run_folder, run_in, shown, speakable
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
 
@@ -32,6 +32,9 @@ Encoding: TypeAlias = Literal["utf-8", "base64"]
 
 READ_BYTES_MAX = 32 * 1024 * 1024
 """A slice holds no more of the file than this, whatever was asked for; `truncated` says so."""
+
+BESIDE = ".runs"
+"""What is added to the name of the workspace's folder for the one beside it."""
 
 _CHUNK_BYTES = 256 * 1024
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -97,15 +100,18 @@ class Workspace:
     """Files below one root, which is made when missing.
 
     `quota_bytes` bounds the sum of all sizes (a sparse file counts as long as it says), `files_max` the files and
-    folders together. `.runs`, where `RunArchive` keeps reports, has a budget of its own: a full workspace loses no
-    report, and reports take nothing from the quota. It can be read and listed by name, not changed.
+    folders together. What `RunArchive` keeps has a budget of its own: a full workspace loses no report, and reports
+    take nothing from the quota. It can be read and listed by the name `.runs/<run_id>`, by the run's owner alone, and
+    not be changed. It lies in `beside`, with all else that the host locks or trusts, since native code may see the
+    workspace itself.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 10_000) -> None:
         self.root = Root(root)
+        self.beside = Root(os.path.abspath(root) + BESIDE)
         self._settle_runs: Callable[[], None] = lambda: None
         try:
-            self._ledger = Ledger(self.root, quota_bytes=quota_bytes, files_max=files_max)
+            self._ledger = Ledger(self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max)
             with self._ledger.locked():
                 self._ledger.recount()
         except BaseException:
@@ -122,6 +128,7 @@ class Workspace:
         """Let go of the folder. May be called twice."""
         if hasattr(self, "_ledger"):
             self._ledger.close()
+        self.beside.close()
         self.root.close()
 
     def before_runs_are_read(self, settle: Callable[[], None]) -> None:
@@ -172,17 +179,27 @@ class Workspace:
             os.close(handle)
 
     def read(
-        self, filename: str, offset: int = 0, limit: int | None = None, *, encoding: Encoding = "utf-8"
+        self,
+        filename: str,
+        offset: int = 0,
+        limit: int | None = None,
+        *,
+        encoding: Encoding = "utf-8",
+        owner: str | None = None,
     ) -> Contents:
         """Read a slice of a file as text or as base64.
 
         `offset` and `limit` count characters of a text, and bytes with base64; None is all that follows, up to
-        `READ_BYTES_MAX`. Raises `NameRefused`, `NotFound`, `NotAFile`, `ContentRefused` or `Unavailable`.
+        `READ_BYTES_MAX`. `owner` is whose runs are found below `.runs`; None finds nobody's. Raises `NameRefused`,
+        `NotFound`, `NotAFile`, `ContentRefused` or `Unavailable`.
         """
         name = Name.parse(filename)
         _judge_slice(offset, limit, encoding)
         self._settle(name)
-        handle, status = self.root.open_file(name)
+        if name.reserved:
+            handle, status = self.beside.open_file(Name(_kept_at(name, owner)), shown_as=name)
+        else:
+            handle, status = self.root.open_file(name)
         try:
             with refusing(name):
                 if encoding == "base64":
@@ -207,17 +224,20 @@ class Workspace:
                 f"{shown(str(name))} is too large to count its characters. Read it with encoding='base64', in bytes."
             )
 
-    def list(self, subpath: str = ".", *, limit: int | None = None) -> Listing:
+    def list(self, subpath: str = ".", *, limit: int | None = None, owner: str | None = None) -> Listing:
         """List the files below a folder and its folders, at most `limit` of them (None: all), sorted by name.
 
-        `.runs` is left out unless it is asked for. What cannot be read here (links, devices, names no caller can
-        spell) is left out too. Raises `NameRefused`, `NotFound`, `NotAFile` or `Unavailable`.
+        `.runs` is left out unless it is asked for, and then holds the runs of `owner`. What cannot be read here (links,
+        devices, names no caller can spell) is left out too. Raises `NameRefused`, `NotFound`, `NotAFile` or
+        `Unavailable`.
         """
         name = Name.parse_folder(subpath)
         self._settle(name)
         found: list[Found] = []
         with self._ledger.locked():
-            if name.parts:
+            if name.reserved:
+                found.extend(self._kept(name, owner))
+            elif name.parts:
                 found.extend(self.root.walk(name.parts))
             else:
                 self._ledger.recount(found.append)
@@ -230,6 +250,14 @@ class Workspace:
             used_bytes=used_bytes,
             quota_bytes=self._ledger.quota_bytes,
         )
+
+    def _kept(self, name: Name, owner: str | None) -> Iterator[Found]:
+        """Visit what is kept of the owner's runs below a reserved name."""
+        at = _kept_at(name, owner)
+        for entry in self.beside.walk(at, shown_as=name):
+            run_id = run_in(entry.parts[0])
+            if run_id is not None and owner is not None and entry.parts[0] == run_folder(owner, run_id):
+                yield entry._replace(parts=(RUNS, run_id, *entry.parts[1:]))
 
     def delete(self, filename: str) -> Deleted:
         """Delete a file, and the folders it leaves empty.
@@ -274,6 +302,16 @@ def _changeable(filename: str) -> Name:
     if name.reserved:
         raise Reserved(f"{shown(filename)} is kept by sealab and cannot be changed. Write to a name outside {RUNS!r}.")
     return name
+
+
+def _kept_at(name: Name, owner: str | None) -> tuple[str, ...]:
+    """Return where beside the workspace a reserved name lies. Raises `NotFound` for what the owner has not."""
+    if owner is not None and name.parts[0] == RUNS:
+        if len(name.parts) == 1:
+            return ()
+        with contextlib.suppress(NameRefused):
+            return (run_folder(owner, name.parts[1]), *name.parts[2:])
+    raise NotFound(f"There is no {shown(str(name))} in the workspace. List the files to see what there is.")
 
 
 def _encoded(content: str, encoding: Encoding) -> bytes:
@@ -384,8 +422,7 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
 
 
 def _listable(entry: Found) -> bool:
-    own = entry.parts[0] == RUNS and entry.parts[1].startswith(".")
-    return entry.is_plain and not own and speakable("/".join(entry.parts))
+    return entry.is_plain and speakable("/".join(entry.parts))
 
 
 def _iso(modified_ns: int) -> str:

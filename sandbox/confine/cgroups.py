@@ -1,12 +1,12 @@
-"""Bounds on the memory, the processes and the processor time of a zygote and all its workers together.
+"""Bounds on the memory, the processes and the processor time of a pool's zygotes and all their workers together.
 
 They hold where control groups are writable. Each worker is limited by its own resource limits already; the bound on
 memory and processes is the net below them, and it also counts what they do not see: kernel memory, page tables, the
 files of a scratch directory. Sources: cgroups(7), the kernel's Documentation/admin-guide/cgroup-v1/memory.rst,
 cgroup-v2.rst and scheduler/sched-bwc.rst.
 
-A group cannot be removed by who is in it: its host removes it when the zygote is gone. Host and zygote may be killed at
-any time, so each new zygote removes the empty groups of earlier ones too.
+A group cannot be removed by who is in it: its host removes it when the last zygote is gone. Host and zygote may be
+killed at any time, so each new zygote removes the empty groups of earlier ones too.
 """
 
 from __future__ import annotations
@@ -44,23 +44,25 @@ class _Place:
     limits: Mapping[str, str]
 
 
-def join(memory_bytes: int, processes: int) -> None:
-    """Put this process, and whatever it forks, into a new group with these limits, once they were seen to hold.
+def join(memory_bytes: int, processes: int, *, group: str | None = None) -> None:
+    """Put this process, and whatever it forks, into a group with these limits, once they were seen to hold.
 
-    `processes` counts threads too. Raises OSError where no group can be made, or its limits hold nothing back.
+    `group` is its name, which begins with the pid of whoever is to remove it; another zygote may be in it already. By
+    default it is a new one. `processes` counts threads too. Raises OSError where no group can be made, or its limits
+    hold nothing back.
     """
     if where() is None:
         raise OSError(errno.ENOENT, "no control groups for memory and processes can be made")
     remove_empty()
     for place in _places("memory", "pids"):
         _try(place)
-        _enter(place, {"memory": str(memory_bytes), "pids": str(processes)})
+        _enter(place, {"memory": str(memory_bytes), "pids": str(processes)}, group)
 
 
-def share_processors(share: float) -> None:
+def share_processors(share: float, *, group: str | None = None) -> None:
     """Put this process, and whatever it forks, into a group that gets `share` processors, once that was seen to hold.
 
-    1.5 is one processor and half of another, in each tenth of a second. Raises OSError as `join`.
+    1.5 is one processor and half of another, in each tenth of a second. Takes `group` and raises OSError as `join`.
     """
     places = _places("cpu")
     if not places:
@@ -68,7 +70,7 @@ def share_processors(share: float) -> None:
     remove_empty()
     for place in places:
         _try_processors(place)
-        _enter(place, {"cpu": _quota(place, share)})
+        _enter(place, {"cpu": _quota(place, share)}, group)
 
 
 def where() -> str | None:
@@ -94,14 +96,14 @@ def remove_empty() -> None:
 
 
 def _is_being_made(group: str) -> bool:
-    """Tell whether the zygote that a group is named for lives: then it may be about to enter it."""
+    """Tell whether the process that a group is named for lives: then a zygote may be about to enter it."""
     return os.path.exists(f"/proc/{group.removeprefix(_PREFIX).partition('-')[0]}")
 
 
-def remove_of(pid: int) -> None:
-    """Remove the groups of a process that has ended, once its children, which end with it, have ended too."""
+def remove(name: str) -> None:
+    """Remove the groups of this name, once the children of a zygote in them, which end with it, have ended too."""
     with contextlib.suppress(OSError):
-        groups = [os.path.join(place.folder, f"{_PREFIX}{pid}") for place in _places()]
+        groups = [os.path.join(place.folder, f"{_PREFIX}{name}") for place in _places()]
         until = time.monotonic() + _LEAVING_SECONDS
         while groups := [group for group in groups if os.path.isdir(group) and not _removed(group)]:
             if time.monotonic() > until:
@@ -156,9 +158,9 @@ def _beneath(mount_point: str, mounted_root: str, path: str) -> str:
     return os.path.join(mount_point, relative.lstrip("/")).rstrip("/")
 
 
-def _enter(place: _Place, limits: Mapping[str, str]) -> None:
-    """Join this process's own group there: in version 2 it is one for all limits."""
-    group = _group(place, str(os.getpid()))
+def _enter(place: _Place, limits: Mapping[str, str], name: str | None) -> None:
+    """Join the group of this name there, or this process's own: in version 2 it is one for all limits."""
+    group = _group(place, name or str(os.getpid()))
     for kind in place.limits:
         _write(group, place.limits[kind], limits[kind])
     _write(group, _MEMBERS, str(os.getpid()))

@@ -39,6 +39,9 @@ _PRCTL_LOOK_ONLY = (2, 3, 15, 16, 21, 23, 39)
 _CLONE_THREAD = (0x3D0F00, 0x7D0F00)
 
 _AF_UNIX = 1
+# Flags of send(2) and recv(2): MSG_PEEK, MSG_TRUNC, MSG_DONTWAIT, MSG_EOR, MSG_WAITALL, MSG_NOSIGNAL, MSG_MORE,
+# MSG_CMSG_CLOEXEC. Not MSG_OOB, which reaches little tried code of the kernel's (CVE-2025-38236).
+_MSG_UNUSUAL = 0xFFFFFFFF & ~(0x2 | 0x20 | 0x40 | 0x80 | 0x100 | 0x4000 | 0x8000 | 0x40000000)
 _CHOOSE_PROCESSORS = "sched_setaffinity"
 
 _COMMON = {
@@ -194,8 +197,8 @@ _FULL_PYTHON = {
     "epoll_pwait": Rule("asyncio"),
     "eventfd2": Rule("asyncio"),
     "socketpair": Rule("asyncio's wake-up pair", ((OneOf(0, (_AF_UNIX,)),),)),
-    "sendto": Rule("asyncio's wake-up pair, to nobody else", ((Null(4),),)),
-    "recvfrom": Rule("asyncio's wake-up pair"),
+    "sendto": Rule("asyncio's wake-up pair, to nobody else", ((Null(4), NoBits(3, _MSG_UNUSUAL)),)),
+    "recvfrom": Rule("asyncio's wake-up pair", ((NoBits(3, _MSG_UNUSUAL),),)),
     "shutdown": Rule("closing the wake-up pair"),
     # Timers that signal itself.
     "alarm": Rule("signal.alarm"),

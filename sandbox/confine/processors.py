@@ -24,20 +24,22 @@ class HeldBy(StrEnum):
     AFFINITY = "affinity"
 
 
-def hold(share: float) -> HeldBy:
+def hold(share: float, *, group: str | None = None) -> HeldBy:
     """Hold this process, and whatever it forks, to that many processors; 1.5 is one and half of another.
+
+    It shares them with whoever is in the same `group` (`cgroups.join`).
 
     Raises LevelMissing where neither a control group nor affinity can.
     """
     try:
-        cgroups.share_processors(share)
+        cgroups.share_processors(share, group=group)
     except OSError as error:
-        _pin(share, error)
+        _pin(share, error, of=os.getpid() if group is None else int(group.partition("-")[0]))
         return HeldBy.AFFINITY
     return HeldBy.GROUP
 
 
-def _pin(share: float, reason: OSError) -> None:
+def _pin(share: float, reason: OSError, *, of: int) -> None:
     if sys.platform != "linux":
         raise LevelMissing(f"CPUS is {share:g}, and only Linux can hold code to a share of the processors. Remove it.")
     if share % 1:
@@ -46,7 +48,7 @@ def _pin(share: float, reason: OSError) -> None:
             "Make CPUS a whole number, or run the server where control groups can be written."
         ) from None
     present = sorted(os.sched_getaffinity(0))
-    first = os.getpid() % len(present)  # so that not all servers of a machine crowd the same ones
+    first = of % len(present)  # so that not all servers of a machine crowd the same ones
     try:
         os.sched_setaffinity(0, (present[first:] + present[:first])[: int(share)])
     except OSError as error:

@@ -52,6 +52,9 @@ _MOUNT_POINT = "/proc"
 """Where the new root stands while it is built: any directory that surely exists."""
 
 _ROOT_BYTES = 256 * 1024
+_BYTES_OF_AN_INODE = 1024
+_BYTES_OF_A_SCRATCH_INODE = 4096
+"""A tmpfs may hold one file or directory for so many bytes: what the kernel needs for each counts for nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> N
     directory) stay where they are, read-only as before, and so are the directories that lead to them.
     """
     beneath = [(kept, _copied(kept)) for kept in readable if kept.startswith(path.rstrip("/") + "/")]
-    scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC)
+    scratch = _tmpfs(size_bytes, "700", _NOSUID | _NODEV | _NOEXEC, bytes_of_an_inode=_BYTES_OF_A_SCRATCH_INODE)
     _attach(scratch, path)
     os.fchdir(scratch)
     places = [(os.path.relpath(kept, path), tree) for kept, tree in beneath]
@@ -191,10 +194,11 @@ def _set_attributes(tree: int, flags: int, *, recursive: bool = False, owner_map
     libc.syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", at, attributes, len(attributes))
 
 
-def _tmpfs(size_bytes: int, mode: str, flags: int) -> int:
+def _tmpfs(size_bytes: int, mode: str, flags: int, *, bytes_of_an_inode: int = _BYTES_OF_AN_INODE) -> int:
+    inodes = max(size_bytes // bytes_of_an_inode, 4)
     context = libc.syscall("fsopen", _FSOPEN, b"tmpfs", _FSOPEN_CLOEXEC)
     try:
-        for key, value in (("size", str(size_bytes)), ("nr_inodes", str(max(size_bytes // 1024, 4))), ("mode", mode)):
+        for key, value in (("size", str(size_bytes)), ("nr_inodes", str(inodes)), ("mode", mode)):
             libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_SET_STRING, key.encode(), value.encode(), 0)
         libc.syscall("fsconfig", _FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
         return libc.syscall("fsmount", _FSMOUNT, context, _FSMOUNT_CLOEXEC, flags)

@@ -23,6 +23,7 @@ def prepare(
     required: Level = Level.LIMITS,
     workspace: str | None = None,
     scratch_bytes: int = SCRATCH_BYTES,
+    group: str | None = None,
     group_limits: tuple[int, int] | None = None,
     cpus: float | None = None,
 ) -> Plan:
@@ -31,15 +32,16 @@ def prepare(
     Call it once, with one thread, after everything was imported and run once. It cannot be undone: a root user is left
     for good, and where there are namespaces the process moves into the root in which its workers will live, without
     /proc and without the packages that `restricted` code never sees. `workspace` is shown read-only at /workspace to
-    full Python only. `group_limits` are bytes of memory, and processes and threads, for this process and all its
-    workers together; they hold (the layer "cgroup") where control groups are writable, and nothing is said where they
-    are not. `cpus` is how many processors all of them may use together (the layer "cpus").
+    full Python only. `group` names the control group that it shares with other zygotes; `group_limits` are bytes of
+    memory, and processes and threads, for this process and all its workers together; they hold (the layer "cgroup")
+    where control groups are writable, and nothing is said where they are not. `cpus` is how many processors all of them
+    may use together (the layer "cpus").
 
     Raises LevelMissing when the machine does not reach `required`, a layer that was found cannot be set up, or `cpus`
     cannot be held. That the layers hold is for `trial.prove` to show, once the zygote is as its workers will find it.
     """
     require(required, probe)
-    held = None if cpus is None else processors.hold(cpus)
+    held = None if cpus is None else processors.hold(cpus, group=group)
     if held is processors.HeldBy.AFFINITY and isolation is not Isolation.RESTRICTED and not probe.has("seccomp"):
         raise LevelMissing(
             f"CPUS is {cpus:g}, and could be held by affinity alone, which full Python can change where no filter of "
@@ -49,7 +51,7 @@ def prepare(
         privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))
     full_python = isolation is not Isolation.RESTRICTED
-    grouped = group_limits is not None and _join_group(*group_limits)
+    grouped = group_limits is not None and _join_group(*group_limits, group)
     try:
         plan = _settle(
             probe,
@@ -68,9 +70,9 @@ def prepare(
     return replace(plan, layers=(*plan.layers, *more))
 
 
-def _join_group(memory_bytes: int, processes: int) -> bool:
+def _join_group(memory_bytes: int, processes: int, group: str | None) -> bool:
     try:
-        cgroups.join(memory_bytes, processes)
+        cgroups.join(memory_bytes, processes, group=group)
     except OSError:
         return False
     return True

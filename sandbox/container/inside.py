@@ -19,7 +19,7 @@ import sys
 from dataclasses import replace
 from typing import NoReturn, cast
 
-from .. import confine, limits, worker
+from .. import confine, limits, output, worker
 from ..dialect import Dialect, dialect_of
 from ..errors import SandboxError
 from ..immortal import immortalize
@@ -78,7 +78,9 @@ class _ForkServer:
             os.chdir("/tmp")  # noqa: S108 - the container's own
         self._can_be_clean = plan.filter is not None
         prepared = worker.Worker(dialect)
-        bounds = limits.bequeath(self._orders.standing, address_space.bytes())
+        standing = self._orders.standing
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
+        bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=True)
         self._prepared = worker.Prepared(dialect, plan, bounds, prepared)
         immortalize()
         self._room.clean()

@@ -75,6 +75,11 @@ class Containers:
         """Whether it can be asked for workers."""
         return not self._closed
 
+    @property
+    def busy(self) -> bool:
+        """Whether a container is not free."""
+        return len(self._all) > len(self._free)
+
     async def start(self) -> None:
         """Start the first container. Raises `ContainerMissing`, `WorkerLost`."""
         self._free.append(await self._new())
@@ -90,6 +95,9 @@ class Containers:
         else:
             container = await self._new()
         return await container.fork(channel, output_fd)
+
+    def retire(self) -> None:
+        """Share nothing with the other one."""
 
     async def close(self) -> None:
         """End every container, and wait until they are gone."""

@@ -236,9 +236,13 @@ def _written(chosen: argparse.Namespace, pieces: Iterator[str]) -> str:
         return ""
     if chosen.json:
         return "".join(pieces)
+    shown = sys.stdout.isatty()
     for piece in pieces:
-        sys.stdout.buffer.write(_bytes(piece))
-    sys.stdout.buffer.flush()
+        if shown:
+            sys.stdout.write(piece)
+        else:
+            sys.stdout.buffer.write(_bytes(piece))
+    sys.stdout.flush()
     return ""
 
 
@@ -266,7 +270,7 @@ class _Progress:
         self._raw = raw
         self._size = size
         self._peeked = ""
-        self._shows = sys.stderr.isatty()
+        self._shows = sys.__stderr__ is not None and sys.__stderr__.isatty()
         self._last = 0.0
 
     def peek(self, size: int) -> str:
@@ -286,15 +290,15 @@ class _Progress:
     def end(self) -> None:
         """Take the bar away."""
         if self._shows and self._last:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print("\r\033[K", end="", file=sys.__stderr__, flush=True)
 
     def _draw(self, done: int) -> None:
         if not self._size:
-            print("\rreading …", end="", file=sys.stderr, flush=True)
+            print("\rreading …", end="", file=sys.__stderr__, flush=True)
             return
         share = min(1.0, done / self._size)
         bar = "█" * round(share * _BAR_CELLS)
-        print(f"\r{bar:<{_BAR_CELLS}} {share:4.0%} of {self._size:,} bytes", end="", file=sys.stderr, flush=True)
+        print(f"\r{bar:<{_BAR_CELLS}} {share:4.0%} of {self._size:,} bytes", end="", file=sys.__stderr__, flush=True)
 
 
 def _bytes(piece: str) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -36,7 +37,7 @@ async def shown_slice(
     encoding: Encoding,
 ) -> Contents:
     """Return a slice of a file with tokens in it. Raises `PrivacyFailed`, `RequestRefused`, and what reading raises."""
-    read = partial(_read, workspace, filename)
+    read = partial(_read, partial(workspace.read, filename, owner=scope))
     asked = await read(offset, limit, encoding)
     if encoding == "base64":
         small = asked.size <= _WHOLE_BYTES_MAX
@@ -72,5 +73,5 @@ async def _refuse_personal(privacy: Privacy, scope: str, data: bytes) -> None:
         )
 
 
-async def _read(workspace: Workspace, filename: str, offset: int, limit: int | None, encoding: Encoding) -> Contents:
-    return await anyio.to_thread.run_sync(partial(workspace.read, filename, offset, limit, encoding=encoding))
+async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:
+    return await anyio.to_thread.run_sync(partial(read, offset, limit, encoding=encoding))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.run import Job, Json, Limits, Outcome, Reading, Status
+from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..escalation import escalated
 
@@ -40,7 +41,7 @@ class SkillFacts:
     wider: bool = False
 
 
-async def facts_of(app: App, code: str, reading: Reading, *, nested: bool) -> SkillFacts:
+async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, caller: Caller = LOCAL) -> SkillFacts:
     """Read the code of a skill. Raises `SkillUnfit`, with the line where there is one."""
     for part, text in (("code", code), ("tests", reading.tests)):
         if len(text) > SOURCE_CHARS_MAX:
@@ -55,7 +56,14 @@ async def facts_of(app: App, code: str, reading: Reading, *, nested: bool) -> Sk
         memory_mb=app.settings.memory_mb,
         pids_max=app.settings.pids_max,
     )
-    job = Job(code=code, limits=limits, isolation=app.pools.default, reads=reading, nested=nested)
+    job = Job(
+        code=code,
+        limits=limits,
+        isolation=app.pools.default,
+        reads=reading,
+        nested=nested,
+        caller=caller.scope,
+    )
     outcome = await app.pools.run(job, _no_calls)
     wider = outcome.refusal is not None
     if wider:

@@ -90,7 +90,15 @@ async def run_tests(
     limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
     wider = bool(plan.draft.extra.get("wider"))
     isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
-    job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=within is not None)
+    job = Job(
+        program,
+        variables,
+        limits,
+        isolation=isolation,
+        within=plan.draft.name,
+        nested=within is not None,
+        caller=caller.scope,
+    )
     passage = Passage(app.privacy, caller.scope, calls.answer)
     outcome = await app.pools.run(job, passage.answer)
     outcome = await escalated(app, job, passage.answer, outcome)

@@ -18,6 +18,7 @@ from ..elicitation import Conversations, Newest
 from ..report import Report
 from ..scopes import scope_of
 from ..strict_tool import StrictTool, parsed_if_text
+from ..visible import visible
 from . import use_cases as skills
 from .use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 
@@ -84,7 +85,7 @@ def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
 
     async def run(request: RunSkillRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, message)
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         return answered_run(await skills.run(app, asked, progress=tell))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     judge_name(request.name)
     code, variables = await _code_of(app, request)
     reading = Reading(request.name, request.tests, variables)
-    facts = await facts_of(app, code, reading, nested=request.within is not None)
+    facts = await facts_of(app, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     warnings = await _warnings(app, draft, facts)
     recorder = Recorder() if request.record else None
@@ -318,7 +319,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:
-        kept = await anyio.to_thread.run_sync(app.workspace.read, path)
+        kept = await anyio.to_thread.run_sync(partial(app.workspace.read, path, owner=request.caller.scope))
     except WorkspaceError:
         raise SkillUnfit(
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."

@@ -32,7 +32,7 @@ def count(pool: Pool | None, what: str) -> tuple[int, int]:
     descriptors = len(os.listdir("/proc/self/fd"))
     zygote = 0.0
     if pool is not None:
-        zygote = psutil.Process(pool._launcher.pid).memory_info().rss / 1e6
+        zygote = psutil.Process(pool._zygotes.newest.pid).memory_info().rss / 1e6
     print(
         f"{what:<34} processes {children:3}  descriptors {descriptors:3}  "
         f"memory {me.memory_info().rss / 1e6:6.1f} MB  zygote {zygote:6.1f} MB",

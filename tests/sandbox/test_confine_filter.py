@@ -170,6 +170,29 @@ def test_a_socket_pair_is_the_only_socket_and_reaches_nobody(architecture):
     assert judge(policy.RESTRICTED, architecture, "socketpair", af_unix, 1, 0, 4096) == EPERM
 
 
+def test_no_out_of_band_data_and_no_unusual_flag_goes_through_a_socket_pair(architecture):
+    msg_oob, msg_peek, msg_dontwait, msg_nosignal = 1, 2, 0x40, 0x4000
+    for flags in (0, msg_peek, msg_dontwait | msg_nosignal):
+        assert judge(policy.PROCESS, architecture, "sendto", 3, 4096, 1, flags, 0, 0) == ALLOW
+        assert judge(policy.PROCESS, architecture, "recvfrom", 3, 4096, 1, flags, 0, 0) == ALLOW
+    for flags in (msg_oob, msg_oob | msg_peek, msg_oob | 1 << 32, 0x2000, 0x4000000, 0x20000000, 1 << 31):
+        assert judge(policy.PROCESS, architecture, "sendto", 3, 4096, 1, flags, 0, 0) == EPERM
+        assert judge(policy.PROCESS, architecture, "recvfrom", 3, 4096, 1, flags, 0, 0) == EPERM
+    for call in ("sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg"):
+        assert judge(policy.RESTRICTED, architecture, call, 3, 4096, msg_oob, msg_oob) == EPERM
+    for call in ("sendmsg", "recvmsg", "sendmmsg", "recvmmsg"):
+        assert judge(policy.PROCESS, architecture, call, 3, 4096, msg_oob, msg_oob) == EPERM
+
+
+def test_nothing_tells_of_what_others_do_with_a_file_or_holds_them_up(its_policy, architecture):
+    f_setlease, f_getlease, f_notify, f_setpipe_sz, f_add_seals = 1024, 1025, 1026, 1031, 1033
+    for command in (f_setlease, f_getlease, f_notify, f_setpipe_sz, f_add_seals):
+        assert judge(its_policy, architecture, "fcntl", 3, command, 0) == EPERM
+    watching = {"x86_64": (253, 254, 294, 300, 301), "aarch64": (26, 27, 262, 263)}[architecture.name]
+    for number in watching:  # inotify and fanotify
+        assert answer(seccomp.build(its_policy, architecture).code, number, architecture.audit_arch) == ENOSYS
+
+
 def test_prctl_looks_but_changes_nothing(its_policy, architecture):
     for option in (1, 4, 8, 22, 24, 28, 38, 47, 53, 59):
         assert judge(its_policy, architecture, "prctl", option, 1) == EPERM

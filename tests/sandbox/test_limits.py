@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.limits import MIB, REPORT_RESERVE_BYTES, Allowance
+from sealab.sandbox.limits import MIB, REPORT_RESERVE_BYTES, Allowance, reserve_bytes
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Job, Limits, Status
 
@@ -51,7 +51,7 @@ async def test_a_spare_stands_at_what_the_operator_allows(pool):
     assert limits["Max open files"] == ("64", "64")
     assert limits["Max file size"] == (str(64 * MIB), str(64 * MIB))
     soft, hard = map(int, limits["Max address space"])
-    assert hard - soft == REPORT_RESERVE_BYTES
+    assert hard - soft == reserve_bytes(400 * MIB) == REPORT_RESERVE_BYTES
     assert soft > 400 * MIB
 
 
@@ -63,7 +63,7 @@ async def test_a_worker_goes_down_to_what_its_job_asked_for_and_cannot_go_back(p
     assert after["Max file size"] == (str(MIB), str(MIB))
     assert after["Max cpu time"] == ("3", "3")
     lowered = [int(a) - int(b) for a, b in zip(before["Max address space"], after["Max address space"], strict=True)]
-    assert lowered == [300 * MIB, 300 * MIB]
+    assert lowered == [300 * MIB, 300 * MIB + reserve_bytes(400 * MIB) - reserve_bytes(100 * MIB)]
     assert (await task).status is Status.TIMEOUT
 
 
@@ -75,6 +75,11 @@ async def test_a_session_lowers_only_what_it_can_raise_again(pool):
     assert after["Max address space"][1] == before[1]
     assert after["Max cpu time"][0] == "unlimited"
     await task
+
+
+def test_the_reserve_for_a_report_never_carries_a_run_past_what_is_promised_of_its_limit():
+    for memory_mb in (1, 16, 64, 100, 320, 500, 2000):
+        assert 0 < reserve_bytes(memory_mb * MIB) <= min(0.1 * memory_mb * MIB, REPORT_RESERVE_BYTES)
 
 
 async def test_memory_counts_above_what_the_warm_interpreter_holds(pool):

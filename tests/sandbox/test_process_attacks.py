@@ -67,6 +67,20 @@ except OSError as error:
     assert (await run(pool, code)).result == [True, 28]
 
 
+async def test_the_files_of_the_scratch_directory_are_bounded_in_number(pool: Pool) -> None:
+    code = """
+import os
+made = 0
+try:
+    while made < 70_000:
+        os.close(os.open(f"/tmp/{made:0>200}", os.O_CREAT | os.O_WRONLY))
+        made += 1
+except OSError as error:
+    result = [10_000 < made <= 64 * 1024 * 1024 // 4096, error.errno]
+"""
+    assert (await run(pool, code, timeout_seconds=30.0)).result == [True, 28]
+
+
 async def test_nothing_of_the_host_can_be_seen(pool: Pool, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     canary.write_text("canary", encoding="utf-8")
@@ -117,6 +131,48 @@ while True: pass
     outcome = await run(pool, code, timeout_seconds=1.0)
     assert outcome.status is Status.TIMEOUT
     assert (await run(pool, "1")).status is Status.OK
+
+
+RAISE_AND_TAKE = """
+import ctypes, resource
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+taken, size, most = 0, 1 << 20, (memory_mb << 20) * 2
+while size >= 4096 and taken < most:
+    at = libc.mmap(None, ctypes.c_size_t(size), 3, 0x22, -1, ctypes.c_long(0))
+    if at == ctypes.c_void_p(-1).value:
+        size //= 2
+    else:
+        ctypes.memset(at, 1, size)
+        taken += size
+print(taken / (memory_mb << 20))
+"""
+
+
+@pytest.mark.parametrize("session", [None, "a"], ids=["fresh", "session"])
+@pytest.mark.parametrize("memory_mb", [16, 64, 200])
+async def test_code_that_raises_its_memory_limit_gets_no_more_than_is_promised(
+    pool: Pool, memory_mb: int, session: str | None
+) -> None:
+    given = {"memory_mb": memory_mb}
+    limits = Limits(timeout_seconds=10.0, memory_mb=memory_mb)
+    job = Job(RAISE_AND_TAKE, given, limits, isolation=Isolation.PROCESS, session=session)
+    outcome = await pool.run(job, no_calls)
+    assert 0.9 < float(outcome.output) <= 1.11, outcome
+
+
+async def test_what_the_process_has_mapped_of_its_output_is_no_memory_to_gain(pool: Pool) -> None:
+    code = """
+import gc, mmap
+maps = [each for each in gc.get_objects() if isinstance(each, mmap.mmap)]
+gc.unfreeze()
+maps += [each for each in gc.get_objects() if isinstance(each, mmap.mmap)]
+sum({id(each): len(each) for each in maps}.values())
+"""
+    outcome = await run(pool, code)
+    assert int(str(outcome.result)) <= 1 << 16, outcome
 
 
 async def test_a_shared_library_from_the_scratch_directory_is_not_loaded(pool: Pool) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.errors import WorkerLost
+from sealab.sandbox import launcher
+from sealab.sandbox.errors import SessionRefused, WorkerLost
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Outcome, Status
 
@@ -51,6 +52,108 @@ async def value(pool: Pool, code: str, host_calls=no_calls, **limits) -> Json:
     outcome = await run(pool, code, host_calls, **limits)
     assert outcome.status is Status.OK, outcome
     return outcome.result
+
+
+async def test_no_path_of_the_host_but_the_interpreters_own_is_anywhere_in_its_objects(
+    pool: Pool, workspace: Path
+) -> None:
+    code = """
+import gc, sys, sysconfig, types
+
+gc.unfreeze()
+own = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}
+found = set()
+
+def look(text, where):
+    for head, tail in PARTS:
+        wanted = head + tail
+        if wanted in text:
+            for path in own:
+                text = text.replace(path, "")
+            if wanted in text:
+                found.add(f"{where}: {text[:200]}")
+
+def texts(item):
+    kind = type(item)
+    if kind is str:
+        yield item
+    elif kind is bytes:
+        yield item.decode("latin-1")
+    elif kind is dict:
+        for pair in list(item.items()):
+            for part in pair:
+                if type(part) in (str, bytes):
+                    yield from texts(part)
+    elif kind in (list, tuple, set, frozenset):
+        for part in list(item):
+            if type(part) in (str, bytes):
+                yield from texts(part)
+
+def codes(code):
+    yield code
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:
+            yield from codes(constant)
+
+for item in gc.get_objects():
+    for text in texts(item):
+        look(text, type(item).__name__)
+    if type(item) is types.FunctionType:
+        for each in codes(item.__code__):
+            look(each.co_filename, each.co_qualname)
+    for slot in getattr(type(item), "__slots__", ()):
+        value = getattr(item, slot, None)
+        if type(value) is str:
+            look(value, type(item).__name__ + "." + slot)
+        elif type(value) is tuple:
+            for text in texts(value):
+                look(text, type(item).__name__ + "." + slot)
+frame = sys._getframe()
+while frame is not None:
+    for name, value in list(frame.f_locals.items()):
+        for text in texts(value):
+            look(text, "frame " + frame.f_code.co_qualname + " " + name)
+    look(frame.f_code.co_filename, "frame")
+    frame = frame.f_back
+look(" ".join([*sys.argv, *sys.orig_argv, *sys.path]), "arguments")
+argv = ctypes.POINTER(ctypes.c_wchar_p)()
+count = ctypes.c_int()
+ctypes.pythonapi.Py_GetArgcArgv(ctypes.byref(count), ctypes.byref(argv))
+look(" ".join(argv[at] for at in range(count.value)), "argc")
+sorted(found)[:20]
+"""
+    program = Path(launcher.__file__).parent.parent
+    wanted = [str(workspace), str(workspace.parent), str(program), str(program.resolve())]
+    # In two parts each, so that the text of the program itself is not found.
+    parts = [[path[:4], path[4:]] for path in wanted]
+    given = f"import ctypes\nPARTS = {parts!r}\n"
+    assert await value(pool, given + code) == []
+
+
+async def test_a_session_begins_with_all_the_memory_that_it_can_have(pool: Pool) -> None:
+    assert (await run(pool, "1", session="small", memory_mb=100)).status is Status.OK
+    with pytest.raises(SessionRefused, match=r"began with 100 MB of memory.*Ask for no more"):
+        await run(pool, "2", session="small", memory_mb=101)
+    assert (await run(pool, "3", session="small", memory_mb=50)).result == 3
+    taken = await run(pool, "len(bytearray(70_000_000))", session="small", memory_mb=100)
+    assert taken.result == 70_000_000
+    await pool.end_session("small")
+    assert (await run(pool, "len(bytearray(120_000_000))", session="small", memory_mb=200)).result == 120_000_000
+    await pool.end_session("small")
+
+
+async def test_an_exception_whose_class_has_no_plausible_name_is_told_by_a_plain_type(pool: Pool) -> None:
+    for name in ("\x1b[31mEvil", "![x](https://x.example/?d=1)", "", "E" * 1000):
+        outcome = await run(pool, f"raise type({name!r}, (ValueError,), {{}})('what happened')")
+        assert outcome.error is not None
+        assert outcome.error.type == "Exception"
+        assert outcome.error.message.endswith("what happened")
+        assert name[:100] in outcome.error.message
+
+
+async def test_code_finds_no_arguments_and_an_empty_standard_input(pool: Pool) -> None:
+    code = "import argparse, os, sys\n[vars(argparse.ArgumentParser().parse_args()), sys.argv, sys.stdin.read(), os.read(0, 9)]"
+    assert await value(pool, code) == [{}, [""], "", ""]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 no object is immortal")

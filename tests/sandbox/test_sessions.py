@@ -10,11 +10,12 @@ import pytest
 
 from sealab.sandbox.errors import SessionRefused
 from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Status
+from sealab.sandbox.run import Job, Status
+from sealab.sandbox.sessions import of_one_caller
 
 from ..processes import children
 from ..waiting import until
-from .conftest import run
+from .conftest import no_calls, run
 
 # They look at the processes that they started.
 pytestmark = pytest.mark.usefixtures("own_children")
@@ -160,6 +161,26 @@ async def test_more_sessions_than_allowed_are_refused_until_one_ends():
         assert await pool.end_session("a")
         assert not await pool.end_session("a")
         assert (await run(pool, "1 + 1", session="b")).result == 2
+
+
+@pytest.mark.parametrize(("sessions_max", "most"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 6), (100, 75)])
+def test_most_sessions_can_be_one_callers_and_the_last_places_never(sessions_max, most):
+    assert of_one_caller(sessions_max) == most
+
+
+async def test_one_caller_never_takes_the_last_sessions_from_another():
+    async def call(pool, caller, session):
+        return (await pool.run(Job("1 + 1", caller=caller, session=session), no_calls)).result
+
+    async with Pool(PoolSettings(spares=1, sessions_max=3)) as pool:
+        assert [await call(pool, "a", name) for name in ("a1", "a2", "a1")] == [2, 2, 2]
+        with pytest.raises(SessionRefused, match="2 of your sessions are alive, as many as one caller may have of 3"):
+            await call(pool, "a", "a3")
+        assert await call(pool, "b", "b1") == 2
+        with pytest.raises(SessionRefused, match="3 sessions are alive"):
+            await call(pool, "b", "b2")
+        assert await pool.end_session("a1")
+        assert await call(pool, "a", "a3") == 2
 
 
 async def test_an_error_in_a_function_of_an_earlier_call_shows_the_line_of_that_call(pool):

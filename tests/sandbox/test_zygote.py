@@ -38,7 +38,7 @@ async def test_it_has_no_environment_and_no_secret_of_the_server(monkeypatch):
     monkeypatch.setenv("SEALAB_TEST_SECRET", "canary-4711")
     async with Pool(PoolSettings(spares=1)) as pool:
         await pool.ready()
-        for pid in (pool._launcher.pid, pool._idle[0].pid):
+        for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
             assert environment_of(pid) == b""
 
 
@@ -50,7 +50,7 @@ async def test_it_holds_no_descriptor_of_the_server():
         async with Pool(PoolSettings(spares=1)) as pool:
             await pool.ready()
             mine = {os.readlink(f"/proc/self/fd/{handle.fileno()}") for handle in (listening, file)}
-            for pid in (pool._launcher.pid, pool._idle[0].pid):
+            for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
                 held = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
                 assert not held & mine
 
@@ -64,17 +64,17 @@ async def test_a_worker_holds_its_channel_and_nothing_else(pool):
 
 
 async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(pool):
-    workers = children() - {pool._launcher.pid}
+    workers = children() - {pool._zygotes.newest.pid}
     assert workers
-    process = pool._launcher._process
-    pool._launcher._control.shutdown(socket.SHUT_WR)
+    process = pool._zygotes.newest._process
+    pool._zygotes.newest._control.shutdown(socket.SHUT_WR)
     await until(lambda: not any(alive(pid) for pid in workers))
     assert await asyncio.to_thread(process.wait) == 0
 
 
 async def test_killed_it_takes_its_workers_with_it(pool):
-    workers = children() - {pool._launcher.pid}
-    os.kill(pool._launcher.pid, signal.SIGKILL)
+    workers = children() - {pool._zygotes.newest.pid}
+    os.kill(pool._zygotes.newest.pid, signal.SIGKILL)
     await until(lambda: not any(alive(pid) for pid in workers))
 
 
@@ -99,7 +99,7 @@ def test_a_killed_server_takes_everything_with_it():
 
 
 async def test_its_one_thread_forks(pool):
-    assert psutil.Process(pool._launcher.pid).num_threads() == 1
+    assert psutil.Process(pool._zygotes.newest.pid).num_threads() == 1
 
 
 async def test_it_reports_how_its_workers_ended(pool):

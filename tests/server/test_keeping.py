@@ -28,8 +28,8 @@ def keeping(folder: Path) -> Iterator[Keeping]:
 
 
 async def test_a_run_is_kept_a_moment_later_without_anybody_asking(keeping: Keeping, folder: Path) -> None:
-    kept = folder / ".runs" / "r1" / "code.py"
-    assert keeping.soon("r1", "1 + 1")
+    kept = folder.with_name("workspace.runs") / "r1" / "code.py"
+    assert keeping.soon("r1", owner="home", code="1 + 1")
     assert not kept.exists()
     async with asyncio.timeout(10):
         while not kept.exists():  # noqa: ASYNC110 - a file tells nobody that it is there
@@ -38,7 +38,7 @@ async def test_a_run_is_kept_a_moment_later_without_anybody_asking(keeping: Keep
 
 
 async def test_what_waits_at_the_end_is_kept_and_nothing_waits_after_it(keeping: Keeping, folder: Path) -> None:
-    assert keeping.soon("r1", "1 + 1")
+    assert keeping.soon("r1", owner="home", code="1 + 1")
     await keeping.aclose()
-    assert (folder / ".runs" / "r1" / "code.py").read_text() == "1 + 1"
-    assert not keeping.soon("r2", "2 + 2")
+    assert (folder.with_name("workspace.runs") / "r1" / "code.py").read_text() == "1 + 1"
+    assert not keeping.soon("r2", owner="home", code="2 + 2")

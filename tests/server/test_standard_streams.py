@@ -143,7 +143,7 @@ def test_a_client_that_shares_its_descriptors_finds_them_as_they_were(tmp_path: 
 def test_a_run_is_kept_even_when_the_input_ends_with_it(tmp_path: Path) -> None:
     given = lines_of(INITIALIZE, INITIALIZED, call_of("40 + 2"))
     run_id = answers_of_one_going(tmp_path, given)[1]["result"]["structuredContent"]["run_id"]
-    assert (tmp_path / "workspace" / ".runs" / run_id / "code.py").read_text() == "40 + 2"
+    assert (tmp_path / "workspace.runs" / run_id / "code.py").read_text() == "40 + 2"
 
 
 def test_a_client_that_reads_no_more_ends_the_server(tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from sealab.workspace.store import Workspace
 
 QUOTA_BYTES = 1_000_000
 FILES_MAX = 50
+OWNER = "home"
+
+
+def kept_in(folder: Path) -> Path:
+    """Return where the runs and the ledger of a workspace lie."""
+    return folder.with_name(f"{folder.name}.runs")
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import Name
 from sealab.workspace.store import Workspace
 
+from .conftest import OWNER, kept_in
+
 pytestmark = pytest.mark.adversarial
 
 SECRET = "CANARY"
@@ -46,7 +48,7 @@ class Outside:
         seen: dict[str, tuple[int, bytes | None]] = {}
         for folder, folders, files in os.walk(self.place):
             for name in list(folders):
-                if Path(folder, name) == self.inside:
+                if Path(folder, name) in {self.inside, kept_in(self.inside)}:
                     folders.remove(name)
             for name in (*folders, *files):
                 path = Path(folder, name)
@@ -266,10 +268,10 @@ def test_a_folder_of_the_archive_swapped_for_a_link_never_leads_outside(
 
     (folder / "flop").symlink_to(outside.place / "outside")
     archive = RunArchive(either_way, kept=3)
-    with _flipping(folder / ".runs", folder / "flop"):
+    with _flipping(kept_in(folder), folder / "flop"):
         for number in range(500):
             with contextlib.suppress(WorkspaceError):
-                archive.keep(f"r{number}", code="mine", output="mine")
+                archive.keep(f"r{number}", owner=OWNER, code="mine", output="mine")
     outside.assert_untouched()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -19,35 +22,40 @@ from sealab.workspace.errors import NameRefused, NotFound, QuotaFull, Unavailabl
 from sealab.workspace.paths import Folder
 from sealab.workspace.store import Workspace
 
+from .conftest import OWNER, kept_in
+
 
 def _runs(folder: Path) -> set[str]:
-    return {name for name in os.listdir(folder / ".runs") if not name.startswith(".")}
+    return {name for name in os.listdir(kept_in(folder)) if not name.startswith(".")}
 
 
 def test_a_run_is_kept_whole_and_read_by_its_names(workspace: Workspace) -> None:
     archive = RunArchive(workspace)
-    archive.keep("r1", code="print(1)\n", output="é" * 10, result_json=json.dumps([1]))
+    archive.keep("r1", owner=OWNER, code="print(1)\n", output="é" * 10, result_json=json.dumps([1]))
     read = {
-        what: workspace.read(archive.path_of("r1", what)).content for what in ("code.py", "output.txt", "result.json")
+        what: workspace.read(archive.path_of("r1", what), owner=OWNER).content
+        for what in ("code.py", "output.txt", "result.json")
     }
     assert read == {"code.py": "print(1)\n", "output.txt": "é" * 10, "result.json": "[1]"}
 
 
 def test_only_what_was_given_is_kept(workspace: Workspace) -> None:
     archive = RunArchive(workspace)
-    archive.keep("r1", code="1")
-    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py"]
+    archive.keep("r1", owner=OWNER, code="1")
+    assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [".runs/r1/code.py"]
     with pytest.raises(NotFound):
-        workspace.read(archive.path_of("r1", "output.txt"))
+        workspace.read(archive.path_of("r1", "output.txt"), owner=OWNER)
 
 
 def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace, kept=3)
     for number in range(10):
-        archive.keep(f"r{number}", code=str(number) * (10 - number), output="long" if number % 2 else None)
+        archive.keep(f"r{number}", owner=OWNER, code=str(number) * (10 - number), output="long" if number % 2 else None)
         assert _runs(folder) == {f"r{at}" for at in range(max(0, number - 2), number + 1)}
-        assert workspace.read(archive.path_of(f"r{number}", "code.py")).content == str(number) * (10 - number)
-    assert [file.name for file in workspace.list(".runs").files] == [
+        assert workspace.read(archive.path_of(f"r{number}", "code.py"), owner=OWNER).content == str(number) * (
+            10 - number
+        )
+    assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [
         ".runs/r7/code.py",
         ".runs/r7/output.txt",
         ".runs/r8/code.py",
@@ -59,18 +67,18 @@ def test_the_oldest_is_dropped_first(workspace: Workspace, folder: Path) -> None
 def test_a_reopened_archive_goes_on_where_it_was(workspace: Workspace, folder: Path) -> None:
     first = RunArchive(workspace, kept=3)
     for number in range(5):
-        first.keep(f"z{9 - number}", code="x")
+        first.keep(f"z{9 - number}", owner=OWNER, code="x")
         time.sleep(0.01)  # a file system's clock ticks every few milliseconds
     second = RunArchive(workspace, kept=3)
-    second.keep("new", code="x")
+    second.keep("new", owner=OWNER, code="x")
     assert _runs(folder) == {"z6", "z5", "new"}
 
 
 def test_runs_of_another_process_are_noticed_in_time(workspace: Workspace, folder: Path) -> None:
     one, two = RunArchive(workspace, kept=5), RunArchive(workspace, kept=5)
     for number in range(100):
-        one.keep(f"a{number}", code="x")
-        two.keep(f"b{number}", code="x")
+        one.keep(f"a{number}", owner=OWNER, code="x")
+        two.keep(f"b{number}", owner=OWNER, code="x")
         assert len(_runs(folder)) <= 10
     assert {"a99", "b99"} <= _runs(folder)
 
@@ -78,20 +86,20 @@ def test_runs_of_another_process_are_noticed_in_time(workspace: Workspace, folde
 def test_the_bytes_are_bounded_and_the_newest_stays_whatever_its_size(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace, bytes_max=1000)
     for number in range(4):
-        archive.keep(f"r{number}", code="x" * 400)
+        archive.keep(f"r{number}", owner=OWNER, code="x" * 400)
     assert _runs(folder) == {"r2", "r3"}
-    archive.keep("large", code="x", output="y" * 5000)
+    archive.keep("large", owner=OWNER, code="x", output="y" * 5000)
     assert _runs(folder) == {"large"}
-    assert workspace.read(".runs/large/output.txt").size == 5000
-    archive.keep("next", code="x")
+    assert workspace.read(".runs/large/output.txt", owner=OWNER).size == 5000
+    archive.keep("next", owner=OWNER, code="x")
     assert _runs(folder) == {"next"}
 
 
 def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folder: Path) -> None:
     with Workspace(folder, quota_bytes=10, files_max=1) as workspace:
         workspace.write("f", "x" * 10)
-        RunArchive(workspace).keep("r1", code="y" * 1000)
-        assert workspace.read(".runs/r1/code.py").size == 1000
+        RunArchive(workspace).keep("r1", owner=OWNER, code="y" * 1000)
+        assert workspace.read(".runs/r1/code.py", owner=OWNER).size == 1000
         assert workspace.usage().used_bytes == 10
         with pytest.raises(QuotaFull):
             workspace.write("g", "z")
@@ -101,22 +109,22 @@ def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folde
 def test_what_is_no_run_id_is_refused_and_makes_nothing(workspace: Workspace, folder: Path, run_id: str) -> None:
     archive = RunArchive(workspace)
     with pytest.raises(NameRefused, match="no run id"):
-        archive.keep(run_id, code="x")
+        archive.keep(run_id, owner=OWNER, code="x")
     with pytest.raises(NameRefused, match="no run id"):
         archive.path_of(run_id, "code.py")
-    assert os.listdir(folder / ".runs") == [".ledger"]
+    assert os.listdir(kept_in(folder)) == [".ledger"]
 
 
 def test_a_run_is_kept_once(workspace: Workspace) -> None:
     archive = RunArchive(workspace, kept=1)
-    archive.keep("r1", code="first")
+    archive.keep("r1", owner=OWNER, code="first")
     with pytest.raises(NameRefused, match="kept already"):
-        archive.keep("r1", code="second")
+        archive.keep("r1", owner=OWNER, code="second")
 
 
 def test_source_that_utf8_cannot_hold_is_kept_in_escapes(workspace: Workspace) -> None:
-    RunArchive(workspace).keep("r1", code="'\udc80'")
-    assert workspace.read(".runs/r1/code.py").content == "'\\udc80'"
+    RunArchive(workspace).keep("r1", owner=OWNER, code="'\udc80'")
+    assert workspace.read(".runs/r1/code.py", owner=OWNER).content == "'\\udc80'"
 
 
 def test_no_run_at_all_cannot_be_kept(workspace: Workspace) -> None:
@@ -124,62 +132,158 @@ def test_no_run_at_all_cannot_be_kept(workspace: Workspace) -> None:
         RunArchive(workspace, kept=0)
 
 
-def test_the_archive_is_made_anew_when_somebody_removed_it(workspace: Workspace, folder: Path) -> None:
+def test_runs_that_somebody_removed_are_not_missed(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace, kept=2)
     for number in range(3):
-        archive.keep(f"r{number}", code="x")
-    os.rename(folder / ".runs", folder / "moved")
-    archive.keep("r3", code="x")
+        archive.keep(f"r{number}", owner=OWNER, code="x")
+    for run_id in _runs(folder):
+        shutil.rmtree(kept_in(folder) / run_id)
+    archive.keep("r3", owner=OWNER, code="x")
     assert _runs(folder) == {"r3"}
+
+
+def test_each_owner_finds_the_own_runs_alone(either_way: Workspace) -> None:
+    archive = RunArchive(either_way)
+    for owner in (OWNER, "http credentials 1", "http credentials 2"):
+        archive.keep(f"run-{owner[-1]}", owner=owner, code=owner)
+    archive.keep("run-1", owner="http credentials 2", code="the same id")
+    assert either_way.read(".runs/run-1/code.py", owner="http credentials 1").content == "http credentials 1"
+    assert either_way.read(".runs/run-1/code.py", owner="http credentials 2").content == "the same id"
+    listed = {
+        owner: [file.name for file in either_way.list(".runs", owner=owner).files]
+        for owner in (OWNER, "http credentials 1", "http credentials 2", "http")
+    }
+    assert listed == {
+        OWNER: [".runs/run-e/code.py"],
+        "http credentials 1": [".runs/run-1/code.py"],
+        "http credentials 2": [".runs/run-1/code.py", ".runs/run-2/code.py"],
+        "http": [],
+    }
+
+
+def test_a_run_of_another_owner_is_as_unknown_as_one_that_never_was(either_way: Workspace, folder: Path) -> None:
+    archive = RunArchive(either_way)
+    archive.keep("theirs", owner="http credentials 1", code="secret")
+    (on_disk,) = _runs(folder)
+    for owner in (OWNER, "http", None):
+        for run_id in ("theirs", on_disk):
+            said = []
+            for known in (run_id, "x" * len(run_id)):
+                with pytest.raises(NotFound) as caught:
+                    either_way.read(f".runs/{known}/code.py", owner=owner)
+                with pytest.raises(NotFound):
+                    either_way.list(f".runs/{known}", owner=owner)
+                said.append(str(caught.value).replace(known, "the run"))
+            assert said[0] == said[1]
+    assert on_disk != "theirs"
+    assert "credentials" not in on_disk
+
+
+def test_nothing_of_any_run_and_nothing_that_is_locked_lies_in_the_workspace_itself(
+    workspace: Workspace, folder: Path
+) -> None:
+    workspace.write("f", "x")
+    RunArchive(workspace).keep("r1", owner=OWNER, code="x", output="y")
+    assert os.listdir(folder) == ["f"]
+    assert stat.S_IMODE(os.stat(kept_in(folder)).st_mode) == 0o700
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["renamed", "copied to another file system"])
+def test_runs_that_an_earlier_version_kept_in_the_workspace_are_moved_out_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, across: bool
+) -> None:
+    old = folder / ".runs"
+    for run_id in ("r1", "r2"):
+        (old / run_id).mkdir(parents=True)
+        (old / run_id / "code.py").write_text(run_id)
+    (old / "r2" / "output.txt").write_bytes(b"whole \xff")
+    (old / ".new-r3").mkdir()
+    (old / ".ledger").write_bytes(b"")
+    if across:
+        rename = os.rename
+
+        def refuse_first(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+            if src_dir_fd != dst_dir_fd:
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+        monkeypatch.setattr(os, "rename", refuse_first)
+    with Workspace(folder, quota_bytes=1000) as workspace:
+        RunArchive(workspace)
+        assert not old.exists()
+        assert workspace.read(".runs/r1/code.py", owner=OWNER).content == "r1"
+        assert base64.b64decode(workspace.read(".runs/r2/output.txt", encoding="base64", owner=OWNER).content) == (
+            b"whole \xff"
+        )
+        assert _runs(folder) == {"r1", "r2"}
+
+
+def test_a_link_where_an_earlier_version_kept_runs_is_not_followed(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "other"
+    (other / "r1").mkdir(parents=True)
+    folder.mkdir(parents=True)
+    (folder / ".runs").symlink_to(other)
+    with Workspace(folder, quota_bytes=1000) as workspace:
+        RunArchive(workspace)
+    assert os.listdir(other) == ["r1"]
+    assert "could not be moved" in caplog.text
 
 
 def test_what_a_crash_left_half_made_is_dropped_when_it_is_old(workspace: Workspace, folder: Path) -> None:
     for name, age in ((".new-old", 1000), (".new-now", 0)):
-        (folder / ".runs" / name).mkdir()
-        (folder / ".runs" / name / "code.py").write_text("x")
-        for path in (folder / ".runs" / name / "code.py", folder / ".runs" / name):
+        (kept_in(folder) / name).mkdir()
+        (kept_in(folder) / name / "code.py").write_text("x")
+        for path in (kept_in(folder) / name / "code.py", kept_in(folder) / name):
             os.utime(path, (time.time() - age, time.time() - age))
-    RunArchive(workspace).keep("r1", code="x")
-    assert sorted(os.listdir(folder / ".runs")) == [".ledger", ".new-now", "r1"]
-    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py"]
+    RunArchive(workspace).keep("r1", owner=OWNER, code="x")
+    assert sorted(os.listdir(kept_in(folder))) == [".ledger", ".new-now", "r1"]
+    assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [".runs/r1/code.py"]
 
 
 def test_a_folder_used_again_never_writes_through_a_link(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     canary.write_text("sings")
     archive = RunArchive(workspace, kept=1)
-    archive.keep("r1", code="x", output="y")
-    os.unlink(folder / ".runs" / "r1" / "code.py")
-    os.unlink(folder / ".runs" / "r1" / "output.txt")
-    (folder / ".runs" / "r1" / "code.py").symlink_to(canary)
-    os.link(canary, folder / ".runs" / "r1" / "output.txt")
-    archive.keep("r2", code="mine", output="mine")
+    archive.keep("r1", owner=OWNER, code="x", output="y")
+    os.unlink(kept_in(folder) / "r1" / "code.py")
+    os.unlink(kept_in(folder) / "r1" / "output.txt")
+    (kept_in(folder) / "r1" / "code.py").symlink_to(canary)
+    os.link(canary, kept_in(folder) / "r1" / "output.txt")
+    archive.keep("r2", owner=OWNER, code="mine", output="mine")
     assert canary.read_text() == "sings"
-    assert workspace.read(".runs/r2/code.py").content == workspace.read(".runs/r2/output.txt").content == "mine"
+    assert (
+        workspace.read(".runs/r2/code.py", owner=OWNER).content
+        == workspace.read(".runs/r2/output.txt", owner=OWNER).content
+        == "mine"
+    )
 
 
 def test_a_report_that_is_dropped_while_it_is_read_is_said_to_be_gone(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = RunArchive(workspace, kept=1)
-    archive.keep("r1", code="old " * 10)
+    archive.keep("r1", owner=OWNER, code="old " * 10)
     time.sleep(0.02)  # past one tick of the file system's clock
     really = os.pread
 
     def read_late(handle: int, size: int, offset: int) -> bytes:
         monkeypatch.setattr(os, "pread", really)
-        archive.keep("r2", code="new " * 10)
+        archive.keep("r2", owner=OWNER, code="new " * 10)
         return really(handle, size, offset)
 
     monkeypatch.setattr(os, "pread", read_late)
     with pytest.raises(NotFound, match="dropped while it was read"):
-        workspace.read(".runs/r1/code.py")
+        workspace.read(".runs/r1/code.py", owner=OWNER)
 
 
 def test_threads_keep_at_once(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace, kept=20)
     threads = [
-        threading.Thread(target=lambda mark=mark: [archive.keep(f"{mark}{n}", code=mark) for n in range(50)])
+        threading.Thread(
+            target=lambda mark=mark: [archive.keep(f"{mark}{n}", owner=OWNER, code=mark) for n in range(50)]
+        )
         for mark in "abcd"
     ]
     for thread in threads:
@@ -188,7 +292,7 @@ def test_threads_keep_at_once(workspace: Workspace, folder: Path) -> None:
         thread.join()
     assert len(_runs(folder)) == 20
     for run_id in _runs(folder):
-        assert workspace.read(archive.path_of(run_id, "code.py")).content == run_id[0]
+        assert workspace.read(archive.path_of(run_id, "code.py"), owner=OWNER).content == run_id[0]
 
 
 _KEEPER = """
@@ -200,7 +304,7 @@ print("ready", flush=True)
 number = 0
 while True:
     number += 1
-    archive.keep(f"{sys.argv[2]}-{number}", code=f"code {number};" * 50, output=f"output {number};" * 500)
+    archive.keep(f"{sys.argv[2]}-{number}", owner="home", code=f"code {number};" * 50, output=f"output {number};" * 500)
 """
 
 
@@ -221,19 +325,27 @@ def test_a_server_killed_while_keeping_leaves_every_run_whole(folder: Path) -> N
             assert runs
             for run_id in runs:
                 number = run_id.split("-")[1]
-                assert workspace.read(RunArchive.path_of(run_id, "code.py")).content == f"code {number};" * 50
-                assert workspace.read(RunArchive.path_of(run_id, "output.txt")).content == f"output {number};" * 500
+                assert (
+                    workspace.read(RunArchive.path_of(run_id, "code.py"), owner=OWNER).content == f"code {number};" * 50
+                )
+                assert (
+                    workspace.read(RunArchive.path_of(run_id, "output.txt"), owner=OWNER).content
+                    == f"output {number};" * 500
+                )
 
 
 def test_what_waits_to_be_kept_is_there_for_whoever_reads(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace)
-    assert archive.keep_soon("r1", code="first")
-    assert archive.keep_soon("r2", code="second")
+    assert archive.keep_soon("r1", owner=OWNER, code="first")
+    assert archive.keep_soon("r2", owner=OWNER, code="second")
     assert _runs(folder) == set()
-    assert [file.name for file in workspace.list(".runs").files] == [".runs/r1/code.py", ".runs/r2/code.py"]
-    assert archive.keep_soon("r3", code="third")
-    assert workspace.read(".runs/r3/code.py").content == "third"
-    assert archive.keep_soon("r4", code="fourth")
+    assert [file.name for file in workspace.list(".runs", owner=OWNER).files] == [
+        ".runs/r1/code.py",
+        ".runs/r2/code.py",
+    ]
+    assert archive.keep_soon("r3", owner=OWNER, code="third")
+    assert workspace.read(".runs/r3/code.py", owner=OWNER).content == "third"
+    assert archive.keep_soon("r4", owner=OWNER, code="fourth")
     archive.flush()
     assert _runs(folder) == {"r1", "r2", "r3", "r4"}
 
@@ -241,38 +353,37 @@ def test_what_waits_to_be_kept_is_there_for_whoever_reads(workspace: Workspace, 
 def test_what_waits_counts_before_what_comes_later(workspace: Workspace, folder: Path) -> None:
     archive = RunArchive(workspace, kept=2)
     for number in range(4):
-        assert archive.keep_soon(f"r{number}", code="x")
-    archive.keep("r4", code="x", output="long")
+        assert archive.keep_soon(f"r{number}", owner=OWNER, code="x")
+    archive.keep("r4", owner=OWNER, code="x", output="long")
     assert _runs(folder) == {"r3", "r4"}
 
 
 def test_no_more_waits_than_memory_is_given_for_it(workspace: Workspace) -> None:
     archive = RunArchive(workspace)
-    assert not archive.keep_soon("large", code="x" * 100_000)
-    taken = [archive.keep_soon(f"r{number:03}", code="x") for number in range(100)]
+    assert not archive.keep_soon("large", owner=OWNER, code="x" * 100_000)
+    taken = [archive.keep_soon(f"r{number:03}", owner=OWNER, code="x") for number in range(100)]
     assert taken[0]
     assert not taken[-1]
     archive.flush()
-    assert len(workspace.list(".runs").files) == taken.count(True)
-    assert archive.keep_soon("again", code="x")
+    assert len(workspace.list(".runs", owner=OWNER).files) == taken.count(True)
+    assert archive.keep_soon("again", owner=OWNER, code="x")
 
 
 def test_after_one_that_could_not_be_kept_each_is_kept_at_once_or_refused_until_it_works_again(
     workspace: Workspace, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     archive = RunArchive(workspace)
-    (folder / ".runs").rename(folder / "moved")
-    (folder / ".runs").write_text("in the way")
-    assert archive.keep_soon("r1", code="x")
+    for run_id in ("r1", "r2"):
+        (kept_in(folder) / f".new-{run_id}").write_text("in the way")
+    assert archive.keep_soon("r1", owner=OWNER, code="x")
     archive.flush()
     assert "The run r1 could not be kept" in caplog.text
-    assert not archive.keep_soon("r2", code="x")
+    assert not archive.keep_soon("r2", owner=OWNER, code="x")
     with pytest.raises(WorkspaceError):
-        archive.keep("r2", code="x")
-    assert not archive.keep_soon("r3", code="x")
-    (folder / ".runs").unlink()
-    archive.keep("r3", code="x")
-    assert archive.keep_soon("r4", code="x")
+        archive.keep("r2", owner=OWNER, code="x")
+    assert not archive.keep_soon("r3", owner=OWNER, code="x")
+    archive.keep("r3", owner=OWNER, code="x")
+    assert archive.keep_soon("r4", owner=OWNER, code="x")
 
 
 def test_a_disk_that_fails_while_the_archive_looks_round_is_told_like_any_other_failure(
@@ -282,15 +393,15 @@ def test_a_disk_that_fails_while_the_archive_looks_round_is_told_like_any_other_
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     archive = RunArchive(workspace)
-    assert archive.keep_soon("r1", code="x")
+    assert archive.keep_soon("r1", owner=OWNER, code="x")
     with monkeypatch.context() as broken:
         broken.setattr(Folder, "names", fail)
         archive.flush()
         with pytest.raises(Unavailable):
-            archive.keep("r2", code="x")
+            archive.keep("r2", owner=OWNER, code="x")
     assert "The run r1 could not be kept" in caplog.text
-    archive.keep("r3", code="x")
-    assert workspace.read(".runs/r3/code.py").content == "x"
+    archive.keep("r3", owner=OWNER, code="x")
+    assert workspace.read(".runs/r3/code.py", owner=OWNER).content == "x"
 
 
 def test_threads_have_runs_wait_and_read_them_at_once(workspace: Workspace) -> None:
@@ -300,9 +411,9 @@ def test_threads_have_runs_wait_and_read_them_at_once(workspace: Workspace) -> N
         read = []
         for number in range(30):
             run_id = f"{mark}{number}"
-            if not archive.keep_soon(run_id, code=run_id):
-                archive.keep(run_id, code=run_id)
-            read.append(workspace.read(archive.path_of(run_id, "code.py")).content)
+            if not archive.keep_soon(run_id, owner=OWNER, code=run_id):
+                archive.keep(run_id, owner=OWNER, code=run_id)
+            read.append(workspace.read(archive.path_of(run_id, "code.py"), owner=OWNER).content)
         return read
 
     with ThreadPoolExecutor(4) as threads:

@@ -18,6 +18,8 @@ from sealab.workspace import quota
 from sealab.workspace.errors import ContentRefused, NotFound, QuotaFull, WorkspaceError
 from sealab.workspace.store import Workspace
 
+from .conftest import kept_in
+
 
 @pytest.fixture
 def small(folder: Path) -> Iterator[Workspace]:
@@ -34,8 +36,6 @@ def _there(folder: Path) -> tuple[int, int]:
     """What a look from outside counts."""
     used_bytes = entries = 0
     for place, folders, files in os.walk(folder):
-        if Path(place) == folder:
-            folders.remove(".runs")
         entries += len(folders) + len(files)
         used_bytes += sum(os.lstat(os.path.join(place, file)).st_size for file in files)
     return used_bytes, entries
@@ -134,8 +134,8 @@ def test_refusals_of_a_full_workspace_do_not_count_the_files_each_time(
 
 
 def test_reports_do_not_count(small: Workspace, folder: Path) -> None:
-    (folder / ".runs" / "r").mkdir()
-    (folder / ".runs" / "r" / "output.txt").write_text("x" * 1000)
+    (kept_in(folder) / "r").mkdir()
+    (kept_in(folder) / "r" / "output.txt").write_text("x" * 1000)
     small.write("f", "x" * 100)
     assert small.list().used_bytes == 100
 
@@ -143,7 +143,7 @@ def test_reports_do_not_count(small: Workspace, folder: Path) -> None:
 def test_a_ledger_that_is_damaged_or_half_changed_is_counted_anew(folder: Path) -> None:
     with Workspace(folder, quota_bytes=100) as workspace:
         workspace.write("f", "x" * 7)
-        ledger = folder / ".runs" / ".ledger"
+        ledger = kept_in(folder) / ".ledger"
         whole = ledger.read_bytes()
         wrong = quota._RECORD.pack(quota._MAGIC, 99, 99, True)
         for damaged in (b"", b"nonsense", whole + b"more", b"\xff" * len(whole), wrong):

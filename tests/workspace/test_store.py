@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealab.workspace import store
-from sealab.workspace.errors import ContentRefused, NotFound, Reserved, Unavailable
+from sealab.workspace.errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable
 from sealab.workspace.store import Contents, Deleted, Workspace, Written
+
+from .conftest import OWNER, kept_in
 
 
 def test_what_is_written_is_read_back(either_way: Workspace) -> None:
@@ -198,23 +200,30 @@ def test_deleting_removes_the_file_and_the_folders_it_leaves_empty(either_way: W
     assert either_way.delete("a/b/c/one") == Deleted("a/b/c/one", deleted=True)
     assert sorted(os.listdir(folder / "a")) == ["two"]
     either_way.delete("a/two")
-    assert os.listdir(folder) == [".runs"]
+    assert os.listdir(folder) == []
     with pytest.raises(NotFound):
         either_way.delete("a/two")
 
 
 def test_the_reserved_folder_can_be_read_and_listed_by_name_only(either_way: Workspace, folder: Path) -> None:
-    (folder / ".runs" / "r1").mkdir()
-    (folder / ".runs" / "r1" / "output.txt").write_text("hello")
+    (kept_in(folder) / "r1").mkdir()
+    (kept_in(folder) / "r1" / "output.txt").write_text("hello")
     assert either_way.list().count == 0
-    assert [file.name for file in either_way.list(".runs").files] == [".runs/r1/output.txt"]
-    assert either_way.read(".runs/r1/output.txt").content == "hello"
+    assert [file.name for file in either_way.list(".runs", owner=OWNER).files] == [".runs/r1/output.txt"]
+    assert [file.name for file in either_way.list(".runs/r1", owner=OWNER).files] == [".runs/r1/output.txt"]
+    assert either_way.read(".runs/r1/output.txt", owner=OWNER).content == "hello"
+    for name in (".runs/.ledger", ".runs/r1/missing", ".RUNS/r1/output.txt", ".runs/r2", ".runs/r1/../r1/output.txt"):
+        with pytest.raises((NotFound, NameRefused)) as caught:
+            either_way.read(name, owner=OWNER)
+        assert str(folder.parent) not in str(caught.value)
+    with pytest.raises(NotAFile):
+        either_way.read(".runs", owner=OWNER)
     for name in (".runs/r1/output.txt", ".runs/x", ".runs", ".RUNS/x"):
         with pytest.raises(Reserved):
             either_way.write(name, "x")
         with pytest.raises(Reserved):
             either_way.delete(name)
-    assert (folder / ".runs" / "r1" / "output.txt").read_text() == "hello"
+    assert (kept_in(folder) / "r1" / "output.txt").read_text() == "hello"
 
 
 def test_a_reader_sees_the_old_or_the_new_content_and_never_a_mixture(workspace: Workspace) -> None:
@@ -256,8 +265,6 @@ def test_threads_appending_together_lose_nothing(workspace: Workspace) -> None:
 
 
 def test_a_removed_workspace_is_reported_and_nothing_is_written_elsewhere(either_way: Workspace, folder: Path) -> None:
-    os.unlink(folder / ".runs" / ".ledger")
-    os.rmdir(folder / ".runs")
     os.rmdir(folder)
     with pytest.raises(Unavailable):
         either_way.write("f", "x")
@@ -290,4 +297,4 @@ def test_a_write_that_the_system_stops_halfway_leaves_what_was_there(folder: Pat
     assert len(said) == 4
     assert all("The operating system refused" in line for line in said[:3])
     assert said[3] == "3000 1 True"
-    assert sorted(os.listdir(folder)) == [".runs", "f"]
+    assert sorted(os.listdir(folder)) == ["f"]

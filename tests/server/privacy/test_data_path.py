@@ -253,7 +253,7 @@ async def test_nothing_that_is_kept_of_a_run_holds_a_value(model: Model) -> None
     code = ROWS + "print(rows * 2); result = rows * 2"
     report = await model.run(code + f"  # for {customers(COUNT)[0]['email']}")
     assert report["truncated"]["output"]["total"] > report["truncated"]["output"]["shown"]
-    kept = list((model.home / "workspace" / ".runs").rglob("*"))
+    kept = list((model.home / "workspace.runs").rglob("*"))
     whole = b"".join(path.read_bytes() for path in kept if path.is_file())
     assert len(whole) > 100_000
     database = b"".join(path.read_bytes() for path in model.home.glob("sealab.db*"))

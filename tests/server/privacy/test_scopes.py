@@ -160,6 +160,38 @@ async def test_what_callers_with_credentials_keep_in_a_session_no_others_find_th
     assert [await run(caller, "kept") for caller in callers] == [0, 1, 2]
 
 
+async def test_what_is_kept_of_a_run_is_found_by_its_caller_alone(url: str) -> None:
+    async def call(credentials: str, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
+        async with httpx2.AsyncClient(headers={"Authorization": credentials}, timeout=50) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, read_timeout_seconds=50) as client:
+                result = await client.call_tool(tool, arguments)
+                return bool(result.is_error), result.structured_content or result.model_dump_json()
+
+    _, report = await call("Bearer a", "execute_code", {"code": "print('kept ' * 20_000)"})
+    run_id, file = report["run_id"], f".runs/{report['run_id']}/output.txt"
+    assert file in report["truncated"]["output"]["read_with"]
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("read_workspace_file", {"filename": file}),
+        ("list_workspace_files", {"subpath": f".runs/{run_id}"}),
+        ("save_skill", {"name": "taken", "from_run": run_id}),
+        ("execute_code", {"code": f"read_file({file!r})[:4]"}),
+        ("execute_code", {"code": f"list_files('.runs/{run_id}')"}),
+    ]
+    for tool, arguments in ways:
+        failed, said = await call("Bearer b", tool, arguments)
+        assert failed, (tool, said)
+        assert "kept kept" not in str(said)
+    for tool, arguments in ways:
+        failed, said = await call("Bearer a", tool, arguments)
+        assert not failed, (tool, said)
+    for credentials, found in (("Bearer a", True), ("Bearer b", False)):
+        _, listed = await call(credentials, "list_workspace_files", {"subpath": ".runs"})
+        assert (file in [each["name"] for each in listed["files"]]) is found
+        _, report = await call(credentials, "execute_code", {"code": "[f['name'] for f in list_files('.runs')]"})
+        assert (file in report["result"]) is found, report
+
+
 async def test_all_of_a_skills_frontmatter_is_hidden_and_not_its_description_alone(privacy: Privacy) -> None:
     front = {"name": "mailer", "description": f"for {MAIL}", "metadata": {"author": MAIL, "notes": [f"ask {MAIL}"]}}
 

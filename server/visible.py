@@ -1,0 +1,54 @@
+"""Text that code, servers and files wrote, where it may stand among sealab's own: on a terminal, in a short answer.
+
+There it must not move the cursor, change colours or reorder what stands beside it. JSON values and what goes into files
+and pipes are data, and left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import TextIO, cast
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 but for tab and line ends, C1, what reorders text (Unicode's UAX 9, explicit formatting), and lone surrogates."""
+
+
+def visible(text: str) -> str:
+    r"""Return the text with each control character as JSON would write it, such as `\u001b`."""
+    return _CONTROL.sub(_written, text)
+
+
+def _written(found: re.Match[str]) -> str:
+    control = found[0]
+    ends_line = control == "\r" and found.string.startswith("\n", found.end())
+    return control if ends_line else f"\\u{ord(control):04x}"
+
+
+class VisibleStream:
+    """A stream that writes control characters visibly; in all else the stream that it is made of."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text; returns how much of it, as it was given, was written: all."""
+        self._stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def show_visibly(*, stdout: bool) -> None:
+    """Have control characters written visibly to standard error, and with `stdout` to a terminal there too."""
+    if not isinstance(sys.stderr, VisibleStream):
+        sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
+    if stdout and sys.stdout.isatty() and not isinstance(sys.stdout, VisibleStream):
+        sys.stdout = cast("TextIO", VisibleStream(sys.stdout))
