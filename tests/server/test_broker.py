@@ -111,6 +111,22 @@ async def test_a_file_kept_in_parts_is_written_whole_with_the_last(workspace: Wo
     assert calls.written == {"sub/data": 6}
 
 
+async def test_a_long_text_is_written_in_parts_as_it_is_in_one(workspace: Workspace) -> None:
+    calls = Calls(handlers(workspace), budget=10)
+    assert await calls.answer("write_file", {"filename": "a", "content": "é\n", "last": 0}) is None
+    assert await calls.answer("write_file", {"filename": "a", "content": "x", "last": 1}) == {
+        "filename": "a",
+        "size": 4,
+    }
+    assert workspace.read("a").content == "é\nx"
+    encoding = {"filename": "a", "encoding": "base64"}
+    assert await calls.answer("write_file", {**encoding, "content": "AAEC", "last": 0}) is None
+    assert await calls.answer("write_file", {**encoding, "content": "Aw==", "last": 1}) == {"filename": "a", "size": 4}
+    with pytest.raises(HostCallError, match="lone surrogate"):
+        await calls.answer("write_file", {"filename": "a", "content": "\ud800", "last": 0})
+    assert workspace.read("a", encoding="base64").content == "AAECAw=="
+
+
 async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Workspace) -> None:
     calls = Calls(handlers(workspace), budget=100)
     part = {"filename": "large", "content": base64.b64encode(bytes(KEPT_BYTES_MAX // 4)).decode(), "last": 0}
