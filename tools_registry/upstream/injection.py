@@ -61,6 +61,8 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     }
 )
 
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\s*\n\s*")
 _HIDDEN = frozenset({"Cf", "Co", "Cn"})
 _HARMLESS_FORMAT = frozenset("\u00ad\ufeff\u200c\u200d")
 """Soft hyphen, byte order mark and the joiners of emoji and Indic scripts."""
@@ -74,8 +76,9 @@ def flags(description: str, schema: object = _NOTHING, *more: str) -> tuple[str,
     """
     found: dict[str, None] = {}
     for text in (description, *more, *_texts(schema)):
+        even = _LINES.sub("\n", _BLANKS.sub(" ", text))  # patterns try each place of a run of blanks anew
         for kind, pattern in _PATTERNS.items():
-            if match := pattern.search(text):
+            if match := pattern.search(even):
                 found[f"{kind}: “{_shown(match[0])}”"] = None
         if hidden := _hidden(text):
             found[f"hides characters: {hidden}"] = None
