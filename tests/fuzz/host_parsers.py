@@ -110,7 +110,8 @@ YAML = (
 def bomb(_text: str = "") -> str:
     """Return YAML whose aliases stand for 9 to the 12th values."""
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 13)]
-    return "\n".join(["a0: &a0 [1,1,1,1,1,1,1,1,1]", *levels]) + "\n"
+    head = ["name: run", "description: it", "a0: &a0 [1,1,1,1,1,1,1,1,1]"]
+    return "\n".join([*head, *levels, "input_schema: {type: object, properties: {x: {default: *a12}}}"]) + "\n"
 
 
 @cache
@@ -426,11 +427,11 @@ def client_files(text: str) -> object:
 
 def client_entry(text: str) -> object:
     from sealab.tools_registry.clients.entries import read_entry
-    from sealab.tools_registry.clients.secrets import Secrets
+    from sealab.tools_registry.clients.secrets import Concealer
 
     raw = {"command": text, "args": [f"--key={text}", text], "env": {"API_KEY": text}, "url": text}
     read = read_entry("client", "up", raw, Path("/"), Path("/"))
-    return Secrets({}).conceal("up", read.entry) if getattr(read, "entry", None) else read
+    return Concealer({}).conceal("up", read.entry) if getattr(read, "entry", None) else read
 
 
 def definitions_file(text: str) -> object:
