@@ -32,14 +32,14 @@ TOOLS = 400
 
 # The channel of a worker of full Python, and the buffer that it prints to, which it shares with the host.
 FIND = """
-import gc, os, select, stat, struct, time
+import os, select, stat, struct, sys, time
 def is_socket(fd):
     try:
         return stat.S_ISSOCK(os.fstat(fd).st_mode)
     except OSError:
         return False
 channel = next(fd for fd in range(3, 64) if is_socket(fd))
-printed = next(each for each in gc.get_objects() if type(each).__name__ == "Output")._memory
+printed = sys.modules["sealab.sandbox.guest"].GUEST.write.__self__._memory
 def send_bytes(rest):
     while rest:
         select.select([], [channel], [])
