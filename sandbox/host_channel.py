@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from .errors import FrameError
-from .protocol import Frames, encode
+from .protocol import CALL_BYTES_MAX, Frames, encode
 from .run import Json
 
 _READ_BYTES = 1 << 16
@@ -148,7 +148,7 @@ class HostChannel:
 
     def _ask(self, name: str, arguments: Mapping[str, Json]) -> int:
         try:
-            data = encode({"t": "call", "name": name, "args": arguments})
+            data = encode({"t": "call", "name": name, "args": arguments}, bytes_max=CALL_BYTES_MAX)
         except FrameError as error:
             raise ValueError(f"The arguments of {name} cannot be passed on: {error}") from None
         self._calls += 1

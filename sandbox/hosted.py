@@ -6,7 +6,7 @@ Each sends one host call through the guest; the host decides whether it is grant
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from . import hosted_privacy, hosted_skills, hosted_tools
@@ -16,6 +16,11 @@ from .run import Json
 
 _SLICE = 3 * 1024 * 1024
 """Characters or bytes in one answer: far below what a frame holds, and whole groups of base64."""
+_PART_CHARS = 800_000
+"""Characters of a text in one call: each takes up to 6 bytes of `protocol.CALL_BYTES_MAX`."""
+_PART_CHARS_BASE64 = 4 * 1024 * 1024
+_CUT_CHARS = 100_000
+_TOKEN_CHARS = 200
 
 
 def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
@@ -49,7 +54,36 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> 
         raise TypeError(
             f"write_file() takes text or bytes, not {type(content).__name__}. Use json.dumps(…) or str(…) first."
         )
-    return GUEST.call_host("write_file", {"filename": filename, "content": content, "encoding": encoding})
+    arguments: dict[str, Json] = {"filename": filename, "content": content, "encoding": encoding}
+    if len(content) <= _PART_CHARS:
+        return GUEST.call_host("write_file", arguments)
+    answer: Json = None
+    for part, last in parts_of(content, encoding):
+        answer = GUEST.call_host("write_file", {**arguments, "content": part, "last": int(last)})
+    return answer
+
+
+def parts_of(content: str, encoding: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts in which a long content travels, and whether each is the last.
+
+    Base64 is cut between whole groups. A text is cut after a line, else before a bracket or where it must be: the host
+    looks for tokens in each part alone, and none of them holds a line break.
+    """
+    at, last = 0, False
+    while not last:
+        end = at + _PART_CHARS_BASE64 if encoding == "base64" else _cut(content, at)
+        last = end >= len(content)
+        yield content[at:end], last
+        at = end
+
+
+def _cut(content: str, at: int) -> int:
+    end = at + _PART_CHARS
+    if end >= len(content):
+        return end
+    line = content.rfind("\n", end - _CUT_CHARS, end)
+    bracket = content.find("[", end - _TOKEN_CHARS, end)
+    return line + 1 if line >= 0 else bracket if bracket >= 0 else end
 
 
 def list_files(subpath: str = ".") -> Json:

@@ -8,8 +8,8 @@ import os
 from .guest import GUEST
 from .run import Json
 
-_SLICE = 6 * 1024 * 1024
-"""Bytes in one call: as base64 far below what a frame holds."""
+_SLICE = 3 * 1024 * 1024
+"""Bytes in one call: as base64 below `protocol.CALL_BYTES_MAX`."""
 
 
 def keep(path: str | os.PathLike[str], name: str | None = None) -> Json:

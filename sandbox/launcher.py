@@ -69,6 +69,10 @@ class Forked:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
+    def kill_from_thread(self) -> None:
+        """End it now; whoever closes it makes sure that nobody does this any more."""
+        self.kill()
+
     def close(self) -> None:
         """End it and forget it."""
         self.kill()

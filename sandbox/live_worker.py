@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from . import output
 from .child import Child, Exit, Launches
@@ -19,7 +20,18 @@ from .errors import FrameError, HostCallError, LimitRefused, WorkerLost
 from .job_frame import encode_job
 from .lanes import LANE
 from .output import Output
-from .protocol import EXIT_WITHOUT_REPORT, Call, Done, Frames, Ready, child_frame, encode
+from .protocol import (
+    DONE_START,
+    EXIT_WITHOUT_REPORT,
+    SMALL_BYTES_MAX,
+    Call,
+    Done,
+    Frames,
+    Ready,
+    child_frame,
+    encode,
+    is_small,
+)
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
 
 CALLS_AT_ONCE_MAX = 16
@@ -34,6 +46,9 @@ _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
 _LOG = logging.getLogger(__name__)
+
+_LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
+"""Where large frames are read and written, in steps: two at once take the loop no more than some milliseconds."""
 
 
 class LiveWorker:
@@ -51,6 +66,7 @@ class LiveWorker:
         self._aside = 0
         self._slot: asyncio.Future[None] | None = None
         self._calls = 0
+        self._clock: Clock | None = None
         self._killed = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
@@ -116,6 +132,8 @@ class LiveWorker:
         if self._ended:
             return
         self._ended = True
+        if self._clock is not None:
+            self._clock.stop()  # its thread must not signal a descriptor that may soon be another's
         self._drop_calls()
         for task in self._sends:
             task.cancel()
@@ -143,7 +161,7 @@ class LiveWorker:
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
         calls_before = self._calls
-        clock = Clock(job.limits.timeout_seconds, self._give_up)
+        clock = self._clock = Clock(job.limits.timeout_seconds, self._forked.kill_from_thread, self._give_up)
         inherited = CLOCK.set(clock)
         lane = LANE.set(self._step_aside)
         try:
@@ -152,7 +170,7 @@ class LiveWorker:
             return Outcome(
                 status=done.status,
                 result=done.result,
-                output=self._output.read(),
+                output=await self._printed(),
                 error=done.error,
                 notes=done.notes,
                 duration_ms=clock.elapsed_ms,
@@ -175,7 +193,7 @@ class LiveWorker:
             duration_ms = clock.elapsed_ms
             return replace(
                 await self._obituary(job, clock, error),
-                output=self._output.read(),
+                output=await self._printed(),
                 duration_ms=duration_ms,
                 isolation=self._isolation,
                 layers=self.layers,
@@ -217,7 +235,9 @@ class LiveWorker:
     async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
         calls_before = self._calls
         while True:
-            frame = await self._next_frame()
+            frame = await self._next_frame(clock)
+            if isinstance(frame, Done):
+                clock.stop()
             if clock.expired:
                 raise EOFError
             match frame:
@@ -235,12 +255,21 @@ class LiveWorker:
                 case _:
                     raise FrameError("A worker was ready twice.")
 
-    async def _next_frame(self) -> Ready | Call | Done:
-        return child_frame(await self._next_body())
+    async def _next_frame(self, clock: Clock) -> Ready | Call | Done:
+        body = await self._next_body()
+        if len(body) <= SMALL_BYTES_MAX:
+            return child_frame(body)
+        if body.startswith(DONE_START):
+            clock.stop()  # the code has ended, or lies and is killed; either way its time is over
+        return await asyncio.get_running_loop().run_in_executor(_LARGE, child_frame, body)
 
     async def _next_body(self) -> bytes:
         loop = asyncio.get_running_loop()
+        waited = False
         while (body := self._frames.next()) is None:
+            if waited:
+                await asyncio.sleep(0)  # a socket that is never empty must not keep the loop to itself
+            waited = True
             try:
                 data = await loop.sock_recv(self._channel, _READ_BYTES)
             except OSError:
@@ -249,6 +278,12 @@ class LiveWorker:
                 raise EOFError
             self._frames.feed(data)
         return body
+
+    async def _printed(self) -> str:
+        data = self._output.since(0) or b""
+        if len(data) <= SMALL_BYTES_MAX:
+            return output.text_of(data)
+        return await asyncio.get_running_loop().run_in_executor(_LARGE, output.text_of, data)
 
     async def _free_slot(self, clock: Clock) -> None:
         """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""
@@ -285,7 +320,7 @@ class LiveWorker:
         answer: dict[str, Json] = {"t": "answer", "id": number}
         try:
             answer["value"] = await host_calls(call.name, call.arguments)
-            frame = encode(answer)
+            frame = await _encoded(answer)
         except HostCallError as error:
             frame = _error_answer(number, error.type, error.message)
         except FrameError as error:
@@ -324,9 +359,15 @@ class LiveWorker:
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
 
-@functools.lru_cache(maxsize=16)  # all workers of a zygote say the same
+@lru_cache(maxsize=16)  # all workers of a zygote say the same
 def _first_word(body: bytes) -> Ready | Call | Done:
     return child_frame(body)
+
+
+async def _encoded(answer: Mapping[str, Json]) -> bytes:
+    if is_small(answer):
+        return encode(answer)
+    return await asyncio.get_running_loop().run_in_executor(_LARGE, partial(encode, answer, in_steps=True))
 
 
 def _job_frame(job: Job, isolation: Isolation) -> bytes:

@@ -7,6 +7,7 @@ child cannot shrink it under the parent (SIGBUS); the parent believes the length
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import mmap
 import os
@@ -17,6 +18,10 @@ import tempfile
 _LENGTH = struct.Struct("<Q")
 HEADER_BYTES = _LENGTH.size
 _UNTOUCHED = (1 << 64) - 1
+
+
+_STEP_BYTES = 1 << 16
+_new_decoder = codecs.getincrementaldecoder("utf-8")
 
 
 class OutputFull(RuntimeError):
@@ -45,6 +50,13 @@ def create(text_bytes_max: int) -> int:
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return descriptor
+
+
+def text_of(data: bytes) -> str:
+    """Return the text that a child printed, whatever its bytes are; other threads run meanwhile."""
+    decoder = _new_decoder("replace")
+    steps = range(0, len(data), _STEP_BYTES)
+    return "".join(decoder.decode(data[at : at + _STEP_BYTES]) for at in steps) + decoder.decode(b"", final=True)
 
 
 class Output:
@@ -109,10 +121,7 @@ class Output:
 
     def read(self) -> str:
         """Give the text so far (in the parent), whatever the child wrote there."""
-        (length,) = _LENGTH.unpack_from(self._memory)
-        if length == _UNTOUCHED:
-            return ""
-        return self._memory[HEADER_BYTES : HEADER_BYTES + min(length, self._text_bytes_max)].decode("utf-8", "replace")
+        return text_of(self.since(0) or b"")
 
     def since(self, start: int) -> bytes | None:
         """Give the bytes of the text from `start` on, or None while the child has not begun with its job."""

@@ -2,30 +2,34 @@
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON, one object with the key `t`. Downwards go
 `run` and `answer`; upwards come `ready` (once), `call` (numbered by the host in order of arrival, from 1) and `done`
-(one for each `run`). What comes up is bounded before it is decoded: bytes, nesting and the number of values, since a
-short text can decode to much memory. Anything else raises `FrameError`, and the pool kills the child.
-
-Sources: RFC 8259 (JSON; section 4 leaves duplicate names undefined, so they are refused), RFC 3629 (UTF-8).
+(one for each `run`). What comes up is bounded before it is decoded: bytes, nesting and the number of values
+(`bounded_json`). Only a frame that begins as a worker's `done` does may be large: all others are held to
+`CALL_BYTES_MAX` by their first bytes. Anything else raises `FrameError`, and the pool kills the child.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import re
 import struct
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias, cast
+from typing import TypeAlias, cast
 
+from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
 from .errors import FrameError
 from .run import Failure, Json, Refusal, Status
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
-DEPTH_MAX = 100
+CALL_BYTES_MAX = 5 * 1024 * 1024
+"""The most that one host call holds; larger files travel in parts."""
+SMALL_BYTES_MAX = STEP_CHARS // 2
+"""A frame up to this size is decoded within a millisecond or two, a larger one in steps."""
 VALUES_MAX = 1_000_000
 """JSON values in one frame: an empty object is 3 bytes on the wire and over 64 in memory."""
+CALL_VALUES_MAX = 250_000
+DONE_START = b'{"t":"done",'
+"""How a worker's `done` begins."""
 NAME_CHARS_MAX = 256
 TEXT_CHARS_MAX = 256 * 1024
 NOTES_MAX = 1000
@@ -40,9 +44,6 @@ _LENGTH = struct.Struct(">I")
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _PNG = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
 HEADER_BYTES = _LENGTH.size
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_OPENING = frozenset(b"[{")
 _REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
 """What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
 
@@ -78,10 +79,14 @@ ChildFrame: TypeAlias = Ready | Call | Done
 
 
 class Frames:
-    """Cuts a stream of bytes into frame bodies, however the bytes were chunked."""
+    """Cuts a stream of bytes into frame bodies, however the bytes were chunked.
 
-    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+    `done_bytes_max` bounds what begins with `DONE_START`, `bytes_max` all others.
+    """
+
+    def __init__(self, bytes_max: int = CALL_BYTES_MAX, done_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
+        self._done_bytes_max = done_bytes_max
         self._buffer = bytearray()
 
     @property
@@ -110,35 +115,43 @@ class Frames:
         if len(self._buffer) < HEADER_BYTES:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
-        if not 0 < length <= self._bytes_max:
-            raise FrameError(f"A frame announces {length} bytes; 1 to {self._bytes_max} are allowed.")
+        bytes_max = self._bytes_max
+        if length > bytes_max:
+            start = self._buffer[HEADER_BYTES : HEADER_BYTES + len(DONE_START)]
+            if DONE_START.startswith(start):  # as far as it has come
+                bytes_max = max(bytes_max, self._done_bytes_max)
+        if not 0 < length <= bytes_max:
+            raise FrameError(f"A frame announces {length} bytes; 1 to {bytes_max} are allowed.")
         return cast("int", length)
 
 
-def encode(frame: Mapping[str, Json]) -> bytes:
+def encode(frame: Mapping[str, Json], *, bytes_max: int = FRAME_BYTES_MAX, in_steps: bool = False) -> bytes:
     """Make a whole frame of an object; lone surrogates travel as escapes.
 
-    Raises `FrameError` when it is too large or too deep, or holds what JSON cannot (NaN, infinities, cycles), and
-    TypeError for what is no JSON value at all.
+    With `in_steps` other threads run meanwhile. Raises `FrameError` when it is too large or too deep, or holds what
+    JSON cannot (NaN, infinities, cycles), and TypeError for what is no JSON value at all.
     """
     try:
-        text = _write(frame)
+        text = (write_in_steps if in_steps else write)(frame)
     except (ValueError, RecursionError) as error:
         raise FrameError(f"It is not JSON: {error}.") from None
-    try:
-        body = text.encode()
-    except UnicodeEncodeError:
-        body = _write_ascii(frame).encode("ascii")
-    if len(body) > FRAME_BYTES_MAX:
-        raise FrameError(f"It is {len(body)} bytes large; a frame holds {FRAME_BYTES_MAX}.")
+    # Only strings can hold lone surrogates, and there Python's way to escape them is JSON's too.
+    body = text.encode("utf-8", "backslashreplace")
+    if len(body) > bytes_max:
+        raise FrameError(f"It is {len(body)} bytes large; at most {bytes_max} can be sent at once.")
     return _LENGTH.pack(len(body)) + body
 
 
+def is_small(frame: Mapping[str, Json]) -> bool:
+    """Return whether a frame is made in so little time that no thread is worth it."""
+    return is_light(frame)
+
+
 def decode(body: bytes) -> dict[str, Json]:
-    """Read one frame body under all bounds. Raises `FrameError` and nothing else."""
-    _bound(body)
+    """Read one frame body under all bounds, a large one in steps. Raises `FrameError` and nothing else."""
+    values_max = VALUES_MAX if body.startswith(DONE_START) else CALL_VALUES_MAX
     try:
-        frame = _read(body.decode())
+        frame = (read if len(body) <= SMALL_BYTES_MAX else read_in_steps)(body, values_max=values_max)
     except (ValueError, RecursionError) as error:
         raise FrameError(f"A frame is not the JSON it should be: {error}") from None
     if not isinstance(frame, dict):
@@ -250,54 +263,18 @@ def _text(value: object, what: str, chars_max: int) -> str:
     return value
 
 
-def _bound(body: bytes) -> None:
-    """Refuse what would decode to too much. Brackets and commas inside strings only matter once there are many."""
-    if len(body) > FRAME_BYTES_MAX:
-        raise FrameError(f"A frame has {len(body)} bytes; {FRAME_BYTES_MAX} are allowed.")
-    brackets = body.count(b"[") + body.count(b"{")
-    if brackets <= DEPTH_MAX and body.count(b",") + brackets < VALUES_MAX:
-        return
-    bare = _STRING.sub(b"", body)
-    if bare.count(b",") + bare.count(b"[") + bare.count(b"{") >= VALUES_MAX:
-        raise FrameError(f"A frame holds more than {VALUES_MAX} values.")
-    depth = 0
-    for bracket in bare.translate(None, _NOT_BRACKETS):
-        depth += 1 if bracket in _OPENING else -1
-        if depth > DEPTH_MAX:
-            raise FrameError(f"A frame is nested deeper than {DEPTH_MAX}.")
-
-
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return value
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number - number != 0:
-        raise ValueError("a number is too large")
-    return number
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
-
-
-# Made once: `json.dumps` and `json.loads` make one anew for each frame.
-_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_write_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_read = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant).decode
-
-
 def _mended(value: Json) -> dict[str, Json]:
     return cast("dict[str, Json]", _without_surrogates(value))
 
 
 def _without_surrogates(value: Json) -> Json:
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            slices = (value[at : at + STEP_CHARS] for at in range(0, len(value), STEP_CHARS))
+            return "".join(each.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for each in slices)
+        return value
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):

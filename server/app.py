@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ from .skills import calls as skill_calls
 from .skills.search import SkillDocuments
 from .skills.shelf import SkillShelf
 from .stats import RunStats
+
+_SWITCH_SECONDS = 0.001
+"""How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
+calls of a run lets it go. Python's own 5 ms add up to a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     `LevelMissing` where the machine protects too little.
     """
     home.prepare()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         runs = Keeping(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)

@@ -25,6 +25,11 @@ Arguments = Mapping[str, Json]
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
+SHORT_CHARS_MAX = 10_000
+"""Characters of a name, a query or whatever else a host function takes but the texts in `_LONG_TEXTS`."""
+
+_LONG_TEXTS = frozenset({"content", "code", "tests", "description"})
+_SHOWN_CHARS_MAX = 80
 _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
 
 
@@ -96,13 +101,21 @@ class Handler:
             raise HostCallError(f"{name}() needs {missing}. Give it.", type="TypeError")
         for given, value in arguments.items():
             if given not in self.takes:
-                raise HostCallError(f"{name}() takes no {given!r}. It takes {', '.join(self.takes)}.", type="TypeError")
+                raise HostCallError(
+                    f"{name}() takes no {given[:_SHOWN_CHARS_MAX]!r}. It takes {', '.join(self.takes)}.",
+                    type="TypeError",
+                )
             kinds = self.takes[given]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 wanted = " or ".join(_NAME_OF_TYPE[kind] for kind in kinds)
                 raise HostCallError(
                     f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
                     type="TypeError",
+                )
+            if isinstance(value, str) and len(value) > SHORT_CHARS_MAX and given not in _LONG_TEXTS:
+                raise HostCallError(
+                    f"{name}() got {len(value)} characters for {given}. Give at most {SHORT_CHARS_MAX}.",
+                    type="ValueError",
                 )
 
 

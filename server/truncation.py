@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
 from typing import TypeAlias
 
+from ..sandbox.bounded_json import is_light, write, write_in_steps
 from ..sandbox.places import place
 from ..sandbox.run import Json
 from ..workspace.archive import RunArchive, What
@@ -280,4 +281,4 @@ def _start_of(text: str, chars: int) -> str:
 
 
 def _compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return write(value) if is_light(value) else write_in_steps(value)

@@ -6,12 +6,13 @@ import base64
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from typing import cast
 
 import anyio.to_thread
 
 from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
-from ..workspace.store import Workspace
+from ..workspace.store import Encoding, Workspace, encoded
 from .broker import Arguments, Calls, Handler
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -32,7 +33,7 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
         ),
         "write_file": Handler(
             partial(_write_file, workspace),
-            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT},
+            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content"}),
         ),
         "keep": Handler(
@@ -51,6 +52,10 @@ async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -
 
 
 async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    if "last" in arguments:
+        encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
+        more = await anyio.to_thread.run_sync(encoded, cast("str", arguments["content"]), encoding)
+        return await _take_part(workspace, calls, arguments, more)
     write = partial(workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
     written = await anyio.to_thread.run_sync(write)
     calls.written[written.filename] = written.size
@@ -70,25 +75,27 @@ async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments)
 
 
 async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
-    """Take one part of a file; with the last one the file is written whole."""
-    filename, content, last = (arguments[key] for key in ("filename", "content", "last"))
-    assert isinstance(filename, str)
-    assert isinstance(content, str)
     try:
-        more = base64.b64decode(content, validate=True)
+        more = base64.b64decode(cast("str", arguments["content"]), validate=True)
     except ValueError:
         raise HostCallError(
             "The content is not base64. Use keep(path), which sends it so.", type="ValueError"
         ) from None
+    return await _take_part(workspace, calls, arguments, more)
+
+
+async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, more: bytes) -> Json:
+    """Take one part of a file; with the last one the file is written whole."""
+    filename = cast("str", arguments["filename"])
     so_far = calls.parts.setdefault(filename, bytearray())
     if sum(map(len, calls.parts.values())) + len(more) > KEPT_BYTES_MAX:
         calls.parts.clear()
         raise HostCallError(
-            f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that keep() brings home. Keep it in pieces.",
+            f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that one call writes. Write it in pieces.",
             type="ValueError",
         )
     so_far += more
-    if not last:
+    if not arguments["last"]:
         return None
     data = bytes(calls.parts.pop(filename))
     written = await anyio.to_thread.run_sync(partial(workspace.write, filename, data))

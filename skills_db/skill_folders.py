@@ -159,15 +159,16 @@ def _unpacked(source: Path, archive: zipfile.ZipFile) -> dict[str, dict[str, byt
         if path in by_path:
             raise SkillRefused(f"The archive holds {entry.filename!r:.80} twice. It was not imported.")
         by_path[path] = entry
-    roots = sorted({path.parent for path in by_path if path.name == MANIFEST}, key=lambda root: len(root.parts))
+    roots = {path.parent for path in by_path if path.name == MANIFEST}
+    of_root: dict[PurePosixPath, dict[PurePosixPath, zipfile.ZipInfo]] = {}
+    for path, entry in by_path.items():
+        above = [parent for parent in path.parents if parent in roots]
+        if above:  # in the outermost: a skill within a skill is a file of that
+            of_root.setdefault(above[-1], {})[path.relative_to(above[-1])] = entry
     skills: dict[str, dict[str, bytes] | SkillRefused] = {}
-    taken: list[PurePosixPath] = []
-    for root in roots:
-        if any(root != other and root.is_relative_to(other) for other in taken):
-            continue  # a file of another skill
-        taken.append(root)
+    for root in sorted(of_root, key=lambda root: len(root.parts)):
+        inside = of_root[root]
         name = root.name or source.stem
-        inside = {path.relative_to(root): entry for path, entry in by_path.items() if path.is_relative_to(root)}
         try:
             skills[name] = _read_entries(name, archive, inside)
         except SkillRefused as error:

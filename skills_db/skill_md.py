@@ -203,7 +203,7 @@ def _texts_among(parameters: Mapping[str, Json]) -> list[str]:
 
 def _uses(code: str, module: str) -> bool:
     return re.search(rf"\b{module}\.", code) is not None and not re.search(
-        rf"^\s*(?:import|from)\b.*\b{module}\b", code, re.MULTILINE
+        rf"^[^\S\n]*(?:import|from)\b.*\b{module}\b", code, re.MULTILINE
     )
 
 

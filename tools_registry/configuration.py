@@ -207,7 +207,8 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> Document:
     return result
 
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+# One without its end is taken to the end of the text, or each that begins in it would be looked at anew.
+_VARIABLE = re.compile(r"\$\{([^}]*)\}?")
 _NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TYPES: Mapping[str, Transport] = MappingProxyType(
@@ -293,7 +294,9 @@ class _Entry:
     def _expanded(self, key: str, value: object) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise self._wrong(key, "text")
-        text = _VARIABLE.sub(lambda found: self._variable(key, found[1]), str(value))
+        text = _VARIABLE.sub(
+            lambda found: self._variable(key, found[1]) if found[0].endswith("}") else found[0], str(value)
+        )
         if "\0" in text:
             raise self._wrong(key, "text without NUL")
         return text

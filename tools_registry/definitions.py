@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 NAME_CHARS_MAX = 256
+_YAML_DEPTH_MAX = 100
+_YAML_VALUES_MAX = 2_000_000
 _SUFFIXES = (".json", ".yaml", ".yml")
 _HINTS = {
     "read_only_hint": "readOnlyHint",
@@ -210,6 +212,7 @@ def _from_yaml(data: bytes) -> object:
     import yaml  # noqa: PLC0415 - most homes hold no YAML
 
     try:
+        _check(data)
         # The loader knows neither tags nor dates, and makes of a text nothing but what JSON has.
         return yaml.load(data, Loader=_yaml_loader())  # noqa: S506
     except yaml.YAMLError as error:
@@ -217,6 +220,38 @@ def _from_yaml(data: bytes) -> object:
         line = "" if where is None else f" in line {where.line + 1}"
         what = getattr(error, "problem", None) or "it cannot be parsed"
         raise DefinitionRefused(f"it is not valid YAML: {what}{line}. Correct that.") from None
+
+
+def _check(data: bytes) -> None:
+    """Refuse what is too deep for the loader, which is written in C and has a stack, or stands for too much.
+
+    A few lines of aliases can stand for more values than a machine can hold.
+    """
+    import yaml  # noqa: PLC0415 - as above
+
+    values: dict[str | None, int] = {}
+    open_ones: list[tuple[str | None, int]] = [(None, 0)]
+    for event in yaml.parse(data, Loader=_yaml_loader()):
+        anchor = getattr(event, "anchor", None)
+        match event:
+            case yaml.CollectionStartEvent():
+                open_ones.append((anchor, 1))
+                if len(open_ones) > _YAML_DEPTH_MAX:
+                    raise DefinitionRefused(f"it is nested deeper than {_YAML_DEPTH_MAX} levels. Make it flatter.")
+                continue
+            case yaml.CollectionEndEvent():
+                anchor, count = open_ones.pop()
+                values[anchor] = count
+            case yaml.ScalarEvent():
+                values[anchor] = count = 1
+            case yaml.AliasEvent():
+                count = values.get(anchor, 1)
+            case _:
+                continue
+        around, before = open_ones.pop()
+        open_ones.append((around, before + count))
+        if before + count > _YAML_VALUES_MAX:
+            raise DefinitionRefused(f"its aliases stand for more than {_YAML_VALUES_MAX:,} values. Write fewer.")
 
 
 @cache

@@ -145,7 +145,7 @@ class Workspace:
         it was.
         """
         name = _changeable(filename)
-        data = content if isinstance(content, bytes) else _encoded(content, encoding)
+        data = content if isinstance(content, bytes) else encoded(content, encoding)
         with self._ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
             stack.enter_context(folder)
@@ -314,7 +314,8 @@ def _kept_at(name: Name, owner: str | None) -> tuple[str, ...]:
     raise NotFound(f"There is no {shown(str(name))} in the workspace. List the files to see what there is.")
 
 
-def _encoded(content: str, encoding: Encoding) -> bytes:
+def encoded(content: str, encoding: Encoding) -> bytes:
+    """Return the bytes that a content of that encoding stands for. Raises `ContentRefused`."""
     _judge_encoding(encoding)
     if not isinstance(content, str):
         raise ContentRefused(f"The content has to be text or bytes, not {type(content).__name__}. Convert it first.")

@@ -349,6 +349,9 @@ class _ContainedWorker:
         self._container.kill_worker()
         self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
 
+    def kill_from_thread(self) -> None:
+        """Do nothing: only the loop can talk to the container."""
+
     def close(self) -> None:
         """End it; what belongs to it is given back when its end is known."""
         self.kill()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 TEXT_CHARS_MAX: Final = 20_000
 _SECTION: Final = re.compile(r"\n\s*(?:\n|$)")
-_EXAMPLE: Final = re.compile(r"^\s*>>> ", re.MULTILINE)
+_EXAMPLE: Final = re.compile(r"^[^\S\n]*>>> ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

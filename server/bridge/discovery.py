@@ -53,7 +53,11 @@ async def search(
     tools: list[Json] = []
     for hit in hits:
         extra = extras.get(hit.key)
-        told = _told(registry, describer, catalog.get(hit.key), level) if extra is None else await extra.defined(level)
+        told = (
+            await _told(registry, describer, catalog.get(hit.key), level)
+            if extra is None
+            else await extra.defined(level)
+        )
         tools.append({**told, "score": round(hit.score, 4)})
     answer: dict[str, Json] = {
         "query": query,
@@ -77,7 +81,7 @@ async def definition(
     if extra is not None:
         return _sent(registry, await extra.defined(level))
     tool = await _found_or_near(registry, tool_name, category)
-    return _sent(registry, _told(registry, await registry.describer(), tool, level))
+    return _sent(registry, await _told(registry, await registry.describer(), tool, level))
 
 
 async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
@@ -189,7 +193,7 @@ async def tools_of(
     if tool is not None:
         return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
     describer = await registry.describer()
-    return [_told(registry, describer, each, level) for each in await _known_tools(registry, own)]
+    return [await _told(registry, describer, each, level) for each in await _known_tools(registry, own)]
 
 
 async def names(registry: Registry, name: str | None) -> list[Json]:
@@ -247,12 +251,12 @@ def _level(detail_level: str) -> DetailLevel:
         raise RequestRefused(f"detail_level is {detail_level!r}, which there is not. Give one of {levels}.") from None
 
 
-def _told(registry: Registry, describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
+async def _told(registry: Registry, describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
     told: dict[str, Json] = dict(describer.describe(tool, level))
     call = describer.call(tool)
     if "signature" not in told and call != f"tools.{tool.server}.{tool.name}":
         told["call"] = call
-    found = registry.flags(tool)
+    found = await registry.flags(tool)
     if found:
         told["flags"] = list(found)
     return told

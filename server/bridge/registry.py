@@ -148,13 +148,14 @@ class Registry:
             **tokens(shown, self._sent_chars),
         )
 
-    def flags(self, tool: Tool) -> tuple[str, ...]:
+    async def flags(self, tool: Tool) -> tuple[str, ...]:
         """Return what in a tool's texts speaks to the model; it is looked for once, since that takes long."""
         known = self._flagged.get(tool.full_name)
         if known is None or known[0] is not tool:
             from ...tools_registry.upstream.injection import flags  # noqa: PLC0415 - nothing of it is needed to start
 
-            known = self._flagged[tool.full_name] = tool, flags(tool.description, tool.input_schema, tool.title)
+            found = await asyncio.to_thread(flags, tool.description, tool.input_schema, tool.title)
+            known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
     def count_sent(self, chars: int) -> None:

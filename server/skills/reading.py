@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import anyio.to_thread
+
+from ...sandbox.bounded_json import write_in_steps
 from ...sandbox.run import Job, Json, Limits, Outcome, Reading, Status
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from ..app import App
 
 SOURCE_CHARS_MAX = 500_000
+SCHEMA_CHARS_MAX = 100_000
+"""Characters of the JSON Schema of a skill's parameters: checking so much takes a second."""
 _READING_SECONDS = 20.0
 _ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
 """What hints advise to those who may: saving takes no isolation."""
@@ -70,7 +76,7 @@ async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, calle
         outcome = await escalated(app, job, _no_calls, outcome)
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(reading.name, outcome))
-    return _judged(reading.name, outcome.result, wider=wider)
+    return await anyio.to_thread.run_sync(partial(_judged, reading.name, outcome.result, wider=wider))
 
 
 async def _no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:
@@ -99,7 +105,7 @@ def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:
             is_script=bool(told["is_script"]),
             is_async=bool(told["is_async"]),
             signature=_text(told["signature"]),
-            parameters=_schema(told["parameters"]),
+            parameters=_schema(name, told["parameters"]),
             description=_text(told["description"]),
             examples=bool(told["examples"]),
             modules=_texts(told["modules"]),
@@ -131,11 +137,16 @@ def _texts(value: Json) -> tuple[str, ...]:
     return tuple(_text(each) for each in value)
 
 
-def _schema(value: Json) -> Mapping[str, Json]:
+def _schema(name: str, value: Json) -> Mapping[str, Json]:
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - takes a tenth of a second to import
 
     if not isinstance(value, dict) or value.get("type") != "object" or not isinstance(value.get("properties"), dict):
         raise ValueError
+    if len(write_in_steps(value)) > SCHEMA_CHARS_MAX:
+        raise SkillUnfit(
+            f"The parameters of {name} take more than {SCHEMA_CHARS_MAX:,} characters as a JSON Schema. "
+            "Take fewer, or one dict. Nothing was saved."
+        )
     try:
         Draft202012Validator.check_schema(value)
     except SchemaError:

@@ -7,10 +7,14 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import signal
+import threading
+import time
 
 import pytest
 
+from sealab.sandbox import live_worker
 from sealab.sandbox.confine import cgroups
 from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, WorkerLost
 from sealab.sandbox.pool import Pool, PoolSettings
@@ -296,6 +300,42 @@ async def test_an_answer_too_large_for_a_frame_is_an_error_of_the_call(pool):
 
     outcome = await run(pool, "list_files()", huge)
     assert outcome.error.type == "ValueError"
+
+
+async def test_the_clock_kills_while_the_loop_is_busy(pool):
+    (worker,) = pool._idle
+    running = asyncio.create_task(run(pool, ENDLESS, timeout_seconds=0.5))
+    await begun(running, pool)
+    ended = select.poll()
+    ended.register(worker._forked.pidfd, select.POLLIN)
+    assert ended.poll(20_000)  # nothing else happens in this loop meanwhile
+    outcome = await running
+    assert outcome.status is Status.TIMEOUT
+
+
+async def test_a_large_report_is_not_lost_to_the_clock_while_it_is_read(pool, monkeypatch):
+    read = live_worker.child_frame
+
+    def read_late(body):
+        assert threading.current_thread() is not threading.main_thread()
+        time.sleep(2)
+        return read(body)
+
+    monkeypatch.setattr(live_worker, "child_frame", read_late)
+    outcome = await run(pool, "'x' * 100_000", timeout_seconds=1)
+    assert (outcome.status, len(outcome.result)) == (Status.OK, 100_000)
+
+
+@pytest.mark.parametrize("size", [10, 40_000])
+async def test_answers_of_any_size_arrive(pool, size):
+    async def calls(name, arguments):
+        return {"rows": [[arguments, "\ud800é"]] * size}
+
+    code = (
+        "answer = call_tool('a.b', {'n': 1})\nrows = (await answer)['rows']\n(len(rows), rows[-1] == rows[0], rows[0])"
+    )
+    outcome = await pool.run(Job(code, limits=Limits(timeout_seconds=20, memory_mb=300)), calls)
+    assert outcome.result == [size, True, [{"name": "a.b", "arguments": {"n": 1}}, "\\ud800é"]]
 
 
 async def test_the_clock_includes_host_calls(pool):

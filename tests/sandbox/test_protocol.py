@@ -98,6 +98,36 @@ def test_a_length_out_of_bounds_is_refused_from_the_header_alone(length):
         Frames().feed(struct.pack(">I", length))
 
 
+@pytest.mark.parametrize(
+    "start",
+    [b'{"t":"call","name":"f"', b'{"t":"ready",', b'{ "t":"done"', b'{"t":"don\\u0065"', b"[", b'{"t":"done"}'],
+)
+def test_only_what_begins_as_a_report_may_be_longer_than_a_call(start):
+    header = struct.pack(">I", protocol.CALL_BYTES_MAX + 1)
+    with pytest.raises(FrameError):
+        Frames().feed(header + start)
+    Frames().feed(struct.pack(">I", protocol.CALL_BYTES_MAX) + start)
+
+
+def test_a_long_report_is_taken_however_its_start_was_chunked():
+    body = done(result="x" * protocol.CALL_BYTES_MAX).replace(b'{"t": "done", ', protocol.DONE_START)
+    reader = Frames()
+    for at in range(40):
+        reader.feed(framed(body)[at : at + 1])
+        assert reader.next() is None
+    reader.feed(framed(body)[40:])
+    assert reader.next() == body
+    assert encode({"t": "done", "status": "ok"})[4:].startswith(protocol.DONE_START)
+
+
+def test_a_call_holds_fewer_values_than_a_report():
+    values = b"[" + b"1," * protocol.CALL_VALUES_MAX + b"1]"
+    with pytest.raises(FrameError, match="values"):
+        child_frame(b'{"t":"call","name":"f","args":{"x":' + values + b"}}")
+    report = protocol.DONE_START + b'"status":"ok","error":null,"notes":{},"result":' + values + b"}"
+    assert isinstance(child_frame(report), Done)
+
+
 def test_a_frame_that_is_too_large_is_not_made():
     with pytest.raises(FrameError):
         encode({"text": "x" * protocol.FRAME_BYTES_MAX})

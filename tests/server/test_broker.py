@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.broker import Calls
+from sealab.server.broker import SHORT_CHARS_MAX, Calls
 from sealab.server.workspace_calls import KEPT_BYTES_MAX, handlers
 from sealab.workspace.store import Workspace
 
@@ -55,6 +55,7 @@ async def test_a_name_that_is_no_host_function_is_an_error_that_lists_them(works
         ("read_file", {"filename": "a", "offset": True}, "got bool for offset"),
         ("read_file", {"filename": "a", "limit": 1.5}, "got float for limit. Give an int or None"),
         ("list_files", {"subpath": {}}, "got dict for subpath"),
+        ("list_files", {"x" * 5_000_000: 1}, f"takes no '{'x' * 80}'"),
     ],
 )
 async def test_arguments_that_the_function_does_not_take_are_refused_before_anything_is_done(
@@ -64,6 +65,14 @@ async def test_arguments_that_the_function_does_not_take_are_refused_before_anyt
         await Calls(handlers(workspace), budget=10).answer(name, arguments)
     assert caught.value.type == "TypeError"
     assert workspace.list().count == 0
+
+
+@pytest.mark.parametrize("name", ["read_file", "write_file", "delete_file"])
+async def test_a_name_that_is_longer_than_any_is_refused_before_it_is_read(workspace: Workspace, name: str) -> None:
+    content = {"content": "x"} if name == "write_file" else {}
+    with pytest.raises(HostCallError, match=r"got 10001 characters for filename\. Give") as caught:
+        await Calls(handlers(workspace), budget=10).answer(name, {"filename": "x" * (SHORT_CHARS_MAX + 1), **content})
+    assert caught.value.type == "ValueError"
 
 
 async def test_a_run_that_used_up_its_calls_gets_no_more(workspace: Workspace) -> None:
@@ -109,6 +118,22 @@ async def test_a_file_kept_in_parts_is_written_whole_with_the_last(workspace: Wo
     assert await calls.answer("keep", {**part, "last": 1}) == {"filename": "sub/data", "size": 6}
     assert workspace.read("sub/data", encoding="base64").content == base64.b64encode(b"ab\0ab\0").decode()
     assert calls.written == {"sub/data": 6}
+
+
+async def test_a_long_text_is_written_in_parts_as_it_is_in_one(workspace: Workspace) -> None:
+    calls = Calls(handlers(workspace), budget=10)
+    assert await calls.answer("write_file", {"filename": "a", "content": "é\n", "last": 0}) is None
+    assert await calls.answer("write_file", {"filename": "a", "content": "x", "last": 1}) == {
+        "filename": "a",
+        "size": 4,
+    }
+    assert workspace.read("a").content == "é\nx"
+    encoding = {"filename": "a", "encoding": "base64"}
+    assert await calls.answer("write_file", {**encoding, "content": "AAEC", "last": 0}) is None
+    assert await calls.answer("write_file", {**encoding, "content": "Aw==", "last": 1}) == {"filename": "a", "size": 4}
+    with pytest.raises(HostCallError, match="lone surrogate"):
+        await calls.answer("write_file", {"filename": "a", "content": "\ud800", "last": 0})
+    assert workspace.read("a", encoding="base64").content == "AAECAw=="
 
 
 async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Workspace) -> None:

@@ -345,3 +345,10 @@ async def test_skills_are_resources_of_clients_without_the_extension(served: Cal
     for uri in ("skill://own/../own/SKILL.md", "skill://own%2FSKILL.md", "skill://other/SKILL.md", "skill://own/x"):
         with pytest.raises(Exception, match=r"no resource|not found|Unknown|valid"):
             await served.client.read_resource(uri)
+
+
+async def test_a_skill_with_more_parameters_than_a_schema_may_tell_is_refused(served: Caller) -> None:
+    parameters = ", ".join(f"a{number}: list[dict[str, int]] = None" for number in range(1_500))
+    said = await refusal(served, "save_skill", name="wide", code=f"def wide({parameters}):\n    return 1\n")
+    assert "The parameters of wide take more than 100,000 characters" in said
+    assert "Take fewer, or one dict. Nothing was saved." in said

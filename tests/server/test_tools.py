@@ -236,6 +236,18 @@ async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(c
     assert "files" not in await caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
 
 
+async def test_code_writes_files_larger_than_one_call(caller: Caller) -> None:
+    code = """
+text, data = 'line é\\n' * 800_000, bytes(range(256)) * 30_000
+write_file('long.txt', text)
+write_file('long.bin', data)
+same = read_file('long.txt') == text and read_file('long.bin', encoding=None) == data
+delete_file('long.txt'), delete_file('long.bin')
+result = same
+"""
+    assert (await caller.run(code, memory_mb=300))["result"] is True
+
+
 async def test_a_failed_file_call_raises_in_the_code_what_python_would_raise(caller: Caller) -> None:
     code = """
         seen = []

@@ -276,3 +276,33 @@ def test_no_server_lists_a_tool_under_the_name_of_another_server(tmp_path: Path)
     assert "name of a tool of another server" in catalog.problems[0].why
     catalog.replace_server("git.safe", [{"name": "push", "inputSchema": schema}])
     assert catalog.get("git.safe.push").server == "git.safe"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 64_000, "nested deeper than 100 levels"),
+        ("- " * 64_000, "nested deeper than 100 levels"),
+        ("a: " + "{a: " * 64_000, "nested deeper than 100 levels"),
+        ("\n".join(["a0: &a0 [1, 1]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]), "aliases"),
+    ],
+    ids=["brackets", "dashes", "braces", "aliases"],
+)
+def test_yaml_that_is_too_deep_or_stands_for_too_much_is_a_problem_that_is_told(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    write(tmp_path / "tools" / "up.yaml", text)
+    write(tmp_path / "tools" / "billing.json", {"tools": USUAL})
+    catalog = load(tmp_path)
+    assert said in " ".join(str(problem) for problem in catalog.problems)
+    assert catalog.tools()
+
+
+def test_yaml_may_use_aliases(tmp_path: Path) -> None:
+    write(
+        tmp_path / "tools" / "up" / "do.yaml",
+        "name: do\ndescription: it\nshared: &text {type: string}\n"
+        "input_schema: {type: object, properties: {a: *text, b: *text}}\n",
+    )
+    (tool,) = load(tmp_path).tools()
+    assert tool.input_schema["properties"] == {"a": {"type": "string"}, "b": {"type": "string"}}

@@ -14,6 +14,9 @@ _BYTES_MAX = 64 * 1024 * 1024
 _JSON5_BYTES_MAX = 2 * 1024 * 1024
 """The parser of JSON with comments takes a second per megabyte; files that people write are far smaller."""
 
+_TOML_LINE_MAX = 5_000
+"""A name of many parts takes the parser quadratic time."""
+
 
 def read(path: Path) -> object:
     """Return what a file says, None where there is no such file. Raises `ConfigurationRefused`."""
@@ -30,7 +33,7 @@ def read(path: Path) -> object:
     try:
         match path.suffix.lower():
             case ".toml":
-                return tomllib.loads(text)
+                return _toml(text)
             case ".yaml" | ".yml":
                 return _yaml(text)
             case _:
@@ -54,6 +57,12 @@ def objects_at(document: object, keys: Keys, above: str = "") -> Iterator[tuple[
             yield from objects_at(below, keys[1:], str(key))
     elif keys[0] in document:
         yield from objects_at(document[keys[0]], keys[1:], above)
+
+
+def _toml(text: str) -> object:
+    if any(len(line) > _TOML_LINE_MAX for line in text.splitlines()):
+        raise ValueError(f"a line is longer than {_TOML_LINE_MAX:,} characters")
+    return tomllib.loads(text)
 
 
 def _json(text: str) -> object:

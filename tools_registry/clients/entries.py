@@ -27,7 +27,8 @@ _PATTERNS = (
     ("allow", "includeTools", "enabled_tools"),
     ("deny", "excludeTools", "disabled_tools", "disabledTools"),
 )
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}|\{env:([A-Za-z_]\w*)\}")
+# One without its end is taken to the end of the text, or each that begins in it would be looked at anew.
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}?|\{env:([A-Za-z_]\w*)\}")
 _BARE_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
 _ITSELF = re.compile(r"sealab(?:\[[\w,-]+\])?(?:(?:@|==|>=|~=).*)?|sealab\.server(?:\.\w+)*")
@@ -62,6 +63,8 @@ class _Texts:
 
     def _placeholder(self, found: re.Match[str]) -> str:
         inner, braced = found.groups()
+        if not found[0].endswith("}"):
+            return found[0]
         if braced is not None:
             return f"${{{braced}}}"
         places = {

@@ -24,7 +24,8 @@ _FORM = re.compile(
     r"|\bntn_\w{20,}|\bsecret_\w{20,}|\bnpm_\w{20,}|\bhf_\w{20,}|\bpypi-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
 _LONG = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+/_=-]{32,}|[0-9a-f]{32,}")
-_REFERENCE = re.compile(r"\$\{[^}]*\}")
+# One without its end is taken to the end of the text, or each that begins in it would be looked at anew.
+_REFERENCE = re.compile(r"\$\{[^}]*\}?")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 _OPTION = re.compile(r"(-{0,2}[A-Za-z][\w.-]*)=(.+)", re.DOTALL)
 _HEADER = re.compile(r"([A-Za-z][\w-]*)(:\s*)(.+)")
@@ -92,7 +93,7 @@ class Concealer:
 
 def _in_pair(where: str, name: str, value: str, replace: Replace) -> str:
     """Conceal the value of an environment variable, a header or an option."""
-    bare = _REFERENCE.sub("", _SCHEME.sub("", value)).strip()
+    bare = _REFERENCE.sub(lambda found: "" if found[0].endswith("}") else found[0], _SCHEME.sub("", value)).strip()
     if _HARMLESS.fullmatch(bare) or bare != _SCHEME.sub("", value).strip():
         return value
     if urlsplit(value).scheme and not _NAME.search(name):
@@ -134,7 +135,7 @@ def _in_url(where: str, url: str, replace: Replace) -> str:
     secret += [(name, value) for name, _, value in pairs if value and (_NAME.search(name) or _is_secret(value))]
     secret += [("url", each) for each in parts.path.split("/") if _is_secret(each)]
     for name, value in secret:
-        if not _REFERENCE.fullmatch(value):
+        if not (_REFERENCE.fullmatch(value) and value.endswith("}")):
             url = url.replace(value, replace(where, name, value))
     return url
 

@@ -20,6 +20,7 @@ from .signatures import Learned, signature
 _SENTENCE_CHARS_MAX = 160
 _ARGUMENTS_MAX = 15
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
+_ABBREVIATION_CHARS = 10
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n\s*(?=[-*#\u2022]|\d+\.)")
 
 
@@ -88,7 +89,7 @@ def first_sentence(description: str) -> str:
     start = 0
     first = text
     for end in _END.finditer(text):
-        if end.start() > start and not _ABBREVIATION.search(text[: end.start()]):
+        if end.start() > start and not _ABBREVIATION.search(text, end.start() - _ABBREVIATION_CHARS, end.start()):
             first = text[: end.start()]
             break
     line = " ".join(first.split()).lstrip("#*- ").removesuffix(".")

@@ -15,6 +15,9 @@ from types import MappingProxyType
 from ..models import Json
 
 _SHOWN_CHARS = 80
+_WINDOW_CHARS = 8_000
+_LONGEST_MATCH = 400
+"""Above what any of the patterns spans."""
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 
@@ -61,6 +64,8 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     }
 )
 
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\s*\n\s*")
 _HIDDEN = frozenset({"Cf", "Co", "Cn"})
 _HARMLESS_FORMAT = frozenset("\u00ad\ufeff\u200c\u200d")
 """Soft hyphen, byte order mark and the joiners of emoji and Indic scripts."""
@@ -74,12 +79,20 @@ def flags(description: str, schema: object = _NOTHING, *more: str) -> tuple[str,
     """
     found: dict[str, None] = {}
     for text in (description, *more, *_texts(schema)):
+        even = _LINES.sub("\n", _BLANKS.sub(" ", text))  # patterns try each place of a run of blanks anew
         for kind, pattern in _PATTERNS.items():
-            if match := pattern.search(text):
+            if match := _first(pattern, even):
                 found[f"{kind}: “{_shown(match[0])}”"] = None
         if hidden := _hidden(text):
             found[f"hides characters: {hidden}"] = None
     return tuple(found)
+
+
+def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Search a text in windows: no other thread runs during one search."""
+    windows = range(0, len(text), _WINDOW_CHARS)
+    found = (pattern.search(text, max(0, start - _LONGEST_MATCH), start + _WINDOW_CHARS) for start in windows)
+    return next((match for match in found if match), None)
 
 
 def _texts(schema: object) -> Iterator[str]:

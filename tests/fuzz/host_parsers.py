@@ -1,0 +1,587 @@
+"""Every place in the server's process that reads what code, a model, an upstream server or a file supplies.
+
+| place | reads | bounded by |
+| --- | --- | --- |
+| `sandbox/protocol.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
+| `sandbox/container/wire.py`, `host_link.py` | what a container says | 1 MB a message |
+| `server/broker.py` | names and arguments of host calls | characters of a name or query |
+| `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
+| `tools_registry/search`, `catalog.py`, `skills_db/word_index.py` | queries and misspelt names | characters, corrections |
+| `server/bridge/arguments.py`, `server/skills/arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
+| `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
+| `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
+| `tools_registry/configuration.py`, `clients/` | `mcp.json`, other clients' files | files of the user |
+| `skills_db/skill_md.py`, `skill_folders.py` | SKILL.md, front matter, zip tables | bytes, files; no aliases |
+| `sandbox/reading/` (in a worker), `server/skills/` | docstrings, source of skills | 500,000 characters |
+| `server/truncation.py`, `report.py` | results and output | bytes of a frame |
+| `server/privacy` | all of these | see `make fuzz-privacy` |
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sealab.sandbox.errors import HostCallError, SandboxError
+from sealab.server.errors import ServerError
+from sealab.skills_db.errors import SkillsDbError
+from sealab.tools_registry.errors import RegistryError
+from sealab.workspace.errors import WorkspaceError
+
+REFUSALS = (
+    ValueError,
+    TypeError,
+    HostCallError,
+    SandboxError,
+    ServerError,
+    SkillsDbError,
+    RegistryError,
+    WorkspaceError,
+)
+"""How a parser may end; anything else is a find."""
+
+DATA = Path(__file__).parent.parent / "data" / "search"
+
+
+@dataclass(frozen=True)
+class Parser:
+    """`read` is fed a text that was made by repeating; `pieces` are what this one stops at, beside the common ones.
+
+    What is read `at_terminal` alone, by a command, is left out of the short tests.
+    """
+
+    name: str
+    read: Callable[[str], object]
+    pieces: tuple[tuple[str, str, str], ...] = ()
+    common: bool = True
+    at_terminal: bool = False
+
+
+def json_pieces(before: str = "", after: str = "") -> tuple[tuple[str, str, str], ...]:
+    """Return what hostile JSON is made of, as a start, a repeated piece and an end."""
+    made = (
+        ("[" * 101 + '"', '\\"', ""),
+        ('"', '\\"', '"'),
+        ('"', "\\u0000", '"'),
+        ('"', "\\ud800", '"'),
+        ("[", "[],", "1]"),
+        ("[", '{"a":1},', "1]"),
+        ("[", '"a",', "1]"),
+        ("[", "1.5e300,", "1]"),
+        ("[", "9" * 4000 + ",", "1]"),
+        ("[", "[" * 60 + "1" + "]" * 60 + ",", "1]"),
+        ("", "[", ""),
+        ("", '{"a":', ""),
+        ("{", '"a":1,', '"b":1}'),
+        ("[1", " ", "]"),
+        ('{"', "a", '":1}'),
+        ("", "1", ""),
+        ("0.", "1", ""),
+    )
+    return tuple((before + start, piece, end + after) for start, piece, end in made)
+
+
+YAML = (
+    ("a: &a [1]\n", "b: &b [*a,*a]\n", ""),
+    ("", "- ", ""),
+    ("", "[", ""),
+    ("", "{a: ", ""),
+    ("", "a:\n ", ""),
+    ("", "? ", ""),
+    ("", "&a ", ""),
+    ("", "!a ", ""),
+    ("a: '", "''", "'"),
+    ('a: "', "\\n", '"'),
+    ("a: |\n", " x\n", ""),
+    ("a: >\n", " x\n\n", ""),
+    ("", "a: 1\n", ""),
+    ("", "# x\n", ""),
+    ("", "1:", ""),
+    ("", "1_", ""),
+    ("a: ", "x ", ""),
+)
+
+
+def bomb(_text: str = "") -> str:
+    """Return YAML whose aliases stand for 9 to the 12th values."""
+    levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 13)]
+    head = ["name: run", "description: it", "a0: &a0 [1,1,1,1,1,1,1,1,1]"]
+    return "\n".join([*head, *levels, "input_schema: {type: object, properties: {x: {default: *a12}}}"]) + "\n"
+
+
+@cache
+def search_index() -> object:
+    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
+
+    return SearchIndex(
+        [
+            Searchable(
+                f"{tool['server']}.{tool['name']}",
+                tool["name"],
+                tool["server"],
+                tool["category"],
+                tool["description"],
+                tuple(tool["parameters"].items()),
+            )
+            for tool in json.loads((DATA / "tools.json").read_text())
+        ]
+    )
+
+
+@cache
+def word_index() -> object:
+    from sealab.skills_db.word_index import WordIndex
+
+    index = WordIndex()
+    for tool in json.loads((DATA / "tools.json").read_text()):
+        index.put(tool["name"], ((tool["name"], 4.0), (tool["description"], 1.0)))
+    return index
+
+
+@cache
+def catalog() -> object:
+    from sealab.tools_registry.catalog import Catalog
+
+    folder = Path(tempfile.mkdtemp())
+    (folder / "tools").mkdir()
+    names = ["run", *(f"tool_{n}" for n in range(300))]
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    (folder / "tools" / "up.json").write_text(json.dumps({"tools": tools}))
+    return Catalog.load(folder / "tools", folder / "lists", {})
+
+
+def tool(schema: object, description: str = "") -> object:
+    from sealab.tools_registry.definitions import tools_of
+
+    made, _problems = tools_of([{"name": "run", "description": description, "inputSchema": schema}], "up", "1")
+    return made[0] if made else None
+
+
+def read_as_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
+
+
+def frame_at_once(text: str) -> object:
+    from sealab.sandbox import bounded_json, protocol
+
+    return bounded_json.read(text.encode("utf-8", "replace"), values_max=protocol.VALUES_MAX)
+
+
+def frame_in_steps(text: str) -> object:
+    from sealab.sandbox import bounded_json, protocol
+
+    return bounded_json.read_in_steps(text.encode("utf-8", "replace"), values_max=protocol.VALUES_MAX)
+
+
+def frame_of_a_call(text: str) -> object:
+    from sealab.sandbox.protocol import child_frame
+
+    return child_frame(b'{"t":"call","name":"f","args":{"x":' + text.encode("utf-8", "replace") + b"}}")
+
+
+def frames(text: str) -> object:
+    from sealab.sandbox.protocol import Frames
+
+    reader, body = Frames(), text[:40].encode("utf-8", "replace") or b"x"
+    whole = len(body).to_bytes(4, "big") + body
+    reader.feed(whole * (len(text) // len(whole) + 1))
+    while reader.next() is not None:
+        pass
+    return None
+
+
+def printed(text: str) -> object:
+    from sealab.sandbox.output import text_of
+
+    return text_of(text.encode("utf-8", "replace") + text.encode("utf-16")[:-1])
+
+
+def name_of_file(text: str) -> object:
+    from sealab.workspace.names import Name, speakable
+
+    speakable(text)
+    return Name.parse(text)
+
+
+def name_of_run(text: str) -> object:
+    from sealab.workspace.archive import RunArchive
+
+    return RunArchive.path_of(text, "code.py")
+
+
+def name_of_skill(text: str) -> object:
+    from sealab.server.skills.names import judge_name
+    from sealab.skills_db.skill_names import folder_name, skill_name
+
+    skill_name(text)
+    folder_name(text)
+    return judge_name(text)
+
+
+def query(text: str) -> object:
+    return search_index().search(text, category=None, limit=10)
+
+
+def query_of_skills(text: str) -> object:
+    index = word_index()
+    index.nearest(text)
+    return index.search(text, 10)
+
+
+def indexed(text: str) -> object:
+    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
+
+    return SearchIndex([Searchable("up.run", "run", "up", "up", text, ((text[:50], text),))], vectors=False)
+
+
+def misspelt(text: str) -> object:
+    with suppress(RegistryError):
+        catalog().get(f"up.{text}")
+    return catalog().get(text)
+
+
+def definition(text: str) -> object:
+    """A description, a name of a parameter and an enum, and all that is told of them."""
+    from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
+    from sealab.tools_registry.upstream.injection import flags
+
+    properties = {text[:60]: {"type": "string", "description": text, "enum": [text]}, "b": {"default": text}}
+    made = tool({"type": "object", "properties": properties}, text)
+    first_sentence(text)
+    flags(text, properties)
+    return None if made is None else Describer(catalog()).describe(made, DetailLevel.FULL)
+
+
+def schema(text: str) -> object:
+    """A schema, as an upstream server publishes it, and arguments that are judged by it."""
+    from sealab.server.bridge.arguments import checked
+    from sealab.tools_registry.describing.details import Describer, DetailLevel
+
+    made = tool(read_as_json(text))
+    if made is None:
+        return None
+    Describer(catalog()).describe(made, DetailLevel.FULL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return checked(made, {"a": 1})
+
+
+SCHEMAS = (
+    ('{"type":"object","properties":{', '"a":{"$ref":"#/properties/a"},', '"b":{}}}'),
+    ('{"type":"object","properties":{"a":', '{"anyOf":[{},', "{}" + "]}" * 0 + "}}"),
+    ('{"type":"object","properties":{"a":{"enum":[', '"x",', '"y"]}}}'),
+    ('{"type":"object","properties":{"a":{"anyOf":[', '{"type":"string"},', "{}]}}}"),
+    ('{"type":"object","properties":{"a":{"oneOf":[', '{"type":"object","properties":{"x":{}}},', "{}]}}}"),
+    ('{"type":"object","properties":{"a":{"allOf":[', '{"properties":{"x":{}}},', "{}]}}}"),
+    ('{"type":"object","required":[', '"x",', '"y"]}'),
+    ('{"type":"object","properties":{"a":{"pattern":"', "(a+)+", '$"}}}'),
+    ('{"type":"object","properties":{"a":{"description":"e.g. ', "`a` ", '"}}}'),
+)
+
+
+def arguments(text: str) -> object:
+    from sealab.server.bridge.arguments import checked
+
+    properties = {"rows": {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, "s": {"type": "string"}}
+    return checked(tool({"type": "object", "properties": properties}), {"rows": read_as_json(text), "s": text})
+
+
+def arguments_of_skill(text: str) -> object:
+    from sealab.server.skills.arguments import judge_arguments
+
+    properties = {"rows": {"type": "array", "items": {"type": "integer"}}, "day": {"type": "string", "format": "date"}}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    with suppress(REFUSALS):
+        judge_arguments("skill", schema, {"day": text})
+    return judge_arguments("skill", schema, {"rows": read_as_json(text)})
+
+
+def host_call(text: str) -> object:
+    """The names and texts of a host call, as the broker judges them."""
+    import asyncio
+
+    from sealab.server.broker import Calls
+    from sealab.server.workspace_calls import handlers
+
+    calls = Calls(handlers(None), budget=10)
+    for name, given in ((text, {}), ("read_file", {text: 1}), ("read_file", {"filename": text})):
+        with suppress(HostCallError, AttributeError):  # there is no workspace behind them
+            asyncio.run(calls.answer(name, given))
+    return None
+
+
+def answer(text: str) -> object:
+    """A text that an upstream tool answered, and what is learned of it."""
+    from sealab.tools_registry.describing.learned import observed
+    from sealab.tools_registry.upstream.results import parsed
+
+    return observed(parsed(text))
+
+
+def attachment(text: str) -> object:
+    import asyncio
+
+    from mcp.types import CallToolResult, ImageContent
+
+    from sealab.tools_registry.upstream.results import value_of
+
+    data = base64.b64encode(text.encode("utf-8", "replace")).decode()
+    image = ImageContent(type="image", data=data, mimeType=f"image/{text}")
+    broken = ImageContent(type="image", data=text, mimeType=text)
+    asyncio.run(value_of("up.run", CallToolResult(content=[image]), None, None))
+    return asyncio.run(value_of("up.run", CallToolResult(content=[broken]), None, None))
+
+
+def front_matter(text: str) -> object:
+    from sealab.skills_db.skill_md import read
+
+    return read("skill", {"SKILL.md": f"---\n{text}\n---\nbody".encode("utf-8", "replace"), "scripts/skill.py": b"1"})
+
+
+def skill_md(text: str) -> object:
+    from sealab.skills_db.skill_md import portable, read, written
+
+    read("skill", {"SKILL.md": text.encode("utf-8", "replace"), "scripts/skill.py": text.encode("utf-8", "replace")})
+    return portable, written
+
+
+def skill_code(text: str) -> object:
+    from sealab.skills_db.skill_md import PortableSkill, read, written
+
+    return read("skill", written(PortableSkill(name="skill", code=text, description=text[:2000], tests=text)))
+
+
+def archive(text: str) -> object:
+    """A zip with as many entries as the text is long, by a twentieth."""
+    from sealab.skills_db.skill_folders import found
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for number in range(len(text) // 20):
+            made.writestr(f"{number}/SKILL.md", "")
+    with tempfile.NamedTemporaryFile(suffix=".zip") as file:
+        file.write(buffer.getvalue())
+        file.flush()
+        return found(Path(file.name))
+
+
+def docstring(text: str) -> object:
+    from sealab.sandbox.reading import docstrings, spoken
+
+    for function in _functions_of_one_text(docstrings) + _functions_of_one_text(spoken):
+        with suppress(*REFUSALS, LookupError):
+            function(text)
+    return None
+
+
+def _functions_of_one_text(module: object) -> list[Callable[[str], object]]:
+    found = []
+    for name, function in vars(module).items():
+        code = getattr(function, "__code__", None)
+        annotations = getattr(function, "__annotations__", {})
+        own = code is not None and function.__module__ == module.__name__ and not name.startswith("__")
+        if own and code.co_argcount == 1 and next(iter(annotations.values()), None) in {"str", "str | None", str}:
+            found.append(function)
+    return found
+
+
+def configuration(text: str) -> object:
+    from sealab.tools_registry.configuration import read_server
+
+    entry = {"command": text, "args": [text], "env": {"A": text, "B": f"${{{text}}}"}, "cwd": text}
+    with suppress(REFUSALS):
+        read_server("up", entry, {"A": "b"})
+    with suppress(REFUSALS):
+        read_server(text, {text: 1}, {})
+    return read_server("up", {"url": f"https://example.org/{text}", "headers": {"A": text, text[:50]: "b"}}, {})
+
+
+def mcp_json(text: str) -> object:
+    from sealab.tools_registry.configuration import read
+
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+        file.flush()
+        return read(Path(file.name), {})
+
+
+def client_files(text: str) -> object:
+    from sealab.tools_registry.clients import documents
+
+    for suffix in (".json", ".toml", ".yaml"):
+        with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+            file.flush()
+            with suppress(REFUSALS):
+                documents.read(Path(file.name))
+    return None
+
+
+def client_entry(text: str) -> object:
+    from sealab.tools_registry.clients.entries import read_entry
+    from sealab.tools_registry.clients.secrets import Concealer
+
+    raw = {"command": text, "args": [f"--key={text}", text], "env": {"API_KEY": text}, "url": text}
+    read = read_entry("client", "up", raw, Path("/"), Path("/"))
+    return Concealer({}).conceal("up", read.entry) if getattr(read, "entry", None) else read
+
+
+def definitions_file(text: str) -> object:
+    from sealab.tools_registry.definitions import read_folder
+
+    with tempfile.TemporaryDirectory() as folder:
+        inner = Path(folder) / "tools"
+        inner.mkdir()
+        for suffix in ("json", "yaml"):
+            (inner / f"up.{suffix}").write_text(text, encoding="utf-8", errors="replace")
+        return read_folder(inner)
+
+
+def truncated(text: str) -> object:
+    from sealab.server.truncation import fit
+
+    value = text
+    with suppress(ValueError):
+        value = read_as_json(text)
+    nested: object = value
+    for _ in range(50):
+        nested = [text[:100], {"a": nested}]
+    for result in (value, nested, [text] * 3, {text: text}, {"a": [value, text]}):
+        fit(result, text, run_id="r", notes={text[:100]: text}, max_chars=2_000)
+    return None
+
+
+def stderr_of_upstream(text: str) -> object:
+    from sealab.tools_registry.upstream.stderr_tail import KEPT_BYTES, StderrTail
+
+    tail = StderrTail()
+    tail._kept += text.encode("utf-8", "replace")[-KEPT_BYTES:]
+    tail.written = len(tail._kept)
+    return tail.last_line_since(0), tail.text
+
+
+def traceback_of_skill(text: str) -> object:
+    from sealab.server.skills.testing import line_of_skill
+
+    return line_of_skill("skill", text)
+
+
+_JSON = json_pieces()
+PARSERS: tuple[Parser, ...] = (
+    Parser("frame, at once", frame_at_once, _JSON),
+    Parser("frame, in steps", frame_in_steps, json_pieces('{"x":', "}")),
+    Parser("frame of a call", frame_of_a_call, _JSON),
+    Parser("stream of frames", frames),
+    Parser("what code printed", printed),
+    Parser("name of a file", name_of_file),
+    Parser("name of a run", name_of_run),
+    Parser("name of a skill", name_of_skill),
+    Parser("search query", query),
+    Parser("query of skills", query_of_skills),
+    Parser("description in the index", indexed),
+    Parser("misspelt name of a tool", misspelt),
+    Parser("definition of a tool", definition),
+    Parser("schema of a tool", schema, (*SCHEMAS, *json_pieces('{"type":"object","properties":{"a":', "}}"))),
+    Parser("arguments of a tool", arguments, _JSON),
+    Parser("arguments of a skill", arguments_of_skill, _JSON),
+    Parser("host call", host_call),
+    Parser("answer of a tool", answer, _JSON),
+    Parser("attachment of a tool", attachment),
+    Parser("front matter", front_matter, YAML, at_terminal=True),
+    Parser("SKILL.md", skill_md, tuple(("---\n" + start, piece, end) for start, piece, end in YAML)),
+    Parser("code of a skill", skill_code),
+    Parser("zip of skills", archive, (("", "a", ""),), common=False),
+    Parser("docstring", docstring, (("", "    :param a: b\n", ""), ("Args:\n", "    a: b\n", ""), ("", ">>> a\n", ""))),
+    Parser("entry of mcp.json", configuration),
+    Parser("mcp.json", mcp_json, json_pieces('{"mcpServers":', "}")),
+    Parser(
+        "files of other clients",
+        client_files,
+        (*_JSON, *YAML, ("", "// x\n", "{}"), ("", "[a]\n", ""), ("", "a=1\n", "")),
+        at_terminal=True,
+    ),
+    Parser("entry of another client", client_entry),
+    Parser("definitions below tools/", definitions_file, (*_JSON, *YAML)),
+    Parser("result and output that are cut", truncated, _JSON),
+    Parser("standard error of a server", stderr_of_upstream),
+    Parser("traceback of a skill", traceback_of_skill),
+)
+
+COMMON = (
+    *(
+        "a",
+        "A",
+        "aB",
+        "0",
+        " ",
+        "\t",
+        "\n",
+        "\r\n",
+        "_",
+        "-",
+        ".",
+        "a.",
+        "/",
+        "a/",
+        "../",
+        "\\",
+        '"',
+        "'",
+        "`",
+        "$",
+        "${",
+    ),
+    *(
+        "&",
+        "*",
+        "(",
+        ")",
+        "[",
+        "{",
+        "<",
+        ">",
+        "|",
+        ":",
+        ": ",
+        ",",
+        ";",
+        "#",
+        "!",
+        "?",
+        "%",
+        "@",
+        "~",
+        "=",
+        "\0",
+        "\x1b[",
+    ),
+    *("é", "e\u0301", "ﬁ", "㍍", "\u200b", "\u202e", "中", "\U0001f600", "ß", "İ", "\ufdfa", "\udc80"),
+    *("a ", "and then ", "word. ", "\n ", "\n\n", "- a\n", "a: b\n", "---\n", "import ", "\nimport a", "def a():\n"),
+    *('\\"', "e.g. ", "http://a", "a=", "--a ", "<|a|>", "ignore ", "do not ", "Bearer ", "$ref", 'File "<skill '),
+)
+
+
+def texts(parser: Parser) -> Iterator[tuple[str, str, str]]:
+    """Yield what is repeated for a parser, each with what stands before and after it."""
+    yield from parser.pieces
+    if parser.common:
+        for piece in COMMON:
+            yield "", piece, ""
+
+
+def text_of(made: tuple[str, str, str], size: int) -> str:
+    """Return a text of about that many characters."""
+    start, piece, end = made
+    return start + piece * max(1, (size - len(start) - len(end)) // len(piece)) + end
