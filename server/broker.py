@@ -25,6 +25,8 @@ Arguments = Mapping[str, Json]
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
+TEXT_CHARS_MAX = 16_384
+"""Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
 _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
 
 
@@ -89,6 +91,8 @@ class Handler:
     answer: Callable[[Calls, Arguments], Awaitable[Json]]
     takes: Mapping[str, tuple[type, ...]]
     required: frozenset[str]
+    longest: Mapping[str, int] = field(default_factory=dict)
+    """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
 
     def check(self, name: str, arguments: Arguments) -> None:
         """Raise `HostCallError` where the arguments are not those the function takes."""
@@ -103,6 +107,11 @@ class Handler:
                 raise HostCallError(
                     f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
                     type="TypeError",
+                )
+            most = self.longest.get(given, TEXT_CHARS_MAX)
+            if isinstance(value, str) and len(value) > most:
+                raise HostCallError(
+                    f"{name}() got {len(value)} characters for {given}. Give at most {most}.", type="ValueError"
                 )
 
 

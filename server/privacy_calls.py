@@ -10,16 +10,17 @@ from ..sandbox.run import Json
 from .broker import Arguments, Calls, Handler
 from .errors import ServerError
 from .privacy.parts import Text, Tree
-from .privacy.privacy import Privacy
+from .privacy.privacy import CHARS_MAX, Privacy
 
 _ANY = (str, int, float, list, dict, type(None))
+_LONGEST = {"content": CHARS_MAX}
 
 
 def handlers(privacy: Privacy) -> Mapping[str, Handler]:
     """Return what answers for the vault, by name."""
     return {
-        "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"})),
-        "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"})),
+        "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
+        "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
     }
 
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 
-import anyio.to_thread
-
 from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from ..workspace.store import Workspace
 from .broker import Arguments, Calls, Handler
+from .host_work import Kind, in_thread
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+CONTENT_CHARS_MAX = 32 * 1024 * 1024
+"""Characters that one call writes; a frame holds no more."""
 
 _TEXT = (str,)
 _WHOLE = (int,)
@@ -34,11 +35,13 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             partial(_write_file, workspace),
             {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT},
             frozenset({"filename", "content"}),
+            {"content": CONTENT_CHARS_MAX},
         ),
         "keep": Handler(
             partial(_keep, workspace),
             {"filename": _TEXT, "content": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content", "last"}),
+            {"content": CONTENT_CHARS_MAX},
         ),
         "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset()),
         "delete_file": Handler(partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"})),
@@ -47,24 +50,24 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
 
 async def _read_file(workspace: Workspace, _calls: Calls, arguments: Arguments) -> Json:
     read = partial(workspace.read, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(read))
+    return asdict(await in_thread(Kind.FILES, read))
 
 
 async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     write = partial(workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    written = await anyio.to_thread.run_sync(write)
+    written = await in_thread(Kind.FILES, write)
     calls.written[written.filename] = written.size
     return asdict(written)
 
 
 async def _list_files(workspace: Workspace, _calls: Calls, arguments: Arguments) -> Json:
     list_files = partial(workspace.list, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(list_files))
+    return asdict(await in_thread(Kind.FILES, list_files))
 
 
 async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     delete = partial(workspace.delete, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    deleted = await anyio.to_thread.run_sync(delete)
+    deleted = await in_thread(Kind.FILES, delete)
     calls.written.pop(deleted.filename, None)
     return asdict(deleted)
 
@@ -91,6 +94,6 @@ async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Jso
     if not last:
         return None
     data = bytes(calls.parts.pop(filename))
-    written = await anyio.to_thread.run_sync(partial(workspace.write, filename, data))
+    written = await in_thread(Kind.FILES, partial(workspace.write, filename, data))
     calls.written[written.filename] = written.size
     return asdict(written)

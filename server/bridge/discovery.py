@@ -5,15 +5,16 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import identifier
 from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
 from .registry import Registry
 from .wiring import is_permitted
 
@@ -45,7 +46,7 @@ async def search(
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.ask_unasked()
     index = await registry.index()
-    hits = await asyncio.to_thread(index.search, query, category=category, limit=limit)
+    hits = await in_thread(Kind.SEARCH, partial(index.search, query, category=category, limit=limit))
     catalog, describer = await registry.catalog(), await registry.describer()
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})

@@ -11,10 +11,9 @@ import re
 from dataclasses import replace
 from functools import partial
 
-import anyio.to_thread
-
 from ...workspace.store import Contents, Encoding, Workspace
 from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
 from .privacy import Privacy
 
 _WHOLE_BYTES_MAX = 1_000_000
@@ -73,4 +72,4 @@ async def _refuse_personal(privacy: Privacy, scope: str, data: bytes) -> None:
 
 
 async def _read(workspace: Workspace, filename: str, offset: int, limit: int | None, encoding: Encoding) -> Contents:
-    return await anyio.to_thread.run_sync(partial(workspace.read, filename, offset, limit, encoding=encoding))
+    return await in_thread(Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding))

@@ -20,6 +20,7 @@ from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
 from ..bridge.telling import RUNNING, Progress
 from ..caller import Caller
 from ..errors import PrivacyFailed
+from ..host_work import Account, charged_to
 from .parts import Part, Text, Tree
 from .privacy import Privacy, is_harmless
 
@@ -32,11 +33,15 @@ _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file
 
 @dataclass(slots=True)
 class Passage:
-    """The host calls of one run, with what they answer learned and what they send to files restored."""
+    """The host calls of one run, with what they answer learned and what they send to files restored.
+
+    Learning goes on after the run has ended, so it is charged to an account of its own: the one of the filter.
+    """
 
     privacy: Privacy
     scope: str
     calls: HostCalls
+    account: Account
     _learning: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
@@ -47,15 +52,20 @@ class Passage:
             arguments = await restored_for_file(self.privacy, self.scope, arguments)
         answer = await self.calls(name, arguments)
         if name in _LEARNED_FROM and not is_harmless(answer):
-            self._learning.append(asyncio.create_task(self.privacy.learn(self.scope, _told(name, answer))))
+            self._learning.append(asyncio.create_task(self._learn(name, answer)))
         return answer
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
         await asyncio.gather(*self._learning)
 
+    async def _learn(self, name: str, answer: Json) -> None:
+        with charged_to(self.account, ends=False):
+            await self.privacy.learn(self.scope, _told(name, answer))
+
     def drop(self) -> None:
         """Leave off: the run was cancelled, and nothing of it will be shown."""
+        self.account.end()
         for task in self._learning:
             task.cancel()
 

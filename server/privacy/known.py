@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ..host_work import checked
 from .tokens import Span
 
 _WORD = re.compile(r"\w+")
@@ -55,7 +56,7 @@ class KnownValues:
         index = self._by_first_word
         if index:
             at = start
-            for word in _WORD.finditer(text, start, end):
+            for word in checked(_WORD.finditer(text, start, end)):
                 candidates = index.get(word[0])
                 if candidates is None or word.start() < at:
                     continue

@@ -5,6 +5,7 @@ Nothing is loaded before it is needed: the vault opens with the first value, det
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -15,14 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import anyio.to_thread
-
 from ...sandbox.run import Json
-from ..errors import RequestRefused
+from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
+from ..host_work import Kind, charged, in_thread
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
 from .audit_notes import AuditNotes
-from .parts import Part, Text, Tree
+from .parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
 from .policy import RestorePolicy
 from .tokens import TOKEN
 
@@ -70,6 +70,7 @@ class Privacy:
         self._sanitizer: Sanitizer | None = None
         self._guesses: dict[str, deque[float]] = {}
         self._notes = AuditNotes(self.vault)
+        self._loaded = False
 
     @property
     def is_off(self) -> bool:
@@ -90,13 +91,7 @@ class Privacy:
     def warm(self) -> None:
         """Load what hiding needs in a thread of its own, which the end of the process does not wait for."""
 
-        def load() -> None:
-            try:
-                self.sanitizer().warm()
-            except Exception as error:  # noqa: BLE001 - whoever needs it will be told; this only saves time
-                _LOG.warning("Personal data cannot be looked for: %s", error)
-
-        threading.Thread(target=load, name="sealab-privacy", daemon=True).start()
+        threading.Thread(target=self._load, name="sealab-privacy", daemon=True).start()
 
     async def hide(
         self, scope: str, parts: Sequence[Part], *, kept: Sequence[Part] = (), destination: str | None = MODEL
@@ -106,7 +101,7 @@ class Privacy:
         After them come those that are only `kept`, which are not counted.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run(partial(self._hide, scope, parts, kept, destination))
+        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination))
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -124,7 +119,7 @@ class Privacy:
 
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
-        window = await self._run(lambda: self.sanitizer().hide_window(scope, text, start, end))
+        window = await self._run([Text(text)], lambda: self.sanitizer().hide_window(scope, text, start, end))
         self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
 
@@ -138,7 +133,7 @@ class Privacy:
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
         part = Text(value) if isinstance(value, str) else Tree(value)
-        await self._run(lambda: self.sanitizer().learn(scope, (part,)))
+        await self._run([part], partial(self._learn, scope, part))
 
     async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
         """Return a text or a value with values in for its tokens, for a file or the code itself."""
@@ -151,7 +146,7 @@ class Privacy:
 
         They stay as they are unless everything is filtered: under `PRIVACY=tools` code restores what it wants to.
         """
-        if not self.filters or not holds_token(arguments):
+        if not self.filters:
             return arguments
         policy = RestorePolicy(rule)
         restored = await self._restored(
@@ -192,7 +187,7 @@ class Privacy:
         vault = self._vault
         if vault is None:
             return VaultReport(0, 0, {})
-        counts: VaultCounts = await self._run(vault.counts)
+        counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
     def close(self) -> None:
@@ -234,10 +229,15 @@ class Privacy:
             return self._sanitizer
 
     def _hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None) -> Hidden:
+        _refuse_too_long([*parts, *kept])
         hidden = self.sanitizer().hide(scope, parts, kept)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types)
         return hidden
+
+    def _learn(self, scope: str, part: Part) -> None:
+        _refuse_too_long([part])
+        self.sanitizer().learn(scope, (part,))
 
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
@@ -245,17 +245,22 @@ class Privacy:
         from .restoring import Restored, allow_all  # noqa: PLC0415 - as above
 
         lenient = self._settings.privacy_lenient_restore
-        if not lenient and not holds_token(value):
-            return Restored(value, {}, ())
+        part = Text(value) if isinstance(value, str) else Tree(value)
+        untouched = Restored(value, {}, ())
+        if not lenient and not is_longer([part], SMALL_CHARS) and not holds_token(value):
+            return untouched
         chosen = allows or allow_all
 
         def restore() -> Restored:
+            if not lenient and not holds_token(value):
+                return untouched
+            _refuse_too_long([part])
             sanitizer = self.sanitizer()
             if isinstance(value, str):
                 return sanitizer.restore_text(scope, value, lenient=lenient, allows=chosen)
             return sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
 
-        restored = await self._run(restore)
+        restored = await self._run([part], restore, detects=False)
         self._notes.add(scope, "restore", destination, restored.types)
         self._notes.add(scope, "keep", destination, restored.kept)
         return restored
@@ -268,8 +273,26 @@ class Privacy:
                 "and ask for tokens as they were shown."
             )
 
-    async def _run(self, work: Callable[[], _T]) -> _T:
-        return await anyio.to_thread.run_sync(work)
+    async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:
+        """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""
+        if detects and not self._loaded:
+            await asyncio.to_thread(self._load)  # charged to nobody
+        is_long = is_longer(parts, SMALL_CHARS)
+        with charged(self._settings.timeout_seconds):
+            try:
+                return await in_thread(Kind.LONG_PRIVACY if is_long else Kind.PRIVACY, work)
+            except HostWorkRefused as refused:
+                raise PrivacyFailed(
+                    f"Personal data was not looked for to the end, so nothing is shown. {refused}"
+                ) from None
+
+    def _load(self) -> None:
+        try:
+            self.sanitizer().warm()
+        except Exception as error:  # noqa: BLE001 - the work that needs it says so
+            _LOG.warning("Personal data cannot be looked for: %s", error)
+        else:
+            self._loaded = True
 
 
 def detector_options(settings: Settings) -> detect.DetectorOptions:
@@ -284,6 +307,14 @@ def detector_options(settings: Settings) -> detect.DetectorOptions:
         allow=settings.privacy_allow,
         patterns=settings.privacy_patterns,
     )
+
+
+def _refuse_too_long(parts: Sequence[Part]) -> None:
+    if is_longer(parts, CHARS_MAX):
+        raise PrivacyFailed(
+            f"Personal data is looked for in {CHARS_MAX} characters at once, and this is more, so nothing is shown. "
+            "Give, read or show it in pieces."
+        )
 
 
 def holds_token(value: Json) -> bool:

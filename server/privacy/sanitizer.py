@@ -21,7 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
-from ..errors import PrivacyFailed
+from ..errors import HostWorkRefused, PrivacyFailed
+from ..host_work import checked
 from . import structured
 from .known import KnownValues
 from .parts import Part, Text
@@ -324,7 +325,7 @@ def _failing_closed() -> Iterator[None]:
 
     try:
         yield
-    except PrivacyFailed:
+    except (PrivacyFailed, HostWorkRefused):
         raise
     except (DetectionFailed, SkillsDbError) as error:
         raise PrivacyFailed(f"Personal data could not be hidden, so nothing is shown. {error}") from error

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
 from ...sandbox.run import Json
 from ...skills_db.errors import SkillsDbError
 from .shelf import SkillShelf
@@ -74,7 +72,7 @@ class SkillDocuments:
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._shelf.ask(lambda store: store.load(name))
-        return await anyio.to_thread.run_sync(_definition, skill.draft)
+        return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
 
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:

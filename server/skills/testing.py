@@ -17,6 +17,7 @@ from ..broker import Arguments, Calls, Handler
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..escalation import escalated
+from ..host_work import charged
 from ..privacy.filter import Passage
 from .recordings import Recorder, Replay
 
@@ -91,10 +92,11 @@ async def run_tests(
     wider = bool(plan.draft.extra.get("wider"))
     isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
     job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=within is not None)
-    passage = Passage(app.privacy, caller.scope, calls.answer)
-    outcome = await app.pools.run(job, passage.answer)
-    outcome = await escalated(app, job, passage.answer, outcome)
-    await passage.learned()
+    with charged(limits.timeout_seconds) as account:
+        passage = Passage(app.privacy, caller.scope, calls.answer, account)
+        outcome = await app.pools.run(job, passage.answer)
+        outcome = await escalated(app, job, passage.answer, outcome)
+        await passage.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ...sandbox.run import Json, Outcome, Reading
@@ -20,6 +20,7 @@ from ..broker import Calls
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..execution import CodeRequest, Execution, execute
+from ..host_work import Kind, in_thread
 from ..isolations import AUTO
 from ..report import ErrorReport
 from .arguments import judge_arguments
@@ -195,7 +196,7 @@ async def run(app: App, request: RunSkillRequest, *, progress: Progress | None =
     """
     skill = await stored(app, request.name, request.version)
     draft = skill.draft
-    await anyio.to_thread.run_sync(judge_arguments, draft.name, draft.parameters, request.arguments)
+    await in_thread(Kind.SEARCH, partial(judge_arguments, draft.name, draft.parameters, request.arguments))
     awaits = "await " if draft.extra.get("is_async") else ""
     isolation = request.isolation
     if isolation == AUTO and draft.extra.get("wider") and len(app.pools.offered) > 1:
@@ -318,7 +319,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:
-        kept = await anyio.to_thread.run_sync(app.workspace.read, path)
+        kept = await in_thread(Kind.FILES, partial(app.workspace.read, path))
     except WorkspaceError:
         raise SkillUnfit(
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
