@@ -9,8 +9,8 @@ from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from .broker import Arguments, Calls, Handler
 from .errors import ServerError
-from .privacy.parts import Text, Tree
-from .privacy.privacy import CHARS_MAX, Privacy
+from .privacy.parts import CHARS_MAX, Text, Tree
+from .privacy.privacy import Privacy
 
 _ANY = (str, int, float, list, dict, type(None))
 _LONGEST = {"content": CHARS_MAX}

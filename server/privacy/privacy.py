@@ -90,7 +90,6 @@ class Privacy:
 
     def warm(self) -> None:
         """Load what hiding needs in a thread of its own, which the end of the process does not wait for."""
-
         threading.Thread(target=self._load, name="sealab-privacy", daemon=True).start()
 
     async def hide(

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
 from ..errors import HostWorkRefused, PrivacyFailed
-from ..host_work import checked
 from . import structured
 from .known import KnownValues
 from .parts import Part, Text

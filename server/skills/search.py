@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
 from ...skills_db.errors import SkillsDbError
+from ..host_work import Kind, in_thread
 from .shelf import SkillShelf
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from sealab.server import host_work
 from sealab.server.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.errors import HostWorkRefused, PrivacyFailed
 from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
-from sealab.server.privacy.parts import Text, Tree, is_longer
-from sealab.server.privacy.privacy import CHARS_MAX, Privacy
+from sealab.server.privacy.parts import CHARS_MAX, Text, Tree, is_longer
+from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import PrivacyMode, Settings
 
 from .conftest import stdio
@@ -105,7 +105,8 @@ async def test_long_texts_of_several_runs_are_looked_through_in_turns() -> None:
             await in_thread(Kind.LONG_PRIVACY, lambda: work(name))
 
     await asyncio.gather(run("a"), run("b"))
-    assert order.index("b") < 5 and order.index("a") < 5
+    assert order.index("b") < 5
+    assert order.index("a") < 5
 
 
 async def test_one_run_has_one_text_looked_through_at_a_time() -> None:
