@@ -20,7 +20,7 @@ from ..broker import Calls
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..execution import CodeRequest, Execution, execute
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, account, in_thread
 from ..isolations import AUTO
 from ..report import ErrorReport
 from .arguments import judge_arguments
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.skills import Skill, SkillStore
     from ..app import App
+
+RUN_SKILL_BYTES_MAX = 4_000_000
+"""What one run may save of skills, each version counted as the store does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(app, code, reading, nested=request.within is not None)
     draft = _draft(request, facts)
+    _refuse_too_much(draft)
     warnings = await _warnings(app, draft, facts)
     recorder = Recorder() if request.record else None
     await run_tests(app, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
@@ -304,6 +308,21 @@ def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
         tests=request.tests,
         tags=request.tags,
     )
+
+
+def _refuse_too_much(draft: SkillDraft) -> None:
+    """Raise `SkillRefused` where the run that asks, if one does, has saved as much as one may."""
+    from ...skills_db.errors import SkillRefused  # noqa: PLC0415 - as above
+
+    payer = account()
+    if payer is None:
+        return
+    payer.skill_bytes += draft.size
+    if payer.skill_bytes > RUN_SKILL_BYTES_MAX:
+        raise SkillRefused(
+            f"This run saved more than {RUN_SKILL_BYTES_MAX} bytes of skills, the most that one may. Keep data in "
+            "files, and save skills one by one."
+        )
 
 
 async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
