@@ -19,6 +19,7 @@ from .bridge.attachments import Attachments
 from .bridge.call_log import CallLog
 from .caller import LOCAL, Caller
 from .errors import ServerError
+from .privacy.guests import Guest
 
 Arguments = Mapping[str, Json]
 
@@ -50,6 +51,7 @@ class Calls:
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
+    guest: Guest | None = None
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:

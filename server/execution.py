@@ -77,9 +77,10 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
+        guest=app.privacy.guest(caller.scope),
     )
     filtering = Account.of(job.limits.timeout_seconds)
-    passage = Passage(app.privacy, request.caller.scope, calls.answer, filtering)
+    passage = Passage(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
     try:
         with telling, charged_to(Account.of(job.limits.timeout_seconds)):
             outcome = await app.pools.run(job, passage.answer)

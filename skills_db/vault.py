@@ -272,8 +272,8 @@ class Vault:
             self._sizes.popitem(last=False)
         if size.exceeds:
             raise VaultFull(
-                f"The vault holds {SCOPE_VALUES_MAX} values or {SCOPE_BYTES_MAX} bytes of this caller, the most that it "
-                "keeps. Have some forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
+                f"The vault holds {SCOPE_VALUES_MAX} values or {SCOPE_BYTES_MAX} bytes of this caller, the most that "
+                "it keeps. Have some forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
             )
 
     def _made(

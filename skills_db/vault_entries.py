@@ -53,7 +53,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest of what a scope got since it was last asked; where `purges` has changed, entries have gone too: begin anew."""
+    """The newest of what a scope got since it was last asked.
+
+    Where `purges` has changed, entries have gone too: begin anew.
+    """
 
     entries: tuple[Entry, ...]
     purges: int

@@ -84,7 +84,8 @@ async def run_tests(
     """
     program, variables = _program(plan)
     handlers = _handlers(app, plan, recorder, replay)
-    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within)
+    guest = app.privacy.guest(caller.scope) if within is None else within.guest
+    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within, guest=guest)
     if within is not None:
         calls.dry_run, calls.log = within.dry_run, within.log
     settings = app.settings
@@ -93,7 +94,7 @@ async def run_tests(
     isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
     job = Job(program, variables, limits, isolation=isolation, within=plan.draft.name, nested=within is not None)
     with charged(limits.timeout_seconds) as account:
-        passage = Passage(app.privacy, caller.scope, calls.answer, account)
+        passage = Passage(app.privacy, caller.scope, calls.answer, account, guest)
         outcome = await app.pools.run(job, passage.answer)
         outcome = await escalated(app, job, passage.answer, outcome)
         await passage.learned()
