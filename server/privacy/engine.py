@@ -69,8 +69,8 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (sql_rows, _FIELD_TYPES),
 )
 
-OF_WHOLE_TABLES = frozenset({json_pairs, markup, sql_rows, tables})
-"""Those that look far back: to a table's headings, to the keys around an object."""
+FAR_LOOKING = frozenset({json_pairs, markup, secrets, sql_rows, tables})
+"""Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""
 
 
 class FunctionRecognizer(EntityRecognizer):
