@@ -9,6 +9,7 @@ loop run, and takes turns with other long work.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections import deque
@@ -28,6 +29,8 @@ _SLICE_SECONDS = 0.02
 """How long work goes on before others may run."""
 _YIELD_SECONDS = 0.0002
 _ITEMS_PER_CHECK = 256
+_COLLECT_SECONDS = 60.0
+"""How long the oldest objects are left alone where long work never ends."""
 
 _T = TypeVar("_T")
 
@@ -194,6 +197,39 @@ class _Gate:
             self.enter()
 
 
+class _Pause:
+    """Lets Python's collector leave the oldest objects alone while long work goes on.
+
+    Work on a long text makes millions of objects and no cycles, and to look at them all stops every thread for as long
+    as half a second, again and again. The young ones are looked at between slices.
+    """
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._works = 0
+        self._collected = time.monotonic()
+
+    def begin(self) -> None:
+        with self._changing:
+            self._works += 1
+            gc.disable()
+
+    def look(self) -> None:
+        gc.collect(1)
+
+    def end(self) -> None:
+        with self._changing:
+            self._works -= 1
+            if not self._works:
+                gc.enable()
+                return
+            due = time.monotonic() - self._collected > _COLLECT_SECONDS
+            if due:
+                self._collected = time.monotonic()
+        if due:
+            gc.collect()
+
+
 class _Meter:
     """Charges the CPU time of one thread to an account, and takes turns at its gate."""
 
@@ -209,6 +245,7 @@ class _Meter:
         if self._charged - self._yielded >= _SLICE_SECONDS:
             time.sleep(_YIELD_SECONDS)  # a bare release of the interpreter's lock is mostly taken back at once
             if self._gate is not None:
+                _PAUSE.look()
                 self._gate.pass_on()
                 if self._payer is not None:
                     self._payer.check()
@@ -225,6 +262,7 @@ def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
     gate = _LONG if kind is Kind.LONG_PRIVACY else None
     if gate is not None:
         gate.enter()
+        _PAUSE.begin()
     try:
         meter = _Meter(payer, gate)
         _METER.set(meter)
@@ -236,6 +274,7 @@ def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
             meter.charge()
     finally:
         if gate is not None:
+            _PAUSE.end()
             gate.leave()
 
 
@@ -248,5 +287,6 @@ def _executor(kind: Kind) -> ThreadPoolExecutor:
 
 
 _LONG = _Gate()
+_PAUSE = _Pause()
 _MAKING = threading.Lock()
 _EXECUTORS: dict[Kind, ThreadPoolExecutor] = {}

@@ -129,7 +129,7 @@ class Detector:
         of their own with an empty path.
         Raises `DetectionFailed`.
         """
-        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
+        paths = headed([(leaf.path, leaf.text) for leaf in checked(leaves)])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
@@ -249,7 +249,7 @@ def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[F
     """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
     each: list[list[Finding]] = []
     index = 0
-    for leaf, start in zip(leaves, starts, strict=True):
+    for leaf, start in checked(zip(leaves, starts, strict=True)):
         end = start + len(leaf.text)
         mine: list[Finding] = []
         while index < len(findings) and findings[index].end <= start:

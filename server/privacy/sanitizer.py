@@ -397,9 +397,10 @@ def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
     from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
 
-    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
+    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [
-        [Span(finding.start, finding.end, finding.type) for finding in found] for found in detector.find_leaves(asked)
+        [Span(finding.start, finding.end, finding.type) for finding in found]
+        for found in checked(detector.find_leaves(asked))
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from pathlib import Path
@@ -107,6 +108,28 @@ async def test_long_texts_of_several_runs_are_looked_through_in_turns() -> None:
     await asyncio.gather(run("a"), run("b"))
     assert order.index("b") < 5
     assert order.index("a") < 5
+
+
+async def test_old_objects_are_left_alone_while_a_long_text_is_looked_through() -> None:
+    full: list[bool] = []
+
+    def noted(phase: str, told: dict[str, int]) -> None:
+        if phase == "start" and told["generation"] == 2:  # the oldest
+            full.append(True)
+
+    def work() -> int:
+        made = []
+        for number in checked(range(400_000)):
+            made.append([number])
+        return len(made)
+
+    gc.callbacks.append(noted)
+    try:
+        assert await in_thread(Kind.LONG_PRIVACY, work) == 400_000
+        assert not full
+    finally:
+        gc.callbacks.remove(noted)
+    assert gc.isenabled()
 
 
 async def test_one_run_has_one_text_looked_through_at_a_time() -> None:
