@@ -118,10 +118,7 @@ async def test_old_objects_are_left_alone_while_a_long_text_is_looked_through() 
             full.append(True)
 
     def work() -> int:
-        made = []
-        for number in checked(range(400_000)):
-            made.append([number])
-        return len(made)
+        return len([[number] for number in checked(range(400_000))])
 
     gc.callbacks.append(noted)
     try:
