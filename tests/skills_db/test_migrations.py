@@ -83,7 +83,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself_or_of_those_before_it(place:
         assert migrations.apply(database.durable, (*MIGRATIONS, LATER)) == (LATER.name,)
 
 
-def test_a_newer_database_is_refused_with_the_version_that_made_it(place: Place):
+def test_a_newer_database_is_refused_with_the_version_that_made_it(place: Place, monkeypatch: pytest.MonkeyPatch):
     with place.open() as database:
         SkillStore(database).save(SkillDraft(name="a", code="pass"))
         with monkeypatch.context() as newer:
