@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
+QUERY_CHARS_MAX = 2000
+"""The longest query."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
@@ -42,6 +44,8 @@ async def search(
     `unreachable` says of servers whose tools cannot be found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
+    if len(query) > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The query has {len(query)} characters. Give at most {QUERY_CHARS_MAX}.")
     if not 1 <= limit <= LIMIT_MAX:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.ask_unasked()

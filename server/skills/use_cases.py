@@ -15,10 +15,11 @@ from ...sandbox.run import Json, Outcome, Reading
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
+from ..bridge.discovery import QUERY_CHARS_MAX
 from ..bridge.telling import Progress
 from ..broker import Calls
 from ..caller import LOCAL, Caller
-from ..errors import SkillUnfit
+from ..errors import RequestRefused, SkillUnfit
 from ..execution import CodeRequest, Execution, execute
 from ..host_work import Kind, account, in_thread
 from ..isolations import AUTO
@@ -174,7 +175,9 @@ async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
 
 
 async def listed(app: App, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
-    """Return the skills that fit a query, best first, or all by name."""
+    """Return the skills that fit a query, best first, or all by name. Raises `RequestRefused` for a long query."""
+    if len(query or "") > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The query has {len(query or '')} characters. Give at most {QUERY_CHARS_MAX}.")
     page = await app.skills.ask(lambda store: store.list(query or None, tag, max(limit, 0)))
     return SkillList(
         count=page.total,

@@ -219,6 +219,16 @@ async def test_a_test_cannot_save_skills_so_that_saves_never_nest_deeper(served:
     assert "while the tests of a skill run" in said
 
 
+async def test_a_query_that_is_too_long_is_refused_with_how_long_it_may_be(served: Caller) -> None:
+    for tool in ("list_skills", "search_tools"):
+        assert (await served.call(tool, query="x" * 2000)).is_error is False
+        assert "Give at most 2000" in await refusal(served, tool, query="x" * 2001)
+        code = f"{tool}('x' * 2001)"
+        report = (await served.call("execute_code", code=code)).structured_content
+        assert report is not None
+        assert "Give at most 2000" in report["error"]["message"]
+
+
 async def test_one_run_saves_no_more_bytes_of_skills_than_it_may(served: Caller) -> None:
     code = """
 source = "def big{n}(a):\\n    return " + repr("y" * 450_000)
