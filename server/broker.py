@@ -19,16 +19,16 @@ from .bridge.attachments import Attachments
 from .bridge.call_log import CallLog
 from .caller import LOCAL, Caller
 from .errors import ServerError
+from .privacy.guests import Guest
 
 Arguments = Mapping[str, Json]
 
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
-SHORT_CHARS_MAX = 10_000
-"""Characters of a name, a query or whatever else a host function takes but the texts in `_LONG_TEXTS`."""
+TEXT_CHARS_MAX = 16_384
+"""Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
 
-_LONG_TEXTS = frozenset({"content", "code", "tests", "description"})
 _SHOWN_CHARS_MAX = 80
 _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
 
@@ -53,6 +53,7 @@ class Calls:
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
+    guest: Guest | None = None
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
@@ -94,6 +95,8 @@ class Handler:
     answer: Callable[[Calls, Arguments], Awaitable[Json]]
     takes: Mapping[str, tuple[type, ...]]
     required: frozenset[str]
+    longest: Mapping[str, int] = field(default_factory=dict)
+    """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
 
     def check(self, name: str, arguments: Arguments) -> None:
         """Raise `HostCallError` where the arguments are not those the function takes."""
@@ -112,10 +115,10 @@ class Handler:
                     f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
                     type="TypeError",
                 )
-            if isinstance(value, str) and len(value) > SHORT_CHARS_MAX and given not in _LONG_TEXTS:
+            most = self.longest.get(given, TEXT_CHARS_MAX)
+            if isinstance(value, str) and len(value) > most:
                 raise HostCallError(
-                    f"{name}() got {len(value)} characters for {given}. Give at most {SHORT_CHARS_MAX}.",
-                    type="ValueError",
+                    f"{name}() got {len(value)} characters for {given}. Give at most {most}.", type="ValueError"
                 )
 
 

@@ -8,6 +8,7 @@
     ├── RequestRefused    a request asks for more than the operator allows, or for something that is not there
     ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
     ├── SkillNameRefused  a skill cannot have this name
+    ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
     └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
 The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
@@ -75,6 +76,12 @@ class SkillNameRefused(ServerError):
     """A skill cannot have this name."""
 
     code = "skill_name"
+
+
+class HostWorkRefused(ServerError):
+    """A run has the host compute more than its time limit allows, or has ended."""
+
+    code = "host_work"
 
 
 class ArgumentsRefused(ServerError):

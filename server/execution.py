@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-import anyio.to_thread
-
 from ..sandbox.run import Job, Json, Limits, Status
 from ..workspace.errors import WorkspaceError
 from .bridge.attachments import Attachments
@@ -21,6 +19,7 @@ from .broker import Calls
 from .caller import LOCAL, Caller
 from .errors import RequestRefused
 from .escalation import escalated
+from .host_work import Account, Kind, charged_to, in_thread
 from .isolations import AUTO
 from .privacy.filter import Passage, Shown, hidden_files, hidden_run, hidden_value, hiding_caller, hiding_progress
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
@@ -78,16 +77,19 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
+        guest=app.privacy.guest(caller.scope),
     )
-    passage = Passage(app.privacy, request.caller.scope, calls.answer)
+    filtering = Account.of(job.limits.timeout_seconds)
+    passage = Passage(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
     try:
-        with telling:
+        with telling, charged_to(Account.of(job.limits.timeout_seconds)):
             outcome = await app.pools.run(job, passage.answer)
             if request.isolation == AUTO:
                 outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)
-    except asyncio.CancelledError:
+    except BaseException as error:
         passage.drop()
-        app.stats.count_cancelled()
+        if isinstance(error, asyncio.CancelledError):
+            app.stats.count_cancelled()
         raise
     app.stats.count(outcome)
     app.skills.note(
@@ -97,14 +99,15 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         isolation=outcome.isolation.value,
         skills=calls.skills,
     )
-    shown = await hidden_run(passage, outcome, job.code, calls.written)
-    dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
-    called = await _called(passage, calls.log.entries)
-    attached = await hidden_files(passage, calls.attachments.files)
+    with charged_to(filtering):
+        shown = await hidden_run(passage, outcome, job.code, calls.written)
+        dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
+        called = await _called(passage, calls.log.entries)
+        attached = await hidden_files(passage, calls.attachments.files)
     fitted = None if attached or dry else _kept_soon(app, run_id, caller.scope, shown)
     if fitted is None:
         keep = partial(_kept_and_fitted, app, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ())
-        fitted = await anyio.to_thread.run_sync(keep)
+        fitted = await in_thread(Kind.FILES, keep)
     report = _report(run_id, shown, fitted)
     if called:
         report["tool_calls"] = called

@@ -9,17 +9,18 @@ from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from .broker import Arguments, Calls, Handler
 from .errors import ServerError
-from .privacy.parts import Text, Tree
+from .privacy.parts import CHARS_MAX, Text, Tree
 from .privacy.privacy import Privacy
 
 _ANY = (str, int, float, list, dict, type(None))
+_LONGEST = {"content": CHARS_MAX}
 
 
 def handlers(privacy: Privacy) -> Mapping[str, Handler]:
     """Return what answers for the vault, by name."""
     return {
-        "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"})),
-        "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"})),
+        "sanitize_pii": Handler(partial(_sanitize, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
+        "restore_pii": Handler(partial(_restore, privacy), {"content": _ANY}, frozenset({"content"}), _LONGEST),
     }
 
 
@@ -28,7 +29,7 @@ async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Jso
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
     try:
-        return (await privacy.hide(calls.caller.scope, (part,), destination="code")).parts[0]
+        return (await privacy.hide(calls.caller.scope, (part,), destination="code", guest=calls.guest)).parts[0]
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
 

@@ -39,7 +39,8 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
         return []
 
     async def sanitize_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
-        hidden = await privacy.hide(scope_of(ctx.request_context), (Text(text, exact=True),))
+        scope = scope_of(ctx.request_context)
+        hidden = await privacy.hide(scope, (Text(text, exact=True),), guest=privacy.guest(scope))
         sanitized = cast("str", hidden.parts[0])
         answer = SanitizedAnswer(
             sanitized_text=sanitized, pii_found=sum(hidden.types.values()), pii_types=sorted(hidden.types)

@@ -8,15 +8,16 @@ from dataclasses import asdict
 from functools import partial
 from typing import cast
 
-import anyio.to_thread
-
 from ..sandbox.errors import HostCallError
 from ..sandbox.run import Json
 from ..workspace.store import Encoding, Workspace, encoded
 from .broker import Arguments, Calls, Handler
+from .host_work import Kind, in_thread
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+CONTENT_CHARS_MAX = 32 * 1024 * 1024
+"""Characters that one call writes; a frame holds no more."""
 
 _TEXT = (str,)
 _WHOLE = (int,)
@@ -35,11 +36,13 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             partial(_write_file, workspace),
             {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content"}),
+            {"content": CONTENT_CHARS_MAX},
         ),
         "keep": Handler(
             partial(_keep, workspace),
             {"filename": _TEXT, "content": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content", "last"}),
+            {"content": CONTENT_CHARS_MAX},
         ),
         "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset()),
         "delete_file": Handler(partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"})),
@@ -48,28 +51,28 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
 
 async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(read))
+    return asdict(await in_thread(Kind.FILES, read))
 
 
 async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     if "last" in arguments:
         encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
-        more = await anyio.to_thread.run_sync(encoded, cast("str", arguments["content"]), encoding)
+        more = await in_thread(Kind.FILES, partial(encoded, cast("str", arguments["content"]), encoding))
         return await _take_part(workspace, calls, arguments, more)
     write = partial(workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    written = await anyio.to_thread.run_sync(write)
+    written = await in_thread(Kind.FILES, write)
     calls.written[written.filename] = written.size
     return asdict(written)
 
 
 async def _list_files(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     list_files = partial(workspace.list, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await anyio.to_thread.run_sync(list_files))
+    return asdict(await in_thread(Kind.FILES, list_files))
 
 
 async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     delete = partial(workspace.delete, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    deleted = await anyio.to_thread.run_sync(delete)
+    deleted = await in_thread(Kind.FILES, delete)
     calls.written.pop(deleted.filename, None)
     return asdict(deleted)
 
@@ -98,6 +101,6 @@ async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, m
     if not arguments["last"]:
         return None
     data = bytes(calls.parts.pop(filename))
-    written = await anyio.to_thread.run_sync(partial(workspace.write, filename, data))
+    written = await in_thread(Kind.FILES, partial(workspace.write, filename, data))
     calls.written[written.filename] = written.size
     return asdict(written)

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal
 
-import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
 from ..workspace.store import Workspace
 from .answers import READS, OptionalWhole, answered
+from .host_work import Kind, in_thread
 from .privacy.files import shown_slice
 from .privacy.privacy import Privacy
 from .scopes import scope_of
@@ -68,7 +68,7 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
     async def write_workspace_file(
         filename: str, content: str, encoding: Encoding = "utf-8"
     ) -> Annotated[CallToolResult, WrittenAnswer]:
-        written = await anyio.to_thread.run_sync(partial(workspace.write, filename, content, encoding=encoding))
+        written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
         return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
 
     async def read_workspace_file(
@@ -85,8 +85,8 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
                 privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding
             )
             return answered(asdict(shown), shown.content)
-        read = await anyio.to_thread.run_sync(
-            partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
+        read = await in_thread(
+            Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
         )
         return answered(asdict(read), read.content)
 
@@ -94,13 +94,13 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
         ctx: Context[None, None], subpath: str = "."
     ) -> Annotated[CallToolResult, ListAnswer]:
         scope = scope_of(ctx.request_context)
-        listed = await anyio.to_thread.run_sync(partial(workspace.list, subpath, owner=scope))
+        listed = await in_thread(Kind.FILES, partial(workspace.list, subpath, owner=scope))
         lines = [f"{file.size:>12}  {file.modified}  {file.name}" for file in listed.files]
         used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
         return answered(asdict(listed), "\n".join([*lines, used]))
 
     async def delete_workspace_file(filename: str) -> Annotated[CallToolResult, DeletedAnswer]:
-        deleted = await anyio.to_thread.run_sync(workspace.delete, filename)
+        deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
         return answered(asdict(deleted), f"deleted {deleted.filename}")
 
     return [

@@ -21,6 +21,11 @@ TEXT_MAX_BYTES = 1_000_000
 JSON_MAX_BYTES = 10_000_000
 """The most that parameters, recordings or extra may each have, as JSON."""
 
+VERSION_BYTES = 1000
+"""What a version counts for besides its parts."""
+STORE_BYTES_MAX = 256_000_000
+"""The most that all versions of all skills may count for, those that were deleted and not purged too."""
+
 
 class SkillKind(StrEnum):
     """What the code of a skill defines: the function of its name, or a script with a `main`."""
@@ -65,6 +70,13 @@ class SkillDraft:
             _check_text(part, getattr(self, part))
         for part in ("parameters", "modules", "tools", "skills", "recordings", "extra"):
             _check_json(part, getattr(self, part))
+
+    @property
+    def size(self) -> int:
+        """What it counts for in the store, in bytes: its parts, as UTF-8 or JSON, and what any version costs."""
+        texts = (self.code, self.tests, self.description, self.signature)
+        values = (self.parameters, self.modules, self.tools, self.skills, self.tags, self.recordings, self.extra)
+        return VERSION_BYTES + sum(len(text.encode()) for text in texts) + sum(len(json_text(each)) for each in values)
 
     def content_hash(self) -> str:
         """Return the SHA-256, in hexadecimal, of all that the draft holds except its name."""

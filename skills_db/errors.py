@@ -7,9 +7,11 @@
     ├── OutcomeUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
+    ├── StoreFull             the store holds as much of skills as it may
     ├── BackupRefused         the archive is no backup, is damaged, or contradicts what is stored
     ├── VaultKeyWrong         the vault was made with another key
-    └── VaultDamaged          an entry of the vault was changed or is damaged
+    ├── VaultDamaged          an entry of the vault was changed or is damaged
+    └── VaultFull             a scope has as many values as it may have
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
 anything that was to be stored. Whatever is raised, nothing was changed, except where `OutcomeUnknown` says otherwise.
@@ -62,6 +64,12 @@ class SkillRefused(SkillsDbError):
     code = "skill_refused"
 
 
+class StoreFull(SkillsDbError):
+    """The store holds as many bytes of skills as it may."""
+
+    code = "skills_full"
+
+
 class BackupRefused(SkillsDbError):
     """An archive cannot be written, read, or brought together with what is stored."""
 
@@ -78,3 +86,9 @@ class VaultDamaged(SkillsDbError):
     """An entry of the vault does not open: somebody changed it, or the disk did."""
 
     code = "vault_damaged"
+
+
+class VaultFull(SkillsDbError):
+    """A scope has as many values as it may have."""
+
+    code = "vault_full"

@@ -119,6 +119,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             )""",
         ),
     ),
+    Migration(
+        "0003_bounds",
+        (
+            "CREATE INDEX sealab_vault_value_by_scope ON sealab_vault_value (scope, id)",
+            "ALTER TABLE sealab_skill_version ADD COLUMN size BIGINT NOT NULL DEFAULT 0",
+            """UPDATE sealab_skill_version SET size = length(code) + length(signature) + length(parameters)
+                + length(description) + length(tests) + length(recordings) + length(extra)""",
+            # Their sum is read from the index alone, without the rows.
+            "CREATE INDEX sealab_skill_version_by_size ON sealab_skill_version (size)",
+        ),
+    ),
 )
 
 _WORDS = {

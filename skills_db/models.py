@@ -61,6 +61,7 @@ class VersionRow(SQLModel, table=True):
     extra: object = Field(sa_type=JsonText)
     created_at: datetime = Field(sa_type=UtcTime)
     deleted_at: datetime | None = Field(default=None, sa_type=UtcTime)
+    size: int = Field(default=0, sa_type=BigInteger)
 
 
 class RunRow(SQLModel, table=True):

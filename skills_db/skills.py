@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from .content import Json, SkillDraft, SkillKind, storable
+from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, storable
 from .engine import Database
-from .errors import SkillNotFound
+from .errors import SkillNotFound, StoreFull
 from .listing import SkillIndex, SkillPage, SkillSummary
 from .models import RevisionRow, RunRow, SkillRow, VersionRow
 
@@ -86,7 +86,8 @@ class SkillStore:
     def save(self, draft: SkillDraft) -> Saved:
         """Store the draft as the next version of its skill, unless the newest version already holds the same.
 
-        When this returns, the version survives any crash. Raises `SkillRefused` and what `Database.transaction` does.
+        When this returns, the version survives any crash. Raises `SkillRefused`, `StoreFull` and what
+        `Database.transaction` does.
         """
         draft.check()
         content_hash = draft.content_hash()
@@ -106,6 +107,12 @@ class SkillStore:
             session.add(version_row(skill, number, draft, content_hash, created_at=datetime.now(UTC)))
             skill.last_version = skill.live_version = number
             skill.revision = revision
+            session.flush()
+            if session.exec(select(sa.func.sum(VersionRow.size))).one() > STORE_BYTES_MAX:
+                raise StoreFull(
+                    f"The store holds {STORE_BYTES_MAX // 1_000_000} MB of skills, the most that it keeps, so nothing "
+                    "was saved. Have the user delete some, and remove them for good with `sealab skills purge`."
+                )
         return Saved(draft.name, number, created=True, content_hash=content_hash)
 
     def load(self, name: str, version: int | None = None) -> Skill:
@@ -301,6 +308,7 @@ def version_row(
         recordings=draft.recordings,
         extra=draft.extra,
         created_at=created_at,
+        size=draft.size,
     )
 
 

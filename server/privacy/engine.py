@@ -69,6 +69,9 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (sql_rows, _FIELD_TYPES),
 )
 
+FAR_LOOKING = frozenset({json_pairs, markup, secrets, sql_rows, tables})
+"""Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""
+
 
 class FunctionRecognizer(EntityRecognizer):
     """One of our functions as a recognizer of Presidio's."""
@@ -139,13 +142,12 @@ class LinearAnalyzer(AnalyzerEngine):
     There is no context enhancement either: it needs lemmas, and our recognizers look at their context themselves.
     """
 
-    def findings(self, text: str) -> list[Finding]:
-        """Return what the recognizers of the registry find, duplicates and overlaps included."""
-        return [found for find in self._finds for found in find(text)]
-
     @cached_property
-    def _finds(self) -> list[Find]:
-        """What each recognizer finds with, without an object of Presidio's for each finding: chosen once."""
+    def finds(self) -> list[Find]:
+        """What each recognizer of the registry finds with, without an object of Presidio's for each finding.
+
+        Together they give duplicates and overlaps too.
+        """
         recognizers = self.registry.get_recognizers(language=_LANGUAGE, all_fields=True)
         return [each.find for each in recognizers if isinstance(each, FunctionRecognizer)]
 
@@ -174,7 +176,8 @@ def own_pattern(name: str, pattern: str) -> Find:
     group = 1 if compiled.groups else 0
 
     def find(text: str) -> Iterator[Finding]:
-        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS):
+        # Concurrent: what the operator wrote may take long, and other threads go on meanwhile.
+        for match in compiled.finditer(text, timeout=_OWN_PATTERN_SECONDS, concurrent=True):
             if match.end(group) > match.start(group) >= 0:
                 yield Finding(match.start(group), match.end(group), name, 1.0)
 

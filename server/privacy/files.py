@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import anyio.to_thread
-
 from ...workspace.store import Contents, Encoding, Workspace
 from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
 from .privacy import Privacy
 
 _WHOLE_BYTES_MAX = 1_000_000
@@ -74,4 +73,4 @@ async def _refuse_personal(privacy: Privacy, scope: str, data: bytes) -> None:
 
 
 async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:
-    return await anyio.to_thread.run_sync(partial(read, offset, limit, encoding=encoding))
+    return await in_thread(Kind.FILES, partial(read, offset, limit, encoding=encoding))

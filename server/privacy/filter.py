@@ -16,27 +16,36 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from ...sandbox.errors import HostCallError
 from ...sandbox.run import Failure, HostCalls, Json, Outcome, Status
 from ..bridge.telling import RUNNING, Progress
 from ..caller import Caller
-from ..errors import PrivacyFailed
+from ..errors import PrivacyFailed, ServerError
+from ..host_work import Account, charged_to
+from .guests import Guest
 from .parts import Part, Text, Tree
 from .privacy import Privacy, is_harmless
 
 _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content")
+_PROGRESS_CPU_SECONDS = 1.0
 _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
 """Host functions that reach files: the names and contents that they are given become real."""
 
 
 @dataclass(slots=True)
 class Passage:
-    """The host calls of one run, with what they answer learned and what they send to files restored."""
+    """The host calls of one run, with what they answer learned and what they send to files restored.
+
+    Learning goes on after the run has ended, so it is charged to an account of its own: the one of the filter.
+    """
 
     privacy: Privacy
     scope: str
     calls: HostCalls
+    account: Account
+    guest: Guest | None = None
     _learning: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
@@ -44,18 +53,26 @@ class Passage:
         if not self.privacy.filters:
             return await self.calls(name, arguments)
         if name in _RESTORED_FOR:
-            arguments = await restored_for_file(self.privacy, self.scope, arguments)
+            try:
+                arguments = await restored_for_file(self.privacy, self.scope, arguments)
+            except ServerError as error:
+                raise HostCallError(str(error)) from error
         answer = await self.calls(name, arguments)
         if name in _LEARNED_FROM and not is_harmless(answer):
-            self._learning.append(asyncio.create_task(self.privacy.learn(self.scope, _told(name, answer))))
+            self._learning.append(asyncio.create_task(self._learn(name, answer)))
         return answer
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
         await asyncio.gather(*self._learning)
 
+    async def _learn(self, name: str, answer: Json) -> None:
+        with charged_to(self.account, ends=False):
+            await self.privacy.learn(self.scope, _told(name, answer), self.guest)
+
     def drop(self) -> None:
         """Leave off: the run was cancelled, and nothing of it will be shown."""
+        self.account.end()
         for task in self._learning:
             task.cancel()
 
@@ -82,7 +99,8 @@ async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Map
         if error is not None:
             said += [error.type, error.message, error.hint or "", error.traceback or ""]
         notes = dict(outcome.notes)
-        hidden = await privacy.hide(scope, parts_of([outcome.result, notes, *said]), kept=parts_of([code]))
+        parts = parts_of([outcome.result, notes, *said])
+        hidden = await privacy.hide(scope, parts, kept=parts_of([code]), guest=passage.guest)
     except PrivacyFailed as failed:
         return Shown(_withheld(outcome, failed), "", {}, {})
     result, noted, output, session_ended, *rest, kept_code = hidden.parts
@@ -112,7 +130,7 @@ async def hidden_value(passage: Passage, value: Json) -> Json:
     if not passage.privacy.filters or is_harmless(value):
         return value
     try:
-        return (await passage.privacy.hide(passage.scope, parts_of([value]))).parts[0]
+        return (await passage.privacy.hide(passage.scope, parts_of([value]), guest=passage.guest)).parts[0]
     except PrivacyFailed:
         return None
 
@@ -151,7 +169,8 @@ def hiding_progress(privacy: Privacy, scope: str, progress: Progress | None) -> 
         return progress
 
     async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-        with suppress(PrivacyFailed):
+        # Its own account: what a tool says last may be told when the run that called it has just ended.
+        with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
             said = message if message == RUNNING else await privacy.hide_text(scope, message)
             await progress(elapsed_seconds, timeout_seconds, said)
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...sandbox.run import Json
+
+SMALL_CHARS = 20_000
+"""What is no longer than this is looked through in a fraction of a second."""
+CHARS_MAX = 8_000_000
+"""What is looked through at once has no more characters than this in all of its strings, keys and numbers."""
+_NUMBER_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +32,20 @@ class Tree:
 
 
 Part: TypeAlias = Text | Tree
+
+
+def is_longer(parts: Sequence[Part], most: int) -> bool:
+    """Return whether parts have more than `most` characters together; looks at no more of them than that takes."""
+    left = most
+    waiting: list[Json] = [part.text if isinstance(part, Text) else part.value for part in parts]
+    while waiting:
+        value = waiting.pop()
+        left -= len(value) if isinstance(value, str) else _NUMBER_CHARS
+        if left < 0:
+            return True
+        if isinstance(value, Mapping):
+            waiting.extend(value)
+            waiting.extend(value.values())
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            waiting.extend(value)
+    return False

@@ -5,24 +5,25 @@ Nothing is loaded before it is needed: the vault opens with the first value, det
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import anyio.to_thread
-
 from ...sandbox.run import Json
-from ..errors import RequestRefused
+from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
+from ..host_work import Kind, charged, in_thread
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
 from .audit_notes import AuditNotes
-from .parts import Part, Text, Tree
+from .guests import Brake, Guest
+from .known import KnownValues
+from .parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
 from .policy import RestorePolicy
 from .tokens import TOKEN
 
@@ -35,8 +36,14 @@ if TYPE_CHECKING:
 
 MODEL = "model"
 GUESSES_MAX = 1000
-"""Tokens that a scope may ask for in vain within `GUESSES_SECONDS`, before it has to wait."""
+"""Tokens that a scope may ask for in vain, before it has to wait for `GUESSES_SECONDS`."""
 GUESSES_SECONDS = 60.0
+TRIALS_MAX = 1000
+"""New values that a scope may bring itself, met in no tool and no file, before the next have tokens of their own.
+
+That lasts for `TRIALS_SECONDS`, and twice as long each time that it was used up again.
+"""
+TRIALS_SECONDS = 60.0
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -68,8 +75,10 @@ class Privacy:
         self._opening = threading.Lock()
         self._vault: Vault | None = None
         self._sanitizer: Sanitizer | None = None
-        self._guesses: dict[str, deque[float]] = {}
+        self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
+        self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
         self._notes = AuditNotes(self.vault)
+        self._loaded = False
 
     @property
     def is_off(self) -> bool:
@@ -87,26 +96,34 @@ class Privacy:
         chosen = self._settings.restore_to_model
         return self._settings.privacy is Mode.TOOLS if chosen is None else chosen
 
+    def guest(self, scope: str) -> Guest:
+        """Return whose values those of a new run or request are: see `guests`."""
+        if self.shows_values:
+            return Guest(scope)
+        if self.filters:
+            return Guest(scope, self._trials)
+        return Guest(scope, values=KnownValues())
+
     def warm(self) -> None:
         """Load what hiding needs in a thread of its own, which the end of the process does not wait for."""
-
-        def load() -> None:
-            try:
-                self.sanitizer().warm()
-            except Exception as error:  # noqa: BLE001 - whoever needs it will be told; this only saves time
-                _LOG.warning("Personal data cannot be looked for: %s", error)
-
-        threading.Thread(target=load, name="sealab-privacy", daemon=True).start()
+        threading.Thread(target=self._load, name="sealab-privacy", daemon=True).start()
 
     async def hide(
-        self, scope: str, parts: Sequence[Part], *, kept: Sequence[Part] = (), destination: str | None = MODEL
+        self,
+        scope: str,
+        parts: Sequence[Part],
+        *,
+        kept: Sequence[Part] = (),
+        destination: str | None = MODEL,
+        guest: Guest | None = None,
     ) -> Hidden:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
-        After them come those that are only `kept`, which are not counted.
+        After them come those that are only `kept`, which are not counted. `guest` is the run or the request that
+        wrote them, if one did.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run(partial(self._hide, scope, parts, kept, destination))
+        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination, guest))
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -124,7 +141,7 @@ class Privacy:
 
     async def hide_window(self, scope: str, text: str, start: int, end: int) -> str:
         """Return `text[start:end]` with tokens in it; windows read one after the other are the whole text."""
-        window = await self._run(lambda: self.sanitizer().hide_window(scope, text, start, end))
+        window = await self._run([Text(text)], lambda: self.sanitizer().hide_window(scope, text, start, end))
         self._notes.add(scope, "hide", MODEL, window.types)
         return window.text
 
@@ -132,16 +149,16 @@ class Privacy:
         """Return the types of what is personal in a text that is not going to be shown."""
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
-    async def learn(self, scope: str, value: Json) -> None:
+    async def learn(self, scope: str, value: Json, guest: Guest | None = None) -> None:
         """Have what is personal in something that code was given hidden wherever it shows up. Raises `PrivacyFailed`.
 
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
         part = Text(value) if isinstance(value, str) else Tree(value)
-        await self._run(lambda: self.sanitizer().learn(scope, (part,)))
+        await self._run([part], partial(self._learn, scope, part, guest))
 
     async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
-        """Return a text or a value with values in for its tokens, for a file or the code itself."""
+        """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
         return (await self._restored(scope, value, destination)).content
 
     async def restored_for(
@@ -151,7 +168,7 @@ class Privacy:
 
         They stay as they are unless everything is filtered: under `PRIVACY=tools` code restores what it wants to.
         """
-        if not self.filters or not holds_token(arguments):
+        if not self.filters:
             return arguments
         policy = RestorePolicy(rule)
         restored = await self._restored(
@@ -179,20 +196,14 @@ class Privacy:
                 "Values are not given back here: RESTORE_TO_MODEL is false, and what code shows is not filtered. "
                 "Work with the tokens, or ask the operator for PRIVACY=auto."
             )
-        self._refuse_guessing(scope)
-        restored = await self._restored(scope, value, destination)
-        if restored.unknown:
-            guesses = self._guesses.setdefault(scope, deque(maxlen=GUESSES_MAX))
-            guesses.extend([time.monotonic()] * min(len(restored.unknown), GUESSES_MAX))
-            self._notes.add(scope, "unknown", destination, {"": len(restored.unknown)})
-        return restored
+        return await self._restored(scope, value, destination)
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
         vault = self._vault
         if vault is None:
             return VaultReport(0, 0, {})
-        counts: VaultCounts = await self._run(vault.counts)
+        counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
     def close(self) -> None:
@@ -233,11 +244,18 @@ class Privacy:
                 )
             return self._sanitizer
 
-    def _hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None) -> Hidden:
-        hidden = self.sanitizer().hide(scope, parts, kept)
+    def _hide(
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: Guest | None
+    ) -> Hidden:
+        _refuse_too_long([*parts, *kept])
+        hidden = self.sanitizer().hide(scope, parts, kept, guest=guest)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types)
         return hidden
+
+    def _learn(self, scope: str, part: Part, guest: Guest | None) -> None:
+        _refuse_too_long([part])
+        self.sanitizer().learn(scope, (part,), guest)
 
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
@@ -245,31 +263,58 @@ class Privacy:
         from .restoring import Restored, allow_all  # noqa: PLC0415 - as above
 
         lenient = self._settings.privacy_lenient_restore
-        if not lenient and not holds_token(value):
-            return Restored(value, {}, ())
+        part = Text(value) if isinstance(value, str) else Tree(value)
+        untouched = Restored(value, {}, ())
+        if not lenient and not is_longer([part], SMALL_CHARS) and not holds_token(value):
+            return untouched
         chosen = allows or allow_all
 
         def restore() -> Restored:
+            if not lenient and not holds_token(value):
+                return untouched
+            _refuse_too_long([part])
+            room = self._guesses.room(scope)
+            if not room:
+                raise _guessed()
             sanitizer = self.sanitizer()
             if isinstance(value, str):
-                return sanitizer.restore_text(scope, value, lenient=lenient, allows=chosen)
-            return sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
+                done = sanitizer.restore_text(scope, value, lenient=lenient, allows=chosen)
+            else:
+                done = sanitizer.restore_value(scope, value, lenient=lenient, allows=chosen)
+            if done.unknown:
+                self._guesses.spend(scope, len(done.unknown))
+                self._notes.add(scope, "unknown", destination, {"": len(done.unknown)})
+            if len(done.unknown) > room:
+                raise _guessed()
+            return done
 
-        restored = await self._run(restore)
+        restored = await self._run([part], restore, detects=False)
         self._notes.add(scope, "restore", destination, restored.types)
         self._notes.add(scope, "keep", destination, restored.kept)
         return restored
 
-    def _refuse_guessing(self, scope: str) -> None:
-        guesses = self._guesses.get(scope)
-        if guesses is not None and len(guesses) == GUESSES_MAX and time.monotonic() - guesses[0] < GUESSES_SECONDS:
-            raise RequestRefused(
-                f"More than {GUESSES_MAX} tokens that nobody was given were asked for within a minute. Wait a minute, "
-                "and ask for tokens as they were shown."
-            )
+    async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:
+        """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""
+        if detects and not self._loaded:
+            await asyncio.to_thread(self._load)  # charged to nobody
+        is_long = is_longer(parts, SMALL_CHARS)
+        with charged(self._settings.timeout_seconds):
+            try:
+                return await in_thread(Kind.LONG_PRIVACY if is_long else Kind.PRIVACY, work)
+            except HostWorkRefused as refused:
+                raise PrivacyFailed(
+                    f"Personal data was not looked for to the end, so nothing is shown. {refused}"
+                ) from None
 
-    async def _run(self, work: Callable[[], _T]) -> _T:
-        return await anyio.to_thread.run_sync(work)
+    def _load(self) -> None:
+        try:
+            self.sanitizer().warm()
+        except Exception as error:  # noqa: BLE001 - the work that needs it says so
+            _LOG.warning("Personal data cannot be looked for: %s", error)
+        else:
+            gc.collect()
+            gc.freeze()  # a hundred thousand objects that stay: looking at them again stops every thread
+            self._loaded = True
 
 
 def detector_options(settings: Settings) -> detect.DetectorOptions:
@@ -284,6 +329,21 @@ def detector_options(settings: Settings) -> detect.DetectorOptions:
         allow=settings.privacy_allow,
         patterns=settings.privacy_patterns,
     )
+
+
+def _guessed() -> RequestRefused:
+    return RequestRefused(
+        f"More than {GUESSES_MAX} tokens that nobody was given were asked for within a minute. Wait a minute, and ask "
+        "for tokens as they were shown."
+    )
+
+
+def _refuse_too_long(parts: Sequence[Part]) -> None:
+    if is_longer(parts, CHARS_MAX):
+        raise PrivacyFailed(
+            f"Personal data is looked for in {CHARS_MAX} characters at once, and this is more, so nothing is shown. "
+            "Give, read or show it in pieces."
+        )
 
 
 def holds_token(value: Json) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
+from ..host_work import checked
 from .findings import Finding, PiiType
 
 _WORD = re.compile(r"\w+")
@@ -53,7 +54,7 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
     for candidates in by_first_word.values():
         candidates.sort(key=len, reverse=True)
     more: list[Finding] = []
-    for word in _WORD.finditer(text) if by_first_word else ():
+    for word in checked(_WORD.finditer(text) if by_first_word else ()):
         start = word.start()
         for value in by_first_word.get(word[0], ())[:_MOST_CANDIDATES]:
             end = start + len(value)

@@ -14,15 +14,17 @@ import os
 import threading
 import traceback
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
-from ..errors import PrivacyFailed
+from ..errors import HostWorkRefused, PrivacyFailed
+from ..host_work import checked, checkpoint
 from . import structured
+from .guests import Guest, Shown
 from .known import KnownValues
 from .parts import Part, Text
 from .restoring import Allows, Restored, Tally, allow_all, rebuilt
@@ -39,8 +41,16 @@ _LOG = logging.getLogger(__name__)
 
 SCOPES_MAX = 32
 """Scopes whose known values are held in memory."""
+KNOWN_IN_ALL_MAX = 200_000
+"""Known values of all these scopes; beyond, the scopes that were not asked for longest are read again when they are."""
+LOADED_MAX = 10_000
+"""Values of a scope that are read from the vault when it is first asked for: the newest."""
+ENTRIES_MAX = 20_000
+"""Tokens of a scope that are held in memory, of values no longer than `_ENTRY_CHARS_MAX`; the vault has them all."""
 FOUND_MAX = 64
 """Detections that are remembered: where something was found and of what type, never what."""
+FOUND_SPANS_MAX = 5_000
+"""Detections with more leaves and places than this are not."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -81,14 +91,17 @@ class Sanitizer:
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
 
-    def hide(self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = ()) -> Hidden:
+    def hide(
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: Guest | None = None
+    ) -> Hidden:
         """Return the parts with tokens in them, then those that are only kept, which do not count.
 
+        `guest` is the run or request that gave them; without one they are nobody's, and have the scope's own tokens.
         Raises `PrivacyFailed`.
         """
         with _failing_closed():
             sheets = [sheet_of(part) for part in (*parts, *kept)]
-            counts = self._edit(scope, sheets, counted=len(parts))
+            counts = self._edit(scope, sheets, counted=len(parts), guest=guest)
             shown = tuple(sheet.finished() for sheet in sheets)
             self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
             return Hidden(shown, counts)
@@ -123,10 +136,22 @@ class Sanitizer:
         with _failing_closed():
             self._detector.warm()
 
-    def learn(self, scope: str, parts: Sequence[Part]) -> None:
-        """Have what is personal in the parts found again wherever it stands, though nothing is shown now."""
+    def learn(self, scope: str, parts: Sequence[Part], guest: Guest | None = None) -> None:
+        """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
+
+        The vault is told of it when it is shown. `guest` is the run that was given it.
+        """
         with _failing_closed():
-            self._edit(scope, [sheet_of(part) for part in parts], detector=self._learner)
+            known = self._scope(scope)
+            known.refresh(self._vault)
+            sheets = [sheet_of(part) for part in parts]
+            detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
+            for sheet in sheets:
+                for position in checked(range(len(sheet.leaves))):
+                    sheet.mark_spans(position, next(detected), known.values)
+            met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
+            for some in _batches(met):
+                known.learn(some, guest)
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -170,7 +195,7 @@ class Sanitizer:
             return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
 
     def _edit(
-        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, detector: Detector | None = None
+        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, guest: Guest | None = None
     ) -> Counter[str]:
         """Find what is to be hidden in the sheets and give each its token.
 
@@ -179,22 +204,28 @@ class Sanitizer:
         known = self._scope(scope)
         fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
-        detected = iter(self._detected(detector or self._detector, asked))
+        detected = iter(self._detected(self._detector, asked))
         hidden: dict[Value, str] = {}
-        with known.turn:
+        if guest is None or guest.values is None:
             known.refresh(self._vault)
-            for sheet, is_fresh in zip(sheets, fresh, strict=True):
-                for position in range(len(sheet.leaves)):
-                    sheet.mark_spans(position, next(detected) if is_fresh else [], known.values)
-            # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
-            while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
-                entries, grown = known.tokens_for(self._vault, unnamed, durable=self._durable)
-                named = {value: entry.shown for value, entry in entries.items()}
-                seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
-                hidden |= {value: entry.value.type for value, entry in entries.items() if value in seen}
-                for sheet in sheets:
-                    sheet.name(named)
-                    sheet.sweep_gaps(known.values, everywhere=grown)
+        for sheet, is_fresh in zip(sheets, fresh, strict=True):
+            for position in checked(range(len(sheet.leaves))):
+                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(guest))
+        # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
+        while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
+            named: dict[Value, Shown] = {}
+            grown = False
+            for some in _batches(unnamed):
+                checkpoint()
+                tokens, is_new = known.tokens_for(self._vault, some, durable=self._durable, guest=guest)
+                named |= tokens
+                grown |= is_new
+            seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
+            hidden |= {value: shown.type for value, shown in named.items() if value in seen}
+            texts = {value: shown.token for value, shown in named.items()}
+            for sheet in sheets:
+                sheet.name(texts)
+                sheet.sweep_gaps(known.values_for(guest), everywhere=grown)
         return Counter(hidden.values())
 
     def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
@@ -206,6 +237,8 @@ class Sanitizer:
             found = self._found.get(mark)
         if found is None:
             found = _detect(detector, leaves)
+            if len(leaves) + sum(map(len, found)) > FOUND_SPANS_MAX:
+                return found
             with self._turn:
                 self._found[mark] = found
                 while len(self._found) > FOUND_MAX:
@@ -217,59 +250,118 @@ class Sanitizer:
             known = self._scopes.get(scope)
             if known is None:
                 known = self._scopes[scope] = _Scope(scope)
-                while len(self._scopes) > SCOPES_MAX:
-                    self._scopes.popitem(last=False)
             self._scopes.move_to_end(scope)
+            while len(self._scopes) > SCOPES_MAX or (
+                len(self._scopes) > 1 and sum(len(each.values) for each in self._scopes.values()) > KNOWN_IN_ALL_MAX
+            ):
+                self._scopes.popitem(last=False)
             return known
 
 
 class _Scope:
-    """What is known of one scope in this process; changed only by who holds `turn`."""
+    """What is known of one scope in this process; changed only by who holds `_turn`, and never for long."""
 
     def __init__(self, scope: str) -> None:
         self._scope = scope
-        self.turn = threading.RLock()
+        self._turn = threading.RLock()
         self.values = KnownValues()
-        self._entries: dict[tuple[Form, str], Entry] = {}
+        self._entries: OrderedDict[tuple[Form, str], Entry] = OrderedDict()
         self._last = 0
         self._purges: int | None = None
         self._shown: OrderedDict[bytes, None] = OrderedDict()
 
+    def values_for(self, guest: Guest | None) -> KnownValues:
+        """Return the values that are found for a guest."""
+        return self.values if guest is None or guest.values is None else guest.values
+
     def refresh(self, vault: Vault) -> None:
-        """Take in what this or another server has learned, and begin anew where something was forgotten."""
-        news = vault.known(self._scope, self._last)
-        if self._purges is not None and news.purges != self._purges:
-            self.values, self._last = KnownValues(), 0
-            self._entries.clear()
-            self._shown.clear()
-            news = vault.known(self._scope)
-        self._purges = news.purges
-        self._add(news.entries)
-        self._last = max((entry.number for entry in news.entries), default=self._last)
+        """Take in what this or another server has shown, and begin anew where something was forgotten."""
+        with self._turn:
+            news = vault.known(self._scope, self._last, most=LOADED_MAX)
+            if self._purges is not None and news.purges != self._purges:
+                self.values, self._last = KnownValues(), 0
+                self._entries.clear()
+                self._shown.clear()
+                news = vault.known(self._scope, most=LOADED_MAX)
+            self._purges = news.purges
+            for entry in news.entries:
+                self._keep(entry)
+            self._last = max((entry.number for entry in news.entries), default=self._last)
 
-    def tokens_for(self, vault: Vault, values: Sequence[Value], *, durable: bool) -> tuple[dict[Value, Entry], bool]:
-        """Return the entry of each value, and whether any value is new; the vault is asked only for what is.
+    def learn(self, values: Sequence[Value], guest: Guest | None) -> None:
+        """Have values found from now on. Raises `HostWorkRefused` where a guest brings too many."""
+        with self._turn:
+            new = [value.plain for value in values if self.values.add(value.plain, value.type)]
+        if guest is not None:
+            guest.met.update(value.plain for value in values)
+            guest.bring(new)
 
-        And for what it has to know that it was met again.
+    def tokens_for(
+        self, vault: Vault, values: Sequence[Value], *, durable: bool, guest: Guest | None
+    ) -> tuple[dict[Value, Shown], bool]:
+        """Return the token of each value, and whether any value is new.
+
+        The vault is asked only for what is, and for what it has to know that it was met again.
         """
-        met = {value: self._entries.get((value.form, value.text)) for value in values}
-        entries = {value: entry for value, entry in met.items() if entry is not None and not vault.fades(entry)}
-        missing = [value for value in values if value not in entries]
+        with self._turn:
+            own, apart = self._divided(values, guest)
+            tokens: dict[Value, Shown] = {}
+            for value in own:
+                entry = self._entries.get((value.form, value.text))
+                if entry is not None and not vault.fades(entry):
+                    tokens[value] = Shown(entry.shown, entry.value.type)
+                    self.values.add(entry.value.plain, entry.value.type)
+            grown = False
+            missing = [value for value in own if value not in tokens]
+            if missing:
+                made = vault.tokens_for(self._scope, missing, durable=durable, admits=_admits(missing, guest))
+                grown = self._took(made)
+                tokens |= _shown(missing, made)
+            if guest is not None and apart:
+                grown |= self._tell_apart(vault, apart, guest, durable=durable)
+                tokens |= {value: guest.tokens[value] for value in apart}
+        return tokens, grown
+
+    def _divided(self, values: Sequence[Value], guest: Guest | None) -> tuple[Sequence[Value], Sequence[Value]]:
+        """Return the values that get the scope's own tokens, and those that get tokens for the guest alone."""
+        if guest is None:
+            return values, ()
+        rest = [value for value in values if value.plain not in guest.met and value not in guest.tokens]
+        room = guest.may_share()
+        if room:
+            rest = [value for value in rest if self.values.kind_of(value.plain) is None]
+            guest.shared(min(len(rest), room))
+        apart = {*rest[room:], *(value for value in values if value in guest.tokens)}
+        return [value for value in values if value not in apart], list(apart)
+
+    def _tell_apart(self, vault: Vault, values: Sequence[Value], guest: Guest, *, durable: bool) -> bool:
+        """Make the guest's own tokens for values that have none yet; return whether there were any."""
+        missing = [value for value in values if value not in guest.tokens]
         if not missing:
-            return entries, False
-        made = vault.tokens_for(self._scope, missing, durable=durable)
+            return False
+        admits = _admits(missing, guest)
+        made = vault.tokens_for(self._scope, missing, durable=durable, salt=guest.salt, admits=admits)
+        guest.tokens |= _shown(missing, made)
+        known = self.values_for(guest)
+        for value in missing:
+            known.add(value.plain, value.type)
+        return True
+
+    def _took(self, made: Sequence[Entry]) -> bool:
+        """Take in what the vault has made; return whether any value is new."""
         numbers = sorted({entry.number for entry in made})
         if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
             self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
-        return entries | dict(zip(missing, made, strict=True)), self._add(made)
+        return sum(self._keep(entry) for entry in made) > 0
 
-    def _add(self, entries: Iterable[Entry]) -> bool:
-        """Have values found from now on; tell whether any is new."""
-        before = len(self.values)
-        for entry in entries:
-            self.values.add(entry.value.plain, entry.value.type)
-            self._entries[entry.value.form, entry.value.text] = entry
-        return len(self.values) > before
+    def _keep(self, entry: Entry) -> bool:
+        """Have a value found from now on, and remember its token; return whether it is new."""
+        value = entry.value
+        if not entry.apart and len(value.text) <= _ENTRY_CHARS_MAX:
+            self._entries[value.form, value.text] = entry
+            if len(self._entries) > ENTRIES_MAX:
+                self._entries.popitem(last=False)
+        return self.values.add(value.plain, value.type)
 
     def was_shown(self, mark: bytes | None) -> bool:
         """Tell whether just this was shown lately: what was sanitised is not looked at again."""
@@ -277,18 +369,38 @@ class _Scope:
 
     def remember_shown(self, marks: Iterable[bytes | None]) -> None:
         """Remember that these were shown; None stands for what need not be remembered."""
-        with self.turn:
+        with self._turn:
             self._shown |= {mark: None for mark in marks if mark is not None}
             while len(self._shown) > SHOWN_MAX:
                 self._shown.popitem(last=False)
 
 
+_ENTRY_CHARS_MAX = 256
+_BATCH = 500
+"""Values that are given their tokens, or learned, at once: nobody else is for as long."""
+
+
+def _admits(values: Sequence[Value], guest: Guest | None) -> Callable[[int, int], None] | None:
+    """Return what the vault asks before it stores what is new of these."""
+    return None if guest is None else lambda count, _size: guest.bring(value.text for value in values[:count])
+
+
+def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, Shown]:
+    return {value: Shown(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
+
+
+def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    for start in range(0, len(values), _BATCH):
+        yield values[start : start + _BATCH]
+
+
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
     from .detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
 
-    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in leaves]
+    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [
-        [Span(finding.start, finding.end, finding.type) for finding in found] for found in detector.find_leaves(asked)
+        [Span(finding.start, finding.end, finding.type) for finding in found]
+        for found in checked(detector.find_leaves(asked))
     ]
 
 
@@ -324,7 +436,7 @@ def _failing_closed() -> Iterator[None]:
 
     try:
         yield
-    except PrivacyFailed:
+    except (PrivacyFailed, HostWorkRefused):
         raise
     except (DetectionFailed, SkillsDbError) as error:
         raise PrivacyFailed(f"Personal data could not be hidden, so nothing is shown. {error}") from error

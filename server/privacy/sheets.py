@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ...sandbox.run import Json
+from ..host_work import checked
 from . import structured
 from .known import KnownValues
 from .parts import Part, Text, Tree
@@ -44,7 +45,7 @@ class Sheet:
         self.leaves = leaves
         self._exact = exact
         self.spans: list[list[Span]] = [[] for _ in leaves]
-        self._tokens: list[list[tuple[int, int]]] = [tokens_in(leaf.text) for leaf in leaves]
+        self._tokens: list[list[tuple[int, int]]] = [tokens_in(leaf.text) for leaf in checked(leaves)]
         self._unnamed: list[tuple[int, Span, Value]] = []
         self._names: dict[tuple[int, int], str] = {}
 
@@ -60,7 +61,7 @@ class Sheet:
 
     def sweep_gaps(self, known: KnownValues, *, everywhere: bool) -> None:
         """Look for known values between what is hidden already, or everywhere, which is where nothing is hidden too."""
-        for position, leaf in enumerate(self.leaves):
+        for position, leaf in checked(enumerate(self.leaves)):
             taken = self._taken(position)
             if not (everywhere or taken) or (leaf.kind is Kind.NUMBER and self.spans[position]):
                 continue
@@ -126,7 +127,8 @@ class TreeSheet(Sheet):
 
     def __init__(self, part: Tree) -> None:
         super().__init__(
-            list(structured.leaves_of(part.value)), exact=part.exact and not isinstance(part.value, Mapping | list)
+            list(checked(structured.leaves_of(part.value))),
+            exact=part.exact and not isinstance(part.value, Mapping | list),
         )
         self._value = part.value
 
@@ -134,7 +136,7 @@ class TreeSheet(Sheet):
         """Return it as it may be shown."""
         if not any(self.spans):
             return self._value
-        return structured.rebuilt(self._value, map(self._shown_leaf, range(len(self.leaves))))
+        return structured.rebuilt(self._value, map(self._shown_leaf, checked(range(len(self.leaves)))))
 
     def _shown_leaf(self, position: int) -> str | None:
         is_as_it_was = self.leaves[position].kind is Kind.NUMBER and not self.spans[position]
@@ -201,7 +203,7 @@ class WrittenSheet(TextSheet):
     def edits(self) -> list[Edit]:
         """Return what is to be replaced in the source by what, in order."""
         made: list[Edit] = []
-        for position, spans in enumerate(self.spans):
+        for position, spans in checked(enumerate(self.spans)):
             for span in spans:
                 token = self.token_of(position, span)
                 number = self.leaves[position].kind is Kind.NUMBER

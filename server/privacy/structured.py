@@ -14,6 +14,7 @@ from enum import Enum
 from typing import cast
 
 from ...sandbox.run import Json
+from ..host_work import checkpoint
 
 _LEXEME_OR_NOT = re.compile(
     r'[^"{}\[\],:\d-]*(?:("[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)', re.DOTALL
@@ -25,6 +26,7 @@ _ESCAPE = re.compile(
 _NUMBER_MAX = 10**40
 """No number as large as this is personal."""
 _NUMBER_CHARS_MAX = 40
+_CHARS_PER_CHECK = 4096
 
 
 class Kind(Enum):
@@ -141,7 +143,7 @@ class Scanner:
         `final` says that nothing follows.
         """
         found: list[WrittenLeaf] = []
-        at = 0
+        at = next_check = 0
         while at < len(text) and (match := _LEXEME_OR_NOT.match(text, at)):
             lexeme = match[1]
             if not final and (
@@ -154,6 +156,9 @@ class Scanner:
                 if leaf is not None:
                     found.append(WrittenLeaf(leaf, match.start(1), match.end(1)))
             at = match.end()
+            if at >= next_check:
+                checkpoint()
+                next_check = at + _CHARS_PER_CHECK
         return found, len(text) if final else at
 
     def _leaf(self, lexeme: str) -> Leaf | None:

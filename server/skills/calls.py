@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Reach = Callable[[], "App"]
 """Gives the app, which holds these functions itself and so is made after them."""
 
+SOURCE_CHARS_MAX = 1_000_000
+"""Characters of code that `save_skill` looks at; the store may take less."""
+
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
 _WHOLE_OR_NONE = (int, type(None))
@@ -43,6 +46,7 @@ def handlers(reach: Reach) -> Mapping[str, Handler]:
                 "record": (bool,),
             },
             frozenset({"name"}),
+            dict.fromkeys(("code", "description", "tests"), SOURCE_CHARS_MAX),
         ),
     }
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
 from ...sandbox.run import Json
 from ...skills_db.errors import SkillsDbError
+from ..host_work import Kind, in_thread
 from .shelf import SkillShelf
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class SkillDocuments:
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._shelf.ask(lambda store: store.load(name))
-        return await anyio.to_thread.run_sync(_definition, skill.draft)
+        return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
 
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:

@@ -18,9 +18,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio.to_thread
-
 from ..database import HomeDatabase
+from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +68,7 @@ class SkillShelf:
 
     async def ask(self, question: Callable[[SkillStore], T]) -> T:
         """Ask the store something, in a thread. Raises `SkillsDbError`."""
-        return await anyio.to_thread.run_sync(partial(self._asked, question))
+        return await in_thread(Kind.DATABASE, partial(self._asked, question))
 
     def store(self) -> SkillStore:
         """Return the store; call it from a thread."""

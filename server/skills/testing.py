@@ -17,6 +17,7 @@ from ..broker import Arguments, Calls, Handler
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..escalation import escalated
+from ..host_work import charged
 from ..privacy.filter import Passage
 from .recordings import Recorder, Replay
 
@@ -83,7 +84,8 @@ async def run_tests(
     """
     program, variables = _program(plan)
     handlers = _handlers(app, plan, recorder, replay)
-    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within)
+    guest = app.privacy.guest(caller.scope) if within is None else within.guest
+    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within, guest=guest)
     if within is not None:
         calls.dry_run, calls.log = within.dry_run, within.log
     settings = app.settings
@@ -99,10 +101,11 @@ async def run_tests(
         nested=within is not None,
         caller=caller.scope,
     )
-    passage = Passage(app.privacy, caller.scope, calls.answer)
-    outcome = await app.pools.run(job, passage.answer)
-    outcome = await escalated(app, job, passage.answer, outcome)
-    await passage.learned()
+    with charged(limits.timeout_seconds) as account:
+        passage = Passage(app.privacy, caller.scope, calls.answer, account, guest)
+        outcome = await app.pools.run(job, passage.answer)
+        outcome = await escalated(app, job, passage.answer, outcome)
+        await passage.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "

@@ -9,18 +9,19 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ...sandbox.run import Json, Outcome, Reading
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
+from ..bridge.discovery import QUERY_CHARS_MAX
 from ..bridge.telling import Progress
 from ..broker import Calls
 from ..caller import LOCAL, Caller
-from ..errors import SkillUnfit
+from ..errors import RequestRefused, SkillUnfit
 from ..execution import CodeRequest, Execution, execute
+from ..host_work import Kind, account, in_thread
 from ..isolations import AUTO
 from ..report import ErrorReport
 from .arguments import judge_arguments
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.skills import Skill, SkillStore
     from ..app import App
+
+RUN_SKILL_BYTES_MAX = 4_000_000
+"""What one run may save of skills, each version counted as the store does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(app, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
+    _refuse_too_much(draft)
     warnings = await _warnings(app, draft, facts)
     recorder = Recorder() if request.record else None
     await run_tests(app, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
@@ -170,7 +175,9 @@ async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
 
 
 async def listed(app: App, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
-    """Return the skills that fit a query, best first, or all by name."""
+    """Return the skills that fit a query, best first, or all by name. Raises `RequestRefused` for a long query."""
+    if len(query or "") > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The query has {len(query or '')} characters. Give at most {QUERY_CHARS_MAX}.")
     page = await app.skills.ask(lambda store: store.list(query or None, tag, max(limit, 0)))
     return SkillList(
         count=page.total,
@@ -196,7 +203,7 @@ async def run(app: App, request: RunSkillRequest, *, progress: Progress | None =
     """
     skill = await stored(app, request.name, request.version)
     draft = skill.draft
-    await anyio.to_thread.run_sync(judge_arguments, draft.name, draft.parameters, request.arguments)
+    await in_thread(Kind.SEARCH, partial(judge_arguments, draft.name, draft.parameters, request.arguments))
     awaits = "await " if draft.extra.get("is_async") else ""
     isolation = request.isolation
     if isolation == AUTO and draft.extra.get("wider") and len(app.pools.offered) > 1:
@@ -306,6 +313,21 @@ def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
     )
 
 
+def _refuse_too_much(draft: SkillDraft) -> None:
+    """Raise `SkillRefused` where the run that asks, if one does, has saved as much as one may."""
+    from ...skills_db.errors import SkillRefused  # noqa: PLC0415 - as above
+
+    payer = account()
+    if payer is None:
+        return
+    payer.skill_bytes += draft.size
+    if payer.skill_bytes > RUN_SKILL_BYTES_MAX:
+        raise SkillRefused(
+            f"This run saved more than {RUN_SKILL_BYTES_MAX} bytes of skills, the most that one may. Keep data in "
+            "files, and save skills one by one."
+        )
+
+
 async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
     """Return the code to save, and the variables chosen to become parameters, if any were."""
     if request.from_run is None:
@@ -319,7 +341,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:
-        kept = await anyio.to_thread.run_sync(partial(app.workspace.read, path, owner=request.caller.scope))
+        kept = await in_thread(Kind.FILES, partial(app.workspace.read, path, owner=request.caller.scope))
     except WorkspaceError:
         raise SkillUnfit(
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.broker import SHORT_CHARS_MAX, Calls
+from sealab.server.broker import TEXT_CHARS_MAX, Calls
 from sealab.server.workspace_calls import KEPT_BYTES_MAX, handlers
 from sealab.workspace.store import Workspace
 
@@ -71,7 +71,7 @@ async def test_arguments_that_the_function_does_not_take_are_refused_before_anyt
 async def test_a_name_that_is_longer_than_any_is_refused_before_it_is_read(workspace: Workspace, name: str) -> None:
     content = {"content": "x"} if name == "write_file" else {}
     with pytest.raises(HostCallError, match=r"got 10001 characters for filename\. Give") as caught:
-        await Calls(handlers(workspace), budget=10).answer(name, {"filename": "x" * (SHORT_CHARS_MAX + 1), **content})
+        await Calls(handlers(workspace), budget=10).answer(name, {"filename": "x" * (TEXT_CHARS_MAX + 1), **content})
     assert caught.value.type == "ValueError"
 
 

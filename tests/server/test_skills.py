@@ -219,6 +219,33 @@ async def test_a_test_cannot_save_skills_so_that_saves_never_nest_deeper(served:
     assert "while the tests of a skill run" in said
 
 
+async def test_a_query_that_is_too_long_is_refused_with_how_long_it_may_be(served: Caller) -> None:
+    for tool in ("list_skills", "search_tools"):
+        assert (await served.call(tool, query="x" * 2000)).is_error is False
+        assert "Give at most 2000" in await refusal(served, tool, query="x" * 2001)
+        code = f"{tool}('x' * 2001)"
+        report = (await served.call("execute_code", code=code)).structured_content
+        assert report is not None
+        assert "Give at most 2000" in report["error"]["message"]
+
+
+async def test_one_run_saves_no_more_bytes_of_skills_than_it_may(served: Caller) -> None:
+    code = """
+source = "def big{n}(a):\\n    return " + repr("y" * 450_000)
+for n in range(20):
+    save_skill(f"big{n}", code=source.replace("{n}", str(n)))
+"""
+    report = (await served.call("execute_code", code=code, timeout_seconds=100)).structured_content
+    assert report is not None
+    assert report["error"]["type"] == "ValueError"
+    assert "more than 4000000 bytes of skills" in report["error"]["message"]
+    listed = (await served.call("list_skills", query="big", limit=100)).structured_content
+    assert listed is not None
+    assert 3 <= sum(each["name"].startswith("big") for each in listed["skills"]) <= 9
+    for number in range(10):
+        await served.call("delete_skill", name=f"big{number}")
+
+
 @pytest.mark.parametrize("isolation", ["restricted", "process"])
 async def test_skills_work_at_each_isolation_and_in_sessions(served: Caller, isolation: str) -> None:
     await save(served, "area", "SIDES = 2\ndef area(w: float) -> float:\n    return w * SIDES\n")

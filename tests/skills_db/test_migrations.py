@@ -107,3 +107,22 @@ def test_programs_that_open_an_empty_database_at_once_make_the_tables_once(place
         assert sorted(threads.map(use, range(8))) == list(range(1, 9))
     with place.open() as database:
         assert applied(database) == [step.name for step in MIGRATIONS]
+
+
+def test_skills_of_an_older_version_count_for_their_size(place: Place):
+    with place.open() as database:
+        SkillStore(database).save(SkillDraft(name="a", code="#" * 5_000, tests="#" * 2_000))
+        with database.transaction() as session:
+            connection = session.connection()
+            for statement in (
+                "DELETE FROM sealab_migration WHERE name = '0003_bounds'",
+                "DROP INDEX sealab_skill_version_by_size",
+                "DROP INDEX sealab_vault_value_by_scope",
+                "ALTER TABLE sealab_skill_version DROP COLUMN size",
+            ):
+                connection.exec_driver_sql(statement)
+        assert migrations.apply(database.durable) == ("0003_bounds",)
+        with database.read() as session:
+            size = session.connection().exec_driver_sql("SELECT size FROM sealab_skill_version").scalar_one()
+        assert 7_000 <= size < 8_000
+        assert SkillStore(database).load("a").draft.code == "#" * 5_000

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sealab.skills_db.content import SkillDraft, SkillKind
 from sealab.skills_db.engine import open_database
-from sealab.skills_db.errors import SkillNotFound, SkillRefused
+from sealab.skills_db.errors import SkillNotFound, SkillRefused, StoreFull
 from sealab.skills_db.runs import RunRecord, RunStore
 from sealab.skills_db.skills import SkillCounts, SkillStore
 
@@ -324,6 +324,21 @@ def test_what_is_too_large_or_no_text_is_refused_and_stores_nothing(file_place, 
 def test_the_largest_code_that_is_allowed_is_kept(store: SkillStore):
     store.save(draft("a", "#" * 1_000_000))
     assert len(store.load("a").draft.code) == 1_000_000
+
+
+def test_the_store_holds_no_more_bytes_than_it_may_until_some_are_purged(store: SkillStore, monkeypatch):
+    monkeypatch.setattr("sealab.skills_db.skills.STORE_BYTES_MAX", 60_000)
+    store.save(draft("a", "#" * 25_000))
+    store.save(SkillDraft(name="b", code="pass", tests="#" * 10_000, recordings="x" * 15_000))
+    with pytest.raises(StoreFull, match="sealab skills purge"):
+        store.save(draft("a", "pass" + "#" * 9_000))
+    assert store.load("a").version == 1
+    store.delete("b")
+    with pytest.raises(StoreFull):
+        store.save(draft("c", "#" * 9_000))
+    store.purge()
+    store.save(draft("c", "#" * 9_000))
+    assert store.names() == ("a", "c")
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=60) | st.sampled_from(

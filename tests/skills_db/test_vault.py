@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database, open_database
-from sealab.skills_db.errors import VaultDamaged, VaultKeyWrong
+from sealab.skills_db.errors import VaultDamaged, VaultFull, VaultKeyWrong
 from sealab.skills_db.vault import ALPHABET, Form, Note, Value, Vault
 from sealab.skills_db.vault_keys import ScopeKeys
 
@@ -258,3 +258,85 @@ def test_on_a_server_that_may_crash_alone_new_tokens_are_durable_whatever_is_ask
             sa.event.remove(sa.Engine, "before_cursor_execute", listen)
         assert any("lock_timeout" in statement for statement in said)
         assert not any("synchronous_commit" in statement for statement in said)
+
+
+def test_a_scope_has_no_more_values_than_it_may_and_others_are_not_held_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.skills_db.vault.SCOPE_VALUES_MAX", 20)
+    vault = Vault(database, KEY)
+    values = [Value("PERSON", f"Person {number}") for number in range(21)]
+    kept = vault.tokens_for("home", values[:20])
+    for some in (values[20:], values, [Value("PERSON", f"Else {number}") for number in range(9)]):
+        with pytest.raises(VaultFull, match="sealab pii forget"):
+            vault.tokens_for("home", some)
+    assert vault.counts().values == 20
+    assert vault.tokens_for("home", values[:20]) == kept
+    assert len(vault.tokens_for("other", values[20:])) == 1
+    vault.forget_value("Person 3")
+    assert vault.tokens_for("home", values[20:])
+    with pytest.raises(VaultFull):
+        Vault(database, KEY).tokens_for("home", [Value("PERSON", "somebody else")])
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_a_scope_has_no_more_bytes_than_it_may(database: Database, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr("sealab.skills_db.vault.SCOPE_BYTES_MAX", 20_000)
+    vault = Vault(database, KEY)
+    vault.tokens_for("home", [Value("SECRET", "a" * 9_000), Value("SECRET", "b" * 9_000)])
+    with pytest.raises(VaultFull):
+        vault.tokens_for("home", [Value("SECRET", f"{number}{'c' * (9_000 // count)}") for number in range(count)])
+    assert vault.counts().values == 2
+
+
+def test_what_other_programs_add_is_counted_in_the_end(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealab.skills_db.vault.SCOPE_VALUES_MAX", 40)
+    monkeypatch.setattr("sealab.skills_db.vault._COUNT_EVERY", 5)
+    one, other = Vault(database, KEY), Vault(database, KEY)
+
+    def add(number: int) -> None:
+        one.tokens_for("home", [Value("PERSON", f"One {number}")])
+        other.tokens_for("home", [Value("PERSON", f"Other {number}")])
+
+    with pytest.raises(VaultFull):
+        any(map(add, range(25)))
+    assert one.counts().values <= 40 + 10
+
+
+def test_who_asks_for_tokens_is_told_what_is_new_and_may_refuse(vault: Vault) -> None:
+    told: list[tuple[int, int]] = []
+
+    def admits(values: int, size: int) -> None:
+        told.append((values, size))
+        if values > 10:
+            raise RuntimeError
+
+    values = [Value("PERSON", f"Person {number}") for number in range(30)]
+    vault.tokens_for("home", values[:3], admits=admits)
+    vault.tokens_for("home", values[:9], admits=admits)
+    vault.tokens_for("home", values[:9], admits=admits)
+    with pytest.raises(RuntimeError):
+        vault.tokens_for("home", values, admits=admits)
+    assert [count for count, _ in told] == [3, 6, 21]
+    assert all(size > 10 * count for count, size in told)
+    assert vault.counts().values == 9
+
+
+def test_tokens_with_a_salt_are_the_scopes_and_nobody_elses_to_compare(vault: Vault) -> None:
+    own = vault.tokens_for("home", [MAIL])[0]
+    salted = [vault.tokens_for("home", [MAIL], salt=bytes([number]) * 16)[0] for number in range(3)]
+    assert len({own.token, *(each.token for each in salted)}) == 4
+    assert vault.tokens_for("home", [MAIL], salt=bytes(16))[0].token == salted[0].token
+    assert vault.tokens_for("home", [MAIL])[0] == own
+    found = vault.resolve("home", [own.token, salted[0].token])
+    assert {each.value for each in found.values()} == {MAIL}
+    assert [each.apart for each in vault.known("home").entries] == [False, True, True, True]
+    assert vault.forget_value(MAIL.text) == {"EMAIL": 4}
+
+
+def test_only_the_newest_values_are_read_when_no_more_are_wanted(vault: Vault) -> None:
+    vault.tokens_for("other", [MAIL])
+    vault.tokens_for("home", [Value("PERSON", f"Person {number}") for number in range(30)])
+    entries = vault.known("home", most=4).entries
+    assert [entry.value.text for entry in entries] == [f"Person {number}" for number in range(26, 30)]
+    assert vault.known("home", entries[1].number, most=9).entries == entries[2:]

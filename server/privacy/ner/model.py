@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...host_work import checkpoint
 from .bert import fused
 from .words import Word
 
@@ -113,6 +114,7 @@ class Rampart:
         index = 0
         dull: Counter[str] = Counter()
         for window in _windows(text, words, wanted, dull):
+            checkpoint()
             while index < len(words) and words[index].start < window.core_start:
                 index += 1
             pieces = self._run(clean, window, settled)

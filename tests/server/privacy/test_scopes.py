@@ -15,7 +15,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
-from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.answer_filter import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Privacy as Mode
@@ -119,7 +118,7 @@ async def privacy(tmp_path: Path) -> AsyncIterator[Privacy]:
 async def test_guesses_find_nothing_are_told_alike_and_cost_a_wait(
     privacy: Privacy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(privacy_module, "GUESSES_MAX", 40)
+    monkeypatch.setattr(privacy._guesses, "most", 40)
     real = await privacy.hide_text("home", MAIL)
     guesses = [real[:-2] + letter + "]" for letter in "0123456789abcdefghjkmnpqrstvwxyz" if letter != real[-2]]
     guesses += [real.replace("EMAIL", kind) for kind in ("PERSON", "SSN", "X")]

@@ -1,0 +1,292 @@
+"""The host's own work for callers: in threads, a few for each kind, charged to the run that asked and ended with it.
+
+A security boundary: what a run may have the host compute. Each kind has threads of its own, so that long texts stop no
+file and a slow database no text. A thread cannot be killed, and Python code in one keeps others from running: so long
+work calls `checkpoint` between its slices. There it ends when its run has ended or has spent its budget, lets the event
+loop run, and takes turns with other long work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar
+
+from .errors import HostWorkRefused
+
+CPU_SHARE = 1.0
+"""CPU seconds of the host for each second of a run's time limit; the filter of what it shows has as much again."""
+_SLICE_SECONDS = 0.02
+"""How long work goes on before others may run."""
+_YIELD_SECONDS = 0.0002
+_ITEMS_PER_CHECK = 256
+_COLLECT_SECONDS = 60.0
+"""How long the oldest objects are left alone where long work never ends."""
+
+_T = TypeVar("_T")
+
+
+class Kind(Enum):
+    """A kind of work."""
+
+    DATABASE = "database"
+    FILES = "files"
+    SEARCH = "search"
+    PRIVACY = "privacy"
+    LONG_PRIVACY = "long privacy"
+    """Texts too long for the others to wait for: one at a time computes, in turns."""
+
+
+THREADS = MappingProxyType(
+    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
+)
+"""How many threads do the work of each kind at most."""
+
+
+class Account:
+    """What one run may have the host compute; safe to use from several threads."""
+
+    def __init__(self, cpu_seconds: float) -> None:
+        self.cpu_seconds = cpu_seconds
+        self.spent_seconds = 0.0
+        self.new_values = 0
+        """Values that this run brought into the vault."""
+        self.skill_bytes = 0
+        """Bytes of skills that this run saved."""
+        self._ended = False
+        self._changing = threading.Lock()
+        self._turn: asyncio.Lock | None = None
+
+    @classmethod
+    def of(cls, timeout_seconds: float) -> Account:
+        """Return the account of work that may take so long."""
+        return cls(timeout_seconds * CPU_SHARE)
+
+    def end(self) -> None:
+        """Have all work on this account end at its next checkpoint."""
+        self._ended = True
+
+    def charge(self, seconds: float) -> None:
+        """Take CPU time from the account."""
+        with self._changing:
+            self.spent_seconds += seconds
+
+    def check(self) -> None:
+        """Raise `HostWorkRefused` where the run has ended or has no time left."""
+        if self._ended:
+            raise HostWorkRefused("The run has ended. Nothing more is done for it.")
+        if self.spent_seconds > self.cpu_seconds:
+            raise HostWorkRefused(
+                f"This took more than {self.cpu_seconds:g} seconds of the server's processor, which is what the run's "
+                "time limit allows. Do less in one run, or ask for more time."
+            )
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        """Held by the one text of this run that is looked through; the others wait."""
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        return self._turn
+
+
+_ACCOUNT: ContextVar[Account | None] = ContextVar("_ACCOUNT", default=None)
+_METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
+
+
+def account() -> Account | None:
+    """Return the account of the run on whose behalf something is done, if there is one."""
+    return _ACCOUNT.get()
+
+
+@contextmanager
+def charged_to(chosen: Account, *, ends: bool = True) -> Iterator[Account]:
+    """Charge what the block has the host do to an account, which ends with the block unless it goes on."""
+    before = _ACCOUNT.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _ACCOUNT.reset(before)
+        if ends:
+            chosen.end()
+
+
+@contextmanager
+def charged(timeout_seconds: float) -> Iterator[Account]:
+    """Charge the block to the account there is, or to one of its own for work that may take so long."""
+    present = _ACCOUNT.get()
+    if present is not None:
+        yield present
+        return
+    with charged_to(Account.of(timeout_seconds)) as own:
+        yield own
+
+
+async def in_thread(kind: Kind, work: Callable[[], _T]) -> _T:
+    """Do blocking work in a thread of its kind, and charge it. Raises `HostWorkRefused`.
+
+    Cancelled, work that has not begun never begins; other work goes on to its next checkpoint after its account's end.
+    """
+    payer = _ACCOUNT.get()
+    if payer is not None:
+        payer.check()
+    executor = _executor(kind)
+    context = copy_context()
+    run = asyncio.get_running_loop().run_in_executor
+    if payer is None or kind not in {Kind.PRIVACY, Kind.LONG_PRIVACY}:
+        return await run(executor, context.run, _metered, kind, payer, work)
+    async with payer.turn:
+        return await run(executor, context.run, _metered, kind, payer, work)
+
+
+def checkpoint() -> None:
+    """Between slices of long work: end it where it must, and let others run. Does nothing outside `in_thread`."""
+    meter = _METER.get()
+    if meter is not None:
+        meter.check()
+
+
+def checked(items: Iterable[_T]) -> Iterator[_T]:
+    """Give the items, with a checkpoint now and then."""
+    meter = _METER.get()
+    if meter is None:
+        yield from items
+        return
+    for number, item in enumerate(items):
+        if number % _ITEMS_PER_CHECK == 0:
+            meter.check()
+        yield item
+
+
+class _Gate:
+    """Lets one thread compute at a time, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._taken = False
+
+    def enter(self) -> None:
+        with self._changing:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        mine.acquire()
+
+    def leave(self) -> None:
+        with self._changing:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._taken = False
+
+    def pass_on(self) -> None:
+        if self._waiting:
+            self.leave()
+            self.enter()
+
+
+class _Pause:
+    """Lets Python's collector leave the oldest objects alone while long work goes on.
+
+    Work on a long text makes millions of objects and no cycles, and to look at them all stops every thread for as long
+    as half a second, again and again. The young ones are looked at between slices.
+    """
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._works = 0
+        self._collected = time.monotonic()
+
+    def begin(self) -> None:
+        with self._changing:
+            self._works += 1
+            gc.disable()
+
+    def look(self) -> None:
+        gc.collect(1)
+
+    def end(self) -> None:
+        with self._changing:
+            self._works -= 1
+            if not self._works:
+                gc.enable()
+                return
+            due = time.monotonic() - self._collected > _COLLECT_SECONDS
+            if due:
+                self._collected = time.monotonic()
+        if due:
+            gc.collect()
+
+
+class _Meter:
+    """Charges the CPU time of one thread to an account, and takes turns at its gate."""
+
+    def __init__(self, payer: Account | None, gate: _Gate | None) -> None:
+        self._payer = payer
+        self._gate = gate
+        self._charged = self._yielded = time.thread_time()
+
+    def check(self) -> None:
+        self.charge()
+        if self._payer is not None:
+            self._payer.check()
+        if self._charged - self._yielded >= _SLICE_SECONDS:
+            time.sleep(_YIELD_SECONDS)  # a bare release of the interpreter's lock is mostly taken back at once
+            if self._gate is not None:
+                _PAUSE.look()
+                self._gate.pass_on()
+                if self._payer is not None:
+                    self._payer.check()
+            self._yielded = self._charged
+
+    def charge(self) -> None:
+        now = time.thread_time()
+        if self._payer is not None:
+            self._payer.charge(now - self._charged)
+        self._charged = now
+
+
+def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
+    gate = _LONG if kind is Kind.LONG_PRIVACY else None
+    if gate is not None:
+        gate.enter()
+        _PAUSE.begin()
+    try:
+        meter = _Meter(payer, gate)
+        _METER.set(meter)
+        if payer is not None:
+            payer.check()
+        try:
+            return work()
+        finally:
+            meter.charge()
+    finally:
+        if gate is not None:
+            _PAUSE.end()
+            gate.leave()
+
+
+def _executor(kind: Kind) -> ThreadPoolExecutor:
+    with _MAKING:
+        made = _EXECUTORS.get(kind)
+        if made is None:
+            made = _EXECUTORS[kind] = ThreadPoolExecutor(THREADS[kind], f"sealab {kind.value}")
+        return made
+
+
+_LONG = _Gate()
+_PAUSE = _Pause()
+_MAKING = threading.Lock()
+_EXECUTORS: dict[Kind, ThreadPoolExecutor] = {}
