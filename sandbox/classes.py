@@ -5,8 +5,6 @@ go through `build_class`, which judges and respells what the body bound, and `ty
 of an object and nothing else.
 """
 
-# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
-
 from __future__ import annotations
 
 import builtins
@@ -18,7 +16,7 @@ from functools import cache
 from typing import Final, NamedTuple, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
-from .names import DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
+from .names import CLASS_BODY, DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
@@ -30,8 +28,7 @@ _set_on_class = type.__setattr__
 _NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
 _TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
 _IMPLICIT: Final = frozenset(
-    "__classcell__ __classdictcell__ __classdict__ __orig_bases__ __type_params__ __static_attributes__ "
-    "__firstlineno__ __annotate__ __annotate_func__ __annotations_cache__ __conditional_annotations__".split()
+    {*CLASS_BODY, "__orig_bases__", "__type_params__", "__static_attributes__", "__firstlineno__"}
 )
 
 
@@ -178,8 +175,9 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     """Make a class from data under the same rules, for the facades whose functions make classes."""
     name = given(name, "the name of a class")
     entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
-    if any(key in _IMPLICIT for key, _value in entries):
-        raise TypeError("these names are for the compiler to bind")
+    for key, _value in entries:
+        if key in CLASS_BODY or key in _IMPLICIT:
+            raise TypeError(f"{key!r} cannot be defined in a class here")
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
     prepared["__module__"] = "__main__"

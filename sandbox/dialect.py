@@ -9,6 +9,7 @@ from typing import Protocol
 
 from .host_channel import HostChannel
 from .output import Output
+from .python_versions import require_walked
 from .run import Isolation
 
 PRELOADED = (
@@ -82,8 +83,12 @@ class Dialect(Protocol):
 
 
 def dialect_of(isolation: Isolation) -> Dialect:
-    """Return the kind of Python that code runs in at an isolation; only that kind is imported."""
+    """Return the kind of Python that code runs in at an isolation; only that kind is imported.
+
+    Raises `LevelMissing` for the restricted dialect on a version of Python that it was not examined on.
+    """
     if isolation is Isolation.RESTRICTED:
+        require_walked()
         from .restricted_python import RestrictedPython  # noqa: PLC0415 - needs a library that full Python does without
 
         return RestrictedPython()

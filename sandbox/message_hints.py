@@ -16,7 +16,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (
         (
-            r"object (?!coroutine)\S+ can't be used in 'await' expression",
+            r"object (?!coroutine)\S+ can't be used in 'await' expression|object can't be awaited$",
             "The call is not asynchronous: leave out `await`.",
         ),
         (r"'async for' requires an object with __aiter__", "The value is not asynchronous: write a plain `for`."),
@@ -52,7 +52,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
             "A variable has the name of a function: rename the variable.",
         ),
         (
-            r"^unhashable type: '(?:list|set|dict)'",
+            r"\bunhashable type: '(?:list|set|dict)'",
             "Keys and members of sets cannot change: use tuple(…) or frozenset(…).",
         ),
         (r"changed size during iteration$", "Loop over a copy: `for … in list(…)`."),

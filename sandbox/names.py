@@ -71,7 +71,9 @@ _JUDGED_BY_VALUE: Final = _dunders(
     "supertype type_params orig_bases orig_class default defaults kwdefaults members"
 )
 
-_CLASS_BODY: Final = _dunders("classcell classdictcell classdict")
+CLASS_BODY: Final = _dunders(
+    "classcell classdictcell classdict annotate_func annotations_cache conditional_annotations"
+)
 """What the compiler itself puts into a class body. Source can neither read nor write these."""
 
 SETTABLE: Final = _dunders("name qualname doc annotations cause context suppress_context notes")
@@ -132,9 +134,9 @@ _REFUSED_DUNDERS: Final = (
     | _USE_INSTEAD.keys()
 )
 
-HOOK_NAMES: Final = frozenset(
+HOOK_NAMES: Final = CLASS_BODY | frozenset(
     "_getattr_ _write_ _print_ _print _getiter_ _getitem_ _inplacevar_ _unpack_sequence_ _iter_unpack_sequence_ "
-    "_apply_ __metaclass__ __builtins__ __build_class__ __classcell__ __classdictcell__ __classdict__".split()
+    "_apply_ __metaclass__ __builtins__ __build_class__".split()
 )
 """Names no source may bind or read: RestrictedPython's hooks, and what CPython itself looks up by name.
 
@@ -151,7 +153,7 @@ GUARDED: Final = (
     | CLASS_TABLES
     | {BINDING_METHOD, INITIALIZER, NAMING_METHOD}
 )
-REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | _CLASS_BODY
+REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | CLASS_BODY
 DEFINABLE: Final = (
     SPECIAL_METHODS
     | ATTRIBUTE_METHODS

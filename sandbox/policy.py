@@ -62,6 +62,8 @@ class Policy(RestrictingNodeTransformer):
             return
         if PREFIX in name or name in names.HOOK_NAMES:
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
+        if name == "__class__" and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+            self.refuse(node, "the name '__class__' cannot be bound here", "choose another name")
         if self._in_class_body and name not in names.DEFINABLE and name in names.GUARDED | names.REFUSED:
             self._check_class_name(node, name)
 

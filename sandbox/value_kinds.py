@@ -42,7 +42,8 @@ def dataclass_fields(cls: type) -> tuple[str, ...] | None:
     """Return the names of a dataclass's fields, or None for any other class, one with forged fields included."""
     fields = attribute_of_class(cls, "__dataclass_fields__")
     if type(fields) is not dict or not all(
-        type(name) is str and type(field) in _kind_of_field for name, field in fields.items()
+        type(name) is str and not name.startswith("_") and type(field) in _kind_of_field
+        for name, field in fields.items()
     ):
         return None
     return tuple(name for name, field in fields.items() if _kind_of_field[type(field)](field) is _ORDINARY_FIELD)

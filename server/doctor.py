@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 
 from typing_extensions import TypedDict
 
 from ..sandbox import confine
-from ..sandbox.errors import SandboxError
+from ..sandbox.errors import LevelMissing, SandboxError
+from ..sandbox.python_versions import require_walked
 from ..sandbox.run import Isolation, Job, Limits
 from .app import App, running
 from .errors import ServerError
 from .home import Home
 from .settings import Privacy, Settings
+
+_LANGUAGE = "language"
 
 
 class LayerFinding(TypedDict):
@@ -79,10 +83,11 @@ def examined(settings: Settings, home: Home) -> Findings:
         for finding in probe.findings
     ]
     known = {finding["layer"] for finding in found}
-    own = [
+    own = [_language(active=_LANGUAGE in active)]
+    own += [
         LayerFinding(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
         for layer in active
-        if layer not in known
+        if layer not in {*known, _LANGUAGE}
     ]
     return Findings(
         ok=problem is None,
@@ -93,6 +98,17 @@ def examined(settings: Settings, home: Home) -> Findings:
         privacy=_privacy(settings),
         problem=problem,
     )
+
+
+def _language(*, active: bool) -> LayerFinding:
+    version = platform.python_version()
+    try:
+        require_walked()
+    except LevelMissing as missing:
+        why, do = str(missing).split(". ", 1)
+        return LayerFinding(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
+    why = f"the dialect was examined on this version of Python ({version})"
+    return LayerFinding(layer=_LANGUAGE, available=True, active=active, why=why, do="")
 
 
 def _privacy(settings: Settings) -> PrivacyFinding:

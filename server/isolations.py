@@ -12,8 +12,10 @@ from functools import partial
 from ..sandbox.container import engine
 from ..sandbox.container import image as images
 from ..sandbox.container.image import Image
+from ..sandbox.errors import LevelMissing
 from ..sandbox.pool import Pool, PoolSettings
 from ..sandbox.pools import Runner
+from ..sandbox.python_versions import require_walked
 from ..sandbox.run import Isolation, Limits
 from .errors import RequestRefused, SettingsError
 from .home import Home
@@ -62,7 +64,8 @@ class Offer:
 def offer(settings: Settings, home: Home) -> Offer:
     """Find out which of the allowed isolations can be offered, `restricted` first.
 
-    Raises `SettingsError` when there is none, or for a PROCESS_PYTHON that cannot be used.
+    Raises `SettingsError` when there is none, for `restricted` on a version of Python that it was not examined on, or
+    for a PROCESS_PYTHON that cannot be used.
     """
     wider: list[Isolation] = []
     makers: dict[Isolation, Callable[[], Runner]] = {}
@@ -73,6 +76,7 @@ def offer(settings: Settings, home: Home) -> Offer:
             continue
         match isolation:
             case Isolation.RESTRICTED:
+                _judge_own_python()
                 makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider)))
             case Isolation.PROCESS:
                 _judge_python(settings.process_python)
@@ -138,6 +142,14 @@ def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: 
         wider=wider,
         cpus=settings.cpus,
     )
+
+
+def _judge_own_python() -> None:
+    """Raise `SettingsError` unless the restricted dialect may run on this interpreter."""
+    try:
+        require_walked()
+    except LevelMissing as missing:
+        raise SettingsError(str(missing)) from None
 
 
 def _judge_python(python: str | None) -> None:

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
-from ..names import PREFIX, Verdict, judge
+from ..names import PREFIX, SETTABLE, Verdict, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
 from ..views import DictionaryView
@@ -207,6 +207,8 @@ def _restore(x: object, made: Any, state: object) -> None:
     if setter is not None:
         if not own and not is_guest_class(setter):
             raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
+        if issubclass(cls, BaseException) and not is_guest_class(setter):
+            _check_attributes(state)  # an exception sets whatever it is given
         cast("Any", cls).__setstate__(made, state)
         return
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004 - as `object.__reduce_ex__` gives them
@@ -218,6 +220,12 @@ def _restore(x: object, made: Any, state: object) -> None:
         # A class lists its slots in a list that code may change; what it did not make a slot of is no state.
         if type(attribute_of_class(cls, name)) is types.MemberDescriptorType:
             setattr(made, name, value)
+
+
+def _check_attributes(state: object) -> None:
+    for name in cast("dict[object, object]", state) if type(state) is dict else ():
+        if type(name) is not str or (name.startswith("__") and name not in SETTABLE):
+            raise TypeError(f"the attribute {name!r} of an exception cannot be copied")
 
 
 def _owner(cls: type, name: str) -> type | None:

@@ -17,6 +17,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar, cast
 
 from ..classes import limit_match_args, make_class, shown_type
@@ -26,6 +27,7 @@ from ..ownership import is_guest_class
 from ..shields import shielded
 from ..value_kinds import recognise_fields
 from .copy_ import deepcopy
+from .late_annotations import annotate_of, annotations_now, set_annotate
 from .private import copy_of
 
 __all__ = ["Field", "asdict", "astuple", "dataclass", "field", "make_dataclass", "replace"]
@@ -253,7 +255,11 @@ def _check_name(name: object) -> None:
 def _made(cls: object, options: dict[str, Any]) -> Any:
     if not isinstance(cls, type) or not is_guest_class(cls):
         raise TypeError("dataclass() takes a class that the code itself defines")
-    written = inspect.get_annotations(cls)
+    annotate = annotate_of(cls)
+    if annotate is None:
+        written = inspect.get_annotations(cls)
+    else:
+        written = {mangle(name): annotation for name, annotation in annotations_now(annotate).items()}
     read = {name: _read(annotation) for name, annotation in written.items()}
     for name, annotation in read.items():
         _check_name(name)
@@ -266,6 +272,7 @@ def _made(cls: object, options: dict[str, Any]) -> Any:
     finally:
         cls.__annotations__ = written
     _tell_written_types(made, written)
+    set_annotate(made, annotate)
     if isinstance(made.__doc__, str):
         made.__doc__ = demangle(made.__doc__)
     for name in ("__setattr__", "__delattr__"):
@@ -313,7 +320,9 @@ def _give_field(cls: type, name: str) -> None:
 def _tell_written_types(cls: type, written: Mapping[str, object]) -> None:
     cls.__annotations__ = dict(written)
     fields = cls.__dict__["__dataclass_fields__"]
-    annotations = getattr(cls.__dict__.get("__init__"), "__annotations__", {})
+    annotations: dict[str, object] = {}
+    with suppress(NameError):  # of a base whose annotations name what is defined later
+        annotations = getattr(cls.__dict__.get("__init__"), "__annotations__", {})
     for name, annotation in written.items():
         if isinstance(annotation, str) and name in fields:
             fields[name].type = annotation

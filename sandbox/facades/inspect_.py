@@ -38,6 +38,15 @@ _copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a nam
 Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
 
+def _unevaluated(obj: object, *, eval_str: bool = False, **_options: object) -> dict[str, object]:
+    if eval_str:
+        raise NotImplementedError("this needs eval(), which is not available here")
+    return dict(inspect.get_annotations(obj))  # type: ignore[arg-type]  # raises TypeError for other objects
+
+
+_copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 on it is one of `annotationlib`, with the real `eval`
+
+
 def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
     """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades

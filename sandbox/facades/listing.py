@@ -8,6 +8,7 @@ name in its `__all__`, that object is given instead of the real one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -153,6 +154,7 @@ statistics: NormalDist StatisticsError correlation covariance fmean geometric_me
     stdev variance
 string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable
     punctuation whitespace
+string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
     getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
@@ -213,5 +215,10 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
 ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
 """Module name → the module that is given under it as well."""
 
-PUBLIC: Mapping[str, tuple[str, ...]] = _read(_TABLE)
+_SINCE = MappingProxyType({"string.templatelib": (3, 14)})
+"""Modules that not every version has."""
+
+PUBLIC: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {module: names for module, names in _read(_TABLE).items() if sys.version_info >= _SINCE.get(module, (3,))}
+)
 """Module name → its public names."""

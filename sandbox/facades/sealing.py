@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterator
 from types import MappingProxyType
 
-from . import asyncio_, copy_, enum_, functools_
+from . import asyncio_, copy_, enum_, functools_, late_annotations
 from .binding import bind_methods
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -34,6 +34,7 @@ def seal() -> int:
     asyncio_.keep_loops()
     functools_.keep_cached_properties()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
+    late_annotations.install()
     _keep_tables()
     classes = [cls for cls in _classes() if not cls.__flags__ & _IMMUTABLE_TYPE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))

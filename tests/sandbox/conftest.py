@@ -11,8 +11,6 @@ import pytest
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Job, Json, Limits, Outcome
 
-from ..processes import children_from_here
-
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
     raise AssertionError(f"the code called {name} with {arguments}")
@@ -30,6 +28,8 @@ def descriptors() -> set[str]:
 
 @pytest.fixture
 def own_children() -> Iterator[None]:
+    from ..processes import children_from_here  # needs psutil, which the tests of the language do without
+
     with children_from_here():
         yield
 

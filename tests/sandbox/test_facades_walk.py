@@ -25,11 +25,16 @@ _WALK = Path(__file__).with_name("facades_walk.py")
 
 def test_nothing_that_a_module_gives_leads_to_the_interpreter() -> None:
     modules = [*sorted(facades.exports()), facades_walk.HELPERS]
+    found = {}
 
-    walked = subprocess.run([sys.executable, _WALK, *modules], capture_output=True, text=True, check=False, timeout=55)
+    # WebAssembly ends where C calls a function by a pointer of another type, as late in a walk of all modules it does.
+    at_once = 6 if sys.platform == "emscripten" else len(modules)
+    for start in range(0, len(modules), at_once):
+        part = modules[start : start + at_once]
+        walked = subprocess.run([sys.executable, _WALK, *part], capture_output=True, text=True, check=False, timeout=55)
+        assert walked.returncode == 0, walked.stderr[-2000:]
+        found |= json.loads(walked.stdout.splitlines()[-1])
 
-    assert walked.returncode == 0, walked.stderr[-2000:]
-    found = json.loads(walked.stdout.splitlines()[-1])
     assert set(found) == set(modules)
     assert {module: leaks for module, leaks in found.items() if leaks} == {}
 
