@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import cast
 
+from ...sandbox.bounded_json import is_light
 from ...sandbox.clock import paused
 from ...sandbox.errors import HostCallError
 from ...sandbox.lanes import elsewhere
@@ -69,7 +70,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
         try:
-            _pay(calls, len(json.dumps(given)))
+            _pay(calls, await _chars_of(given))
             with elsewhere():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
@@ -102,7 +103,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
-        _pay(calls, len(json.dumps(value)))
+        _pay(calls, await _chars_of(value))
         return value
 
 
@@ -126,6 +127,13 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
                 raise
     tool = await registry.find(tool.full_name)
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+
+
+async def _chars_of(value: Json) -> int:
+    """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
+    if is_light(value):
+        return len(json.dumps(value))
+    return await asyncio.to_thread(lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
 
 
 def _pay(calls: Calls, count: int) -> None:
