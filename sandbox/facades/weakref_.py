@@ -17,7 +17,7 @@ class _Kept(NamedTuple):
     kwargs: dict[str, object]
 
 
-_alive: dict[int, _Kept] = {}
+_registry: dict[int, _Kept] = {}
 
 
 class finalize:  # noqa: N801 - Python's own spelling
@@ -26,29 +26,29 @@ class finalize:  # noqa: N801 - Python's own spelling
     __slots__ = ("__weakref__", "atexit")
 
     def __init__(self, obj: Any, func: Callable[..., object], /, *args: object, **kwargs: object) -> None:
-        if id(self) in _alive:
+        if id(self) in _registry:
             raise TypeError("a finalizer cannot be made anew")
         self.atexit = True
-        _alive[id(self)] = _Kept(self, weakref.ref(obj, lambda _: self()), func, args, kwargs)
+        _registry[id(self)] = _Kept(self, weakref.ref(obj, lambda _: self()), func, args, kwargs)
 
     def __call__(self, _: object = None) -> object:
         """Call the function if nobody has; return its value, else None."""
-        kept = _alive.pop(id(self), None)
+        kept = _registry.pop(id(self), None)
         return None if kept is None else kept.func(*kept.args, **kept.kwargs)
 
     def detach(self) -> tuple[object, Callable[..., object], tuple[object, ...], dict[str, object]] | None:
         """Return `(obj, func, args, kwargs)` and never call the function; None if it is too late."""
         found = self.peek()
-        _alive.pop(id(self), None)
+        _registry.pop(id(self), None)
         return found
 
     def peek(self) -> tuple[object, Callable[..., object], tuple[object, ...], dict[str, object]] | None:
         """Return `(obj, func, args, kwargs)`; None if the finalizer is dead."""
-        kept = _alive.get(id(self))
+        kept = _registry.get(id(self))
         obj = None if kept is None else kept.reference()
         return None if kept is None or obj is None else (obj, kept.func, kept.args, kept.kwargs)
 
     @property
     def alive(self) -> bool:
         """Whether the function is still to be called."""
-        return id(self) in _alive
+        return id(self) in _registry

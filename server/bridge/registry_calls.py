@@ -133,7 +133,7 @@ async def _chars_of(value: Json) -> int:
     """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
     if is_light(value):
         return len(json.dumps(value))
-    return await asyncio.to_thread(lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
+    return await in_thread(Kind.SEARCH, lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
 
 
 def _pay(calls: Calls, count: int) -> None:
