@@ -98,13 +98,16 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
             value = getattr(stand_in, name)
             if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{__name__}."):
                 _name_module(value, module)
-            yield name, value
+            yield name, _own_copy(value)
             continue
         real = real or importlib.import_module(module)
         if hasattr(real, name):
-            value = getattr(real, name)
-            # The module itself reads its own; what code does to the copy changes nothing but the copy.
-            yield name, copy.copy(value) if type(value) in {dict, list, set} else value
+            yield name, _own_copy(getattr(real, name))
+
+
+def _own_copy(value: object) -> object:
+    """Return a table of a module's as one of the facade's own: what code does to it changes nothing else."""
+    return copy.copy(value) if type(value) in {dict, list, set} else value
 
 
 def _name_module(value: type | FunctionType, module: str) -> None:

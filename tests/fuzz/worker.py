@@ -188,6 +188,7 @@ class Worker:
         except BaseException:  # refused, or no Python: nothing ran
             return False
         tell({"statement": text})
+        list.clear(self.seen)  # what the composer itself asked the spies
         raised = self._bounded(lambda: run_program(program, GUEST.namespace))
         names = [name] if name else sorted(names_set_by(text))
         roots = [(word, GUEST.namespace[word]) for word in names if word in GUEST.namespace]
