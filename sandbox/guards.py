@@ -135,6 +135,11 @@ class Slot:
         guarded_delattr(self._obj, self._name)
 
 
+def slot_of(obj: object, name: str) -> Slot:
+    """Return the target of an assignment to `obj.name`. A function, since code can find what stands among builtins."""
+    return Slot(obj, name)
+
+
 def _read(obj: object, name: str) -> object:
     verdict = names.judge(name)
     if verdict is Verdict.GUARDED:

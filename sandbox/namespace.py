@@ -105,7 +105,7 @@ HOOKS: Final[Mapping[str, object]] = {
     "__import__": imports.guarded_import,
     policy.ATTRIBUTE_HOOK: guards.guarded_getattr,
     policy.INITIALIZER_HOOK: guards.initializer_of,
-    policy.SLOT_HOOK: guards.Slot,
+    policy.SLOT_HOOK: guards.slot_of,
     policy.PLAIN_NAME_HOOK: demangle,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,

@@ -24,7 +24,7 @@ from ..classes import limit_match_args, make_class, shown_type
 from ..guest import variables_of
 from ..names import Verdict, demangle, given, judge, mangle
 from ..ownership import is_guest_class
-from ..shields import shielded
+from ..shields import shielded, unshielded
 from ..value_kinds import recognise_fields
 from .copy_ import deepcopy
 from .late_annotations import annotate_of, annotations_now, set_annotate
@@ -271,15 +271,24 @@ def _made(cls: object, options: dict[str, Any]) -> Any:
         made = _copy.dataclass(cls, **options)
     finally:
         cls.__annotations__ = written
+        if options.get("frozen"):
+            _shield(cls)
     _tell_written_types(made, written)
     set_annotate(made, annotate)
     if isinstance(made.__doc__, str):
         made.__doc__ = demangle(made.__doc__)
-    for name in ("__setattr__", "__delattr__"):
-        if options.get("frozen") and name in made.__dict__:
-            type.__setattr__(made, name, shielded(name, made.__dict__[name], shown_type))
+    if options.get("frozen"):
+        _shield(made)
     limit_match_args(made)
     return made
+
+
+def _shield(cls: type) -> None:
+    """Put shields before what the decorator has made a class refuse stores with."""
+    for name in ("__setattr__", "__delattr__"):
+        written = cls.__dict__.get(name)
+        if written is not None and unshielded(written) is written:
+            type.__setattr__(cls, name, shielded(name, written, shown_type))
 
 
 def _check_inherited(cls: type) -> None:

@@ -10,7 +10,7 @@ import typing
 from abc import get_cache_token
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import FunctionType, GenericAlias, MappingProxyType, MethodType, UnionType
+from types import GenericAlias, MethodType, UnionType
 from typing import Any, Final, cast
 
 from ..classes import shown_type
@@ -38,9 +38,19 @@ def update_wrapper(
     names, dictionaries = tuple(assigned), tuple(updated)
     if not _among(names, functools.WRAPPER_ASSIGNMENTS) or not _among(dictionaries, functools.WRAPPER_UPDATES):
         raise TypeError("wraps() copies only the attributes it copies by default; set the others yourself")
-    if type(wrapper) is FunctionType and not is_guest_callable(wrapper):
+    if not _is_of_code(wrapper):
         raise TypeError("a function of Python's own cannot be changed; wrap it in one of yours")
     return _alike(wrapper, wrapped, names, dictionaries)
+
+
+def _is_of_code(wrapper: object) -> bool:
+    if isinstance(wrapper, functools._lru_cache_wrapper):
+        return _is_of_code(wrapper.__wrapped__)
+    return (
+        is_guest_callable(wrapper)
+        or type(wrapper) is functools.partial
+        or is_guest_class(wrapper if isinstance(wrapper, type) else type(wrapper))
+    )
 
 
 def _alike(
@@ -187,7 +197,7 @@ class _Generic:
         self._found: dict[type, _ANY] = {}
         self._abstract_classes = get_cache_token()
         self.shown: dict[object, _ANY] = {object: func}
-        """What the attribute `registry` is a view of. Nothing is read from it."""
+        """What the attribute `registry` is. Nothing is read from it."""
 
     def add(self, cls: object, func: _ANY) -> None:
         members = (
@@ -245,7 +255,7 @@ def singledispatch(func: _ANY) -> _ANY:
     dispatching.__dict__.update(
         register=lambda cls, func=None: generic.register(cls, func),
         dispatch=lambda cls: generic.dispatch(cls),  # noqa: PLW0108 - a bound method would lead to the object
-        registry=MappingProxyType(generic.shown),
+        registry=generic.shown,
     )
     return wrapper
 

@@ -38,6 +38,7 @@ _CACHES = frozenset(
         "sealab.sandbox.facades.log_records._levels",
         "base64._b32rev",
         "base64._b32tab2",
+        "_csv._dialects",
     ]
 )
 _ADDED_BY_PYTHON = frozenset({"__annotations__", "__warningregistry__", "__annotations_cache__", "__slotnames__"})
@@ -48,13 +49,12 @@ Parts = Mapping[object, object]
 
 
 def _of_function(function: types.FunctionType) -> Parts:
-    own = function.__dict__
-    parts = {
+    """Leave out its attributes: code may hang what it likes on a function or an object; nothing of the host calls it."""
+    return {
         "__code__": function.__code__,
         "__defaults__": function.__defaults__,
         "__kwdefaults__": function.__kwdefaults__,
     }
-    return {**parts, **own} if own else parts
 
 
 def _of_dict(value: dict[object, object]) -> Parts:
@@ -74,7 +74,11 @@ def _of_method(value: classmethod[object, ..., object]) -> Parts:
 
 
 def _of_instance(value: object) -> Parts:
-    return instance_dict(value) or {}
+    return {name: kept for name, kept in (instance_dict(value) or {}).items() if _is_private(name)}
+
+
+def _is_private(name: object) -> bool:
+    return type(name) is str and name.startswith("_") and not name.startswith("__")
 
 
 _PARTS: Mapping[type, Callable[..., Parts]] = {

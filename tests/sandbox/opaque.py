@@ -171,7 +171,11 @@ class Opaque:
         if _has(mapping, _CLASS_MARK):
             return "the real dictionary of a class"
         private = (
-            [key for key, value in mapping.items() if _is_private(key) and not _only_describes(value)]
+            [
+                key
+                for key, value in mapping.items()
+                if _is_private(key) and not _only_describes(value) and key not in _ARGUMENTS
+            ]
             if type(mapping) is dict
             else ()
         )
@@ -304,8 +308,10 @@ _CACHES = frozenset(
     "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
     "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
     "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
-    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__".split()
+    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups".split()
 )
+_ARGUMENTS = frozenset({"_impl"})
+"""Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
 _OWN_STATE = (
     "sealab.sandbox.guest", "sealab.sandbox.event_loop", "sealab.sandbox.facades.logging_", "sealab.sandbox.facades.warnings_",
     "sealab.sandbox.facades.log_records", "sealab.sandbox.formatting", "__main__", "tests.", "logging", "asyncio",
@@ -363,7 +369,8 @@ def _entries(holder: object) -> dict[object, object]:
     if kind in {set, frozenset}:
         return {("item", _text(item)): item for item in holder}
     if kind is types.FunctionType:
-        own = {("attribute", key): value for key, value in holder.__dict__.items()}
+        # Not its attributes: code may hang what it likes on a function or an object, and nothing of the host calls it.
+        own = {}
         for part in ("__defaults__", "__kwdefaults__", "__code__", "__closure__"):
             own["part", part] = getattr(holder, part)
         for number, item in enumerate(holder.__defaults__ or ()):
@@ -377,7 +384,15 @@ def _entries(holder: object) -> dict[object, object]:
     if kind is functools.partial:
         return {("part", part): getattr(holder, part) for part in ("func", "args", "keywords")}
     own_dict = getattr(holder, "__dict__", None)
-    return {("attribute", key): value for key, value in own_dict.items()} if type(own_dict) is dict else {}
+    return (
+        {("attribute", key): value for key, value in own_dict.items() if _is_kept(key)}
+        if type(own_dict) is dict
+        else {}
+    )
+
+
+def _is_kept(key: object) -> bool:
+    return type(key) is str and key.startswith("_") and not key.startswith("__")
 
 
 def _text(key: object) -> object:

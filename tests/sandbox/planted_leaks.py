@@ -171,6 +171,7 @@ def _builtins_inside_exec() -> None:
 
 def _properties() -> None:
     _make_plain("__init__")
+    names.INITIALIZER = "no name"  # type: ignore[misc]  # what the transformer asks the guard for
 
     class Fraction:
         numerator = property(lambda _self: 1)
@@ -185,11 +186,6 @@ def _containers() -> None:
 
 def _functional_enums() -> None:
     _give("enum", "Enum", enum.Enum)
-
-
-def _cached_properties() -> None:
-    _make_plain("__get__")
-    _give("functools", "cached_property", functools.cached_property)
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -212,5 +208,4 @@ PLANTED: Mapping[str, Planted] = {
     "i: a property of the host": Planted(_properties, "fractions.Fraction", "'fget' replaced"),
     "i: a list of the host": Planted(_containers, "keyword.softkwlist", "removed"),
     "i: a functional enum": Planted(_functional_enums, "enum.Enum", "unjudged name"),
-    "i: a cached property": Planted(_cached_properties, "json.dumps", "'kept' added"),
 }
