@@ -13,6 +13,7 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from enum import Enum, EnumMeta
 from functools import cache
+from itertools import combinations
 from typing import Final, NamedTuple, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
@@ -237,6 +238,42 @@ def _check_mixed(bases: tuple[type, ...]) -> None:
     host = {base for each in bases for base in _mro(each) if not is_guest_class(base)}
     if types.SimpleNamespace in host and not host <= {types.SimpleNamespace, object}:
         raise TypeError("a class cannot derive from 'SimpleNamespace' and from another class of Python's own")
+
+    if len(bases) > 1:
+        _check_collisions([[base for base in _mro(each) if not is_guest_class(base)] for each in bases])
+
+
+def _check_collisions(lineages: list[list[type]]) -> None:
+    """Refuse to mix host classes that keep different things under the same private name.
+
+    What one takes from data, such as the name of a section, the other would take for its own.
+    """
+    for first, second in combinations(lineages, 2):
+        for one in first:
+            for other in second:
+                if one in second or other in first:
+                    continue
+                shared = private_names(one) & private_names(other)
+                if shared:
+                    raise TypeError(
+                        f"a class cannot derive from both {one.__name__!r} and {other.__name__!r}: "
+                        f"each keeps something of its own as {min(shared)!r}"
+                    )
+
+
+@cache
+def private_names(cls: type) -> frozenset[str]:
+    """Return the private attributes that the methods of a host class name."""
+    functions = [
+        getattr(each, "__func__", None) or getattr(each, "fget", None) or each for each in _own_dict(cls).values()
+    ]
+    return frozenset(
+        name
+        for function in functions
+        if type(function) is types.FunctionType
+        for name in function.__code__.co_names
+        if name.startswith("_") and not name.startswith("__") and not name.startswith("_abc_")
+    )
 
 
 def _metaclass(asked: object, bases: tuple[type, ...]) -> type:

@@ -223,9 +223,10 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
             if not arguments:
                 raise TypeError("__init__() needs an object")
             owner = arguments[0]
-            if isinstance(obj, type) and not derives(type(owner), obj):
+            cls = builtins.getattr(obj, "__self__", None) if type(obj) is super else obj
+            if isinstance(cls, type) and not derives(type(owner), cls):
                 raise TypeError(
-                    f"__init__() of {obj.__name__!r} needs an object of that class, not {type(owner).__name__!r}"
+                    f"__init__() of {cls.__name__!r} needs an object of that class, not {type(owner).__name__!r}"
                 )
         if not (is_guest_class(type(owner)) or type(owner) in _INITIALIZED_AGAIN):
             raise SecurityError("__init__() works on objects of classes that the code made itself")

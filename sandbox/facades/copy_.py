@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, cast
 from ..names import PREFIX, SETTABLE, Verdict, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
-from ..views import DictionaryView
+from ..views import DictionaryView, shown_attributes
 
 __all__ = ["Error", "copy", "deepcopy", "replace"]
 
@@ -207,7 +207,9 @@ def _restore(x: object, made: Any, state: object) -> None:
     if setter is not None:
         if not own and not is_guest_class(setter):
             raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
-        if issubclass(cls, BaseException) and not is_guest_class(setter):
+        if own and is_guest_class(setter):
+            state = _shown(state)  # of the host's making: what the host keeps there is not for code
+        elif issubclass(cls, BaseException):
             _check_attributes(state)  # an exception sets whatever it is given
         cast("Any", cls).__setstate__(made, state)
         return
@@ -220,6 +222,12 @@ def _restore(x: object, made: Any, state: object) -> None:
         # A class lists its slots in a list that code may change; what it did not make a slot of is no state.
         if type(attribute_of_class(cls, name)) is types.MemberDescriptorType:
             setattr(made, name, value)
+
+
+def _shown(state: object) -> object:
+    if type(state) is dict:
+        return shown_attributes(state)
+    return tuple(_shown(part) for part in state) if type(state) is tuple else state
 
 
 def _check_attributes(state: object) -> None:

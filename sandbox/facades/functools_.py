@@ -126,6 +126,8 @@ class cached_property:  # noqa: N801 - Python's own spelling
             return self
         if self._name is None:
             raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+        if is_of_host(self._name):
+            raise TypeError(f"{demangle(self._name)!r} cannot be the name of a cached property here")
         kept = None if isinstance(instance, type) else _attributes(instance)
         if kept is None:
             raise TypeError(

@@ -371,6 +371,45 @@ FORGED = {
             C().m(int)
         except TypeError: pass
         result = len(got)""",
+    "the state of a host class by __setstate__": """
+        import copy, functools
+        got, told = [], []
+        class G:
+            def find(self, cls): told.append(cls); return lambda *a: None
+        class S(functools.singledispatchmethod):
+            def __setstate__(self, state): got.append(state)
+        s = S(len)
+        copy.copy(s)
+        copy.deepcopy(s)
+        for state in got:
+            state["_generic"] = G()
+        class C: m = s
+        try: C().m(int)
+        except Exception: pass
+        result = len(told) + sum(name.startswith("_") and name != "_generic" for state in got for name in state)""",
+    "the state of two host classes under one name": """
+        import configparser, functools
+        class Parser: converters = ()
+        class S(functools.singledispatchmethod): pass
+        s = S(len)
+        found = 0
+        try:
+            class X(functools.cached_property, configparser.SectionProxy): pass
+            x = X(lambda self: "MADE")
+            configparser.SectionProxy.__init__(x, Parser(), "_generic")
+            x.__get__(s, S)
+            found = 1
+        except TypeError: pass
+        result = found""",
+    "the state of a host class by an initializer of another": """
+        import configparser, functools
+        class X(configparser.SectionProxy): pass
+        class Y: pass
+        try:
+            super(X, X).__init__(Y(), Y(), "_generic")
+            result = 1
+        except Exception:
+            result = 0""",
     "the class of finalizers": """
         import weakref
         try:
