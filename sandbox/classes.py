@@ -267,13 +267,24 @@ def private_names(cls: type) -> frozenset[str]:
     functions = [
         getattr(each, "__func__", None) or getattr(each, "fget", None) or each for each in _own_dict(cls).values()
     ]
+    return _attributes_named_by(functions) - _OF_A_MODULE
+
+
+def _attributes_named_by(functions: list[object]) -> frozenset[str]:
+    import dis  # noqa: PLC0415 - only a class with several bases needs it
+
     return frozenset(
-        name
+        step.argval
         for function in functions
         if type(function) is types.FunctionType
-        for name in function.__code__.co_names
-        if name.startswith("_") and not name.startswith("__") and not name.startswith("_abc_")
+        for step in dis.get_instructions(function)
+        if step.opname in _ATTRIBUTE_STEPS and step.argval.startswith("_") and not step.argval.startswith("__")
     )
+
+
+_ATTRIBUTE_STEPS: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})
+_OF_A_MODULE: Final = frozenset({"_check_methods"})
+"""What methods ask a module for, and no object."""
 
 
 def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
