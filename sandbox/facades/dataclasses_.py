@@ -126,6 +126,8 @@ class Field(metaclass=_Unchanging):
     def name(self, name: str | None) -> None:
         if name is not None:
             _check_name(name)
+            # The module sets an attribute of the class by it: in the spelling of the code's own, never of the host's.
+            name = mangle(given(name))
         self._name = name
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -410,6 +410,26 @@ FORGED = {
             result = 1
         except Exception:
             result = 0""",
+    "the state of a host class by a field that is renamed meanwhile": """
+        import functools
+        from dataclasses import dataclass, field
+        told = []
+        class G:
+            def find(self, cls): told.append(cls); return lambda *a: None
+        class Trick:
+            def __get__(self, i, o): f1.name = "_generic"; return 1
+        class D: __hash__ = Trick()
+        f1 = field(default=property(lambda self: G(), lambda self, v: None))
+        class S(functools.singledispatchmethod):
+            a: int = f1
+            _generic: int = field(default=1)
+            b: int = D()
+        try:
+            dataclass(S, init=False, eq=False, repr=False)
+            class C: m = S(len)
+            C().m(int)
+        except Exception: pass
+        result = len(told)""",
     "the class of finalizers": """
         import weakref
         try:
