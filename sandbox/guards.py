@@ -344,7 +344,7 @@ def _defaults(obj: object, name: str) -> object:
 
 def _bound_to(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if isinstance(value, type) or is_guest_class(type(value)) or type(value).__module__ == "builtins":
+    if isinstance(value, type) or is_guest_class(type(value)) or type(value) in _IMMUTABLE:
         return _judged(value, name)
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 

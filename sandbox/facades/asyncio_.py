@@ -69,6 +69,8 @@ async def to_thread(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 class Runner:
     """Runs several coroutines, one after another, on one loop."""
 
+    __slots__ = ("__dict__", "__weakref__", "_loop")
+
     def __init__(self, *, debug: bool | None = None, loop_factory: object = None) -> None:  # noqa: ARG002 - Python's own signature
         self._loop = event_loop.new_loop()
 

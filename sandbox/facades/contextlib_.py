@@ -23,6 +23,8 @@ W = TypeVar("W", bound=Writable)
 class redirect_stdout(Generic[W]):  # noqa: N801 - Python's own spelling
     """Send what is printed inside the block to `new_target.write`."""
 
+    __slots__ = ("__dict__", "__weakref__", "_before", "_target")
+
     def __init__(self, new_target: W) -> None:
         self._target = new_target
         self._before: list[Callable[[str], None]] = []

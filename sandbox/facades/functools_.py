@@ -100,8 +100,11 @@ _WRAPPERS: Final = frozenset({functools.partial, functools._lru_cache_wrapper})
 class cached_property:  # noqa: N801 - Python's own spelling
     """A property that is computed once, and then stands in the object's own dictionary.
 
-    The real one reads and writes whatever dictionary it is given: that of `object` itself, for one.
+    The real one reads and writes whatever dictionary it is given: that of `object` itself, for one. Its own state lies
+    in slots, which no entry of an instance's dictionary can stand for.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_name", "func")
 
     def __init__(self, func: Callable[[Any], object]) -> None:
         self.func = func
@@ -275,6 +278,8 @@ def _first_annotation(implementation: _ANY) -> object:
 
 class singledispatchmethod:  # noqa: N801 - Python's own spelling
     """A generic method, chosen by the class of the first argument after `self`."""
+
+    __slots__ = ("__dict__", "__weakref__", "_func", "_generic")
 
     def __init__(self, func: _ANY) -> None:
         if not callable(func) and not hasattr(func, "__get__"):

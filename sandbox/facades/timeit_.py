@@ -22,6 +22,8 @@ _RUNS_DEFAULT = 1_000_000
 class Timer:
     """Times a statement, given as source or as a callable."""
 
+    __slots__ = ("__dict__", "__weakref__", "_names", "_setup", "_statement", "_timer")
+
     def __init__(
         self,
         stmt: _Statement = "pass",

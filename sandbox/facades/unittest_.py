@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any, NoReturn, Self
 
 from .. import event_loop
@@ -22,6 +23,7 @@ from ..guest import GUEST, variables_of
 from ..ownership import is_guest_class
 from . import logging_, warnings_
 from .private import copy_of
+from .streams import STDERR, STDOUT
 from .traceback_ import format_exception
 
 __all__ = [
@@ -173,7 +175,12 @@ class IsolatedAsyncioTestCase(TestCase):
             await self.asyncTearDown()
 
 
-class TestResult(unittest.TestResult):
+_result = copy_of("unittest.result", keeping=("__import__",))
+# With `buffer` set it exchanges the streams of `sys`: those of the guest, and in a module of its own.
+_result.sys = SimpleNamespace(stdout=STDOUT, stderr=STDERR)  # type: ignore[attr-defined]  # the copy's own name
+
+
+class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of the private copy
     """What became of each test."""
 
     def __init__(self, *_options: object) -> None:

@@ -184,6 +184,8 @@ def _add(item: _Filter, append: bool) -> None:
 class catch_warnings:  # noqa: N801 - Python's own spelling
     """Restores the filters at the end of its block; with `record=True`, gives a list that takes the warnings."""
 
+    __slots__ = ("__dict__", "__weakref__", "_append", "_before", "_filter", "_record")
+
     def __init__(
         self,
         *,

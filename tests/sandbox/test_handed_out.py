@@ -381,12 +381,14 @@ FORGED = {
         s = S(len)
         copy.copy(s)
         copy.deepcopy(s)
-        for state in got:
-            state["_generic"] = G()
+        parts = [part for state in got for part in (state if type(state) is tuple else [state]) if type(part) is dict]
+        private = sum(name.startswith("_") for part in parts for name in part)
+        for part in parts:
+            part["_generic"] = G()
         class C: m = s
         try: C().m(int)
         except Exception: pass
-        result = len(told) + sum(name.startswith("_") and name != "_generic" for state in got for name in state)""",
+        result = len(told) + private""",
     "the state of two host classes under one name": """
         import configparser, functools
         class Parser: converters = ()
@@ -430,6 +432,20 @@ FORGED = {
             C().m(int)
         except Exception: pass
         result = len(told)""",
+    "a table of the host by a bound method": """
+        import json
+        try:
+            json.JSONDecoder().parse_constant.__self__["NaN"] = 1
+        except Exception: pass
+        result = int(json.loads("NaN") == 1)""",
+    "the streams of the process by a test's result": """
+        import unittest
+        class T(unittest.TestCase):
+            def runTest(self): pass
+        tests = unittest.TestResult()
+        tests.buffer = True
+        tests.startTest(T())
+        result = 0  # which the harness writes to the real standard output""",
     "the class of finalizers": """
         import weakref
         try:
