@@ -280,10 +280,9 @@ class LiveWorker:
         return body
 
     async def _printed(self) -> str:
-        data = self._output.since(0) or b""
-        if len(data) <= SMALL_BYTES_MAX:
-            return output.text_of(data)
-        return await asyncio.get_running_loop().run_in_executor(_LARGE, output.text_of, data)
+        if self._output.length <= SMALL_BYTES_MAX:
+            return self._output.read()
+        return await asyncio.get_running_loop().run_in_executor(_LARGE, self._output.read)
 
     async def _free_slot(self, clock: Clock) -> None:
         """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""

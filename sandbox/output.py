@@ -14,6 +14,7 @@ import os
 import struct
 import sys
 import tempfile
+from collections.abc import Iterator
 
 _LENGTH = struct.Struct("<Q")
 HEADER_BYTES = _LENGTH.size
@@ -50,13 +51,6 @@ def create(text_bytes_max: int) -> int:
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return descriptor
-
-
-def text_of(data: bytes) -> str:
-    """Return the text that a child printed, whatever its bytes are; other threads run meanwhile."""
-    decoder = _new_decoder("replace")
-    steps = range(0, len(data), _STEP_BYTES)
-    return "".join(decoder.decode(data[at : at + _STEP_BYTES]) for at in steps) + decoder.decode(b"", final=True)
 
 
 class Output:
@@ -121,7 +115,21 @@ class Output:
 
     def read(self) -> str:
         """Give the text so far (in the parent), whatever the child wrote there."""
-        return text_of(self.since(0) or b"")
+        return "".join(self._decoded())
+
+    @property
+    def length(self) -> int:
+        """How many bytes of text there are (in the parent)."""
+        (length,) = _LENGTH.unpack_from(self._memory)
+        return 0 if length == _UNTOUCHED else min(length, self._text_bytes_max)
+
+    def _decoded(self) -> Iterator[str]:
+        """Yield the text in steps, straight from the buffer: other threads run meanwhile; nothing is copied whole."""
+        decoder = _new_decoder("replace")
+        end = HEADER_BYTES + self.length
+        for at in range(HEADER_BYTES, end, _STEP_BYTES):
+            yield decoder.decode(self._memory[at : min(at + _STEP_BYTES, end)])
+        yield decoder.decode(b"", final=True)
 
     def since(self, start: int) -> bytes | None:
         """Give the bytes of the text from `start` on, or None while the child has not begun with its job."""

@@ -203,9 +203,15 @@ def frames(text: str) -> object:
 
 
 def printed(text: str) -> object:
-    from sealab.sandbox.output import text_of
+    from sealab.sandbox.output import Output, create
 
-    return text_of(text.encode("utf-8", "replace") + text.encode("utf-16")[:-1])
+    data = text.encode("utf-8", "replace") + text.encode("utf-16")[:-1]
+    output = Output(create(len(data)))
+    output.fill(0, data)
+    try:
+        return output.read()
+    finally:
+        output.close()
 
 
 def name_of_file(text: str) -> object:

@@ -63,7 +63,7 @@ _CLASS_ITSELF: Final = frozenset(
     {type, *(real for real in classes.OPAQUE if not real.__module__.startswith("sealab."))}
 )
 _OWN_TYPES_GIVEN: Final = (
-    language._Compiled, views.DictionaryView, event_loop.GuestLoop, guards.SecurityError, facades.Facade,
+    language._Compiled, views.DictionaryView, event_loop.GuestLoop, event_loop._Timer, guards.SecurityError, facades.Facade,
     answers.Answer, answers.AwaitableAnswer, answers.AwaitableList, answers.AwaitableText,
 )  # fmt: skip
 _OF_OURS_GIVEN: Final = frozenset(
