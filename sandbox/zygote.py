@@ -70,15 +70,17 @@ class _Zygote:
             group_limits=orders.group_limits,
             cpus=orders.cpus,
         )
+        standing, native = orders.standing, orders.isolation is not Isolation.RESTRICTED
+        # They name the workspace's place on the host, and what is alive below lives for ever.
+        del orders
         dialect.seal()
         confine.prove(self._plan)
         # Classes that were sealed have lost their places in the interpreter's caches.
         worker.warm(dialect, rounds=2)
         prepared = worker.Worker(dialect)
         immortalize()
-        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(orders.standing.output_bytes))
-        native = orders.isolation is not Isolation.RESTRICTED
-        bounds = limits.bequeath(orders.standing, address_space.bytes(), output_bytes, native=native)
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
+        bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=native)
         self._prepared = worker.Prepared(dialect, self._plan, bounds, prepared)
         # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
         gc.collect()

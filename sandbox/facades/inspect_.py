@@ -52,7 +52,7 @@ def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_opt
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
     found = _copy.signature(obj, follow_wrapped=follow_wrapped)
-    if is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj)):
+    if _is_of_code(obj):
         return found
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
@@ -67,9 +67,22 @@ def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_opt
     )
 
 
+def _is_of_code(obj: object) -> bool:
+    return is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj))
+
+
+def _shown_annotations(obj: object, annotations: dict[str, Any]) -> dict[str, object]:
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
+    if _is_of_code(obj):
+        return dict(annotations)
+    return {name: shown_annotation(hint) for name, hint in annotations.items()}
+
+
 def getfullargspec(func: Callable[..., object]) -> Any:
     """Return the names and defaults of a function's parameters."""
-    return _copy.getfullargspec(func)
+    found = _copy.getfullargspec(func)
+    return found._replace(annotations=_shown_annotations(func, found.annotations))
 
 
 def get_annotations(
@@ -80,13 +93,11 @@ def get_annotations(
     eval_str: bool = False,
 ) -> dict[str, object]:
     """Return the annotations of a class or function; with `eval_str`, strings are evaluated under the dialect."""
-    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
-
-    annotations = inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
-    if not (is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj))):
-        annotations = {name: shown_annotation(hint) for name, hint in annotations.items()}
+    annotations = _shown_annotations(
+        obj, inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
+    )
     if not eval_str:
-        return dict(annotations)
+        return annotations
     return {name: evaluated(hint, globals, locals) for name, hint in annotations.items()}
 
 
