@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar
 
 from .. import event_loop
 
@@ -15,8 +15,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Policy(asyncio.AbstractEventLoopPolicy):
-    """Gives what asks outside of a running loop (`asyncio.Future()`) a loop of the guest's kind."""
+class _Policy:
+    """Gives what asks outside of a running loop (`asyncio.Future()`) a loop of the guest's kind.
+
+    Not of the class that Python has for it, which is deprecated from 3.14 on.
+    """
 
     def get_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return the loop that `get_event_loop` of this module gives."""
@@ -25,8 +28,7 @@ class _Policy(asyncio.AbstractEventLoopPolicy):
 
 def keep_loops() -> None:
     """Let nothing in this process make a loop that has descriptors, threads or processes."""
-    policy = cast("type[Any]", _Policy)()  # what it lacks raises NotImplementedError, as meant
-    asyncio.events.__dict__["_event_loop_policy"] = policy  # `set_event_loop_policy` warns from Python 3.14 on
+    asyncio.events.__dict__["_event_loop_policy"] = _Policy()  # `set_event_loop_policy` warns from Python 3.14 on
 
 
 _current: list[event_loop.GuestLoop] = []
