@@ -324,6 +324,8 @@ class HostState:
     """What the host consists of, flat: each table with its entries, by identity."""
 
     def __init__(self) -> None:
+        gc.collect()
+        self._classes = list(all_classes())  # alive, since the dictionary of a collected class is empty
         self._tables = {id(holder): (holder, name, _entries(holder)) for holder, name in _holders()}
 
     def changes(self) -> list[str]:
