@@ -220,7 +220,7 @@ def test_source_defines_nothing_that_evaluates_annotations(name: str) -> None:
         f"class A:\n    def {name}(self): pass",
         f"class A:\n    {name}: int",
     ):
-        with pytest.raises(Refused, match="cannot define|is reserved"):
+        with pytest.raises(Refused, match=r"cannot define|is reserved"):
             run(source)
     with pytest.raises(TypeError, match="cannot be defined"):
         run(f"from dataclasses import make_dataclass\nmake_dataclass('A', ['x'], namespace={{'{name}': print}})")
