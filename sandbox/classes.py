@@ -263,23 +263,23 @@ def _check_collisions(lineages: list[list[type]]) -> None:
 
 @cache
 def private_names(cls: type) -> frozenset[str]:
-    """Return the private attributes that the methods of a host class name."""
-    functions = [
-        getattr(each, "__func__", None) or getattr(each, "fget", None) or each for each in _own_dict(cls).values()
-    ]
-    return _attributes_named_by(functions) - _OF_A_MODULE
-
-
-def _attributes_named_by(functions: list[object]) -> frozenset[str]:
+    """Return the private attributes that the methods of a host class name, and the code within them."""
     import dis  # noqa: PLC0415 - only a class with several bases needs it
 
-    return frozenset(
-        step.argval
-        for function in functions
-        if type(function) is types.FunctionType
-        for step in dis.get_instructions(function)
-        if step.opname in _ATTRIBUTE_STEPS and step.argval.startswith("_") and not step.argval.startswith("__")
-    )
+    named: set[str] = set()
+    waiting: list[object] = list(_own_dict(cls).values())
+    while waiting:
+        each = waiting.pop()
+        if type(each) is types.CodeType:
+            waiting += each.co_consts
+            named.update(step.argval for step in dis.get_instructions(each) if step.opname in _ATTRIBUTE_STEPS)
+        elif type(each) is types.FunctionType:
+            waiting += [each.__code__, each.__dict__.get("__wrapped__")]
+        elif isinstance(each, property):
+            waiting += [each.fget, each.fset, each.fdel]
+        elif isinstance(each, classmethod | staticmethod):
+            waiting.append(each.__func__)
+    return frozenset(name for name in named if name.startswith("_") and not name.startswith("__")) - _OF_A_MODULE
 
 
 _ATTRIBUTE_STEPS: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})

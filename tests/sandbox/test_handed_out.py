@@ -403,6 +403,13 @@ FORGED = {
             found = 1
         except TypeError: pass
         result = found""",
+    "the state of two stand-ins under one name": """
+        import contextlib, warnings
+        try:
+            class X(warnings.catch_warnings, contextlib.redirect_stdout): pass
+            result = 1
+        except TypeError:
+            result = 0""",
     "the state of a host class by an initializer of another": """
         import configparser, functools
         class X(configparser.SectionProxy): pass
