@@ -177,7 +177,7 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     name = given(name, "the name of a class")
     entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
     for key, _value in entries:
-        if key in CLASS_BODY or key in _IMPLICIT:
+        if key in _IMPLICIT:
             raise TypeError(f"{key!r} cannot be defined in a class here")
     maker = _Maker(None)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))

@@ -274,8 +274,8 @@ def _subject(obj: object, name: str) -> object:
     raise SecurityError(f"the attribute {name!r} of this error is not for code here")
 
 
-def _members(obj: object, name: str) -> object:
-    value = builtins.getattr(obj, name)
+def _proxied_copy(value: object, name: str) -> object:
+    """Give a view of a copy in place of a view of a host's own table: compared, a view hands over what is behind it."""
     return types.MappingProxyType(dict(value)) if type(value) is types.MappingProxyType else _judged(value, name)
 
 
@@ -283,10 +283,7 @@ def _naming(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
 
     def add(alias: object, /) -> object:
-        plain = names.given(alias, "the name of an enum member")
-        if plain.startswith("_") or names.judge(plain) is Verdict.REFUSED:
-            raise ValueError(f"{plain!r} cannot be the name of an enum member here")
-        return value(plain)
+        return value(names.member_name(alias))
 
     return add
 
@@ -295,10 +292,6 @@ def _class_table(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     if is_guest_class(obj if isinstance(obj, type) else type(obj)):
         return value
-    return _copied_container(value, name)
-
-
-def _groupindex(value: object, name: str) -> object:
     return _copied_container(value, name)
 
 
@@ -459,7 +452,6 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__self__": _bound_to,
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: initializer_of,
-    "__members__": _members,
     "__annotations__": shown_annotations,
     "obj": _subject,
     names.NAMING_METHOD: _naming,
@@ -474,7 +466,8 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
     "mro": _mro_method,
     "format": _formatter,
     "format_map": _formatter,
-    "groupindex": _groupindex,
+    "groupindex": _proxied_copy,
+    "__members__": _proxied_copy,
     **dict.fromkeys(_HOST_METHODS, _host_method),
 }
 

@@ -22,6 +22,7 @@ from .dialect import Program
 from .errors import Refused
 from .guards import SecurityError
 from .guest import GUEST, variables_of
+from .names import exact
 from .ownership import is_guest_frame, marked_code
 from .policy import LAST_VALUE, Policy
 from .results import result_of
@@ -87,7 +88,7 @@ def guarded_compile(
         raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
     compiled = _Compiled()
     # The text of another class could answer for itself where names of files are looked up.
-    compiled._code = _compile_for_guest(source, str.__str__(str(filename)), "eval" if mode == "eval" else "exec")
+    compiled._code = _compile_for_guest(source, exact(str(filename)), "eval" if mode == "eval" else "exec")
     return compiled
 
 

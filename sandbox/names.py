@@ -185,6 +185,17 @@ def is_of_host(name: str) -> bool:
     return name.startswith("_") and (name in REFUSED or name in _OWN_STATE or judge(name) is Verdict.PRIVATE)
 
 
+def member_name(name: object) -> str:
+    """Return the name of an enum member that guest code gave as data.
+
+    Raises `TypeError` for what is not a string, `ValueError` for a private or refused name.
+    """
+    plain = given(name, "the name of an enum member")
+    if plain.startswith("_") or judge(plain) is Verdict.REFUSED:
+        raise ValueError(f"{plain!r} cannot be the name of an enum member here")
+    return plain
+
+
 _OWN_STATE: Final = _dunders("dict class mro bases")
 
 

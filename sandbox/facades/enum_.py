@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
-from ..names import Verdict, given, judge
+from ..names import given, member_name
 
 __all__ = ["Enum", "EnumMeta", "EnumType", "Flag", "IntEnum", "IntFlag", "StrEnum"]
 
@@ -62,23 +62,16 @@ def keep_names() -> None:
 
 def _checked(names: str | Mapping[str, object] | Iterable[str | tuple[str, object]]) -> list[str] | list[Any]:
     if isinstance(names, str):
-        return [_member(name) for name in given(names, "the list of names").replace(",", " ").split()]
+        return [member_name(name) for name in given(names, "the list of names").replace(",", " ").split()]
     members: list[Any] = list(names.items()) if isinstance(names, Mapping) else list(names)
     checked: list[Any] = []
     for item in members:
         if isinstance(item, str):
-            checked.append(_member(item))
+            checked.append(member_name(item))
         else:
             name, value = item
-            checked.append((_member(name), value))
+            checked.append((member_name(name), value))
     return checked
-
-
-def _member(name: object) -> str:
-    plain = given(name, "the name of an enum member")
-    if plain.startswith("_") or judge(plain) is Verdict.REFUSED:
-        raise ValueError(f"{plain!r} cannot be the name of an enum member here")
-    return plain
 
 
 class Enum(enum.Enum, metaclass=_CheckedEnumType):

@@ -205,9 +205,7 @@ class _Generic:
         """What the attribute `registry` is. Nothing is read from it."""
 
     def add(self, cls: object, func: _ANY) -> None:
-        members = (
-            typing.get_args(cls) if isinstance(cls, UnionType) or typing.get_origin(cls) is typing.Union else (cls,)
-        )
+        members = typing.get_args(cls) if _is_union(cls) else (cls,)
         for member in members:
             if not issubclass(type(member), type):
                 raise TypeError(f"Invalid first argument to `register()`: {cls!r} is not a class or union type.")

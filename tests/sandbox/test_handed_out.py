@@ -681,3 +681,14 @@ def test_variables_are_never_attributes_of_an_object() -> None:
         result = len(got)
         """
     assert run_sealed(source) == 0
+
+
+def test_an_attribute_of_the_code_keeps_its_container_whatever_its_name() -> None:
+    source = """
+        class A: pass
+        a = A()
+        a.groupindex = []
+        a.groupindex.append(1)
+        result = a.groupindex
+        """
+    assert run(source) == [1]
