@@ -51,7 +51,8 @@ def annotations_now(annotate: Annotate) -> dict[str, object]:
 
 def _with_every_name(annotate: types.FunctionType) -> types.FunctionType:
     code, space = annotate.__code__, annotate.__globals__
-    missing = [name for name in code.co_names if name not in space and name not in annotate.__builtins__]
+    builtins = cast("Any", annotate).__builtins__  # type checkers differ on whether functions have them
+    missing = [name for name in code.co_names if name not in space and name not in builtins]
     cells = [_filled(cell, name) for cell, name in zip(annotate.__closure__ or (), code.co_freevars, strict=True)]
     # `__builtins__` stands in the copy as well: what the annotations define is the guest's own.
     return types.FunctionType(
