@@ -31,14 +31,15 @@ _Container: TypeAlias = "list[Json] | dict[str, Json]"
 _CONTAINERS = (dict, list, tuple)
 
 # Each alternative begins with characters of its own and keeps what it took, so nothing is tried a second way; a string
-# without an end is taken whole, or each quote in it would begin anew.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+"?+', re.DOTALL)
-_WHOLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_FLAT = rf'(?:[^"\[\]{{}}]++|{_WHOLE})*+'
-_MEMBER = rf'(?:[^",\[\]{{}}]++|{_WHOLE}|\[{_FLAT}\]|\{{{_FLAT}\}})*+'
-_MEMBERS = re.compile(rf"(?:{_MEMBER},)*+(?:{_MEMBER}(?=[\]}}]))?+", re.DOTALL)
+# without an end is taken whole, or each quote in it would begin anew. Groups are atomic and not possessive: until
+# CPython 3.11.5 possessive groups gave back what they took (gh-106052).
+_STRING = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)\\?+"?+', re.DOTALL)
+_WHOLE = r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"'
+_FLAT = rf'(?>(?:[^"\[\]{{}}]++|{_WHOLE})*)'
+_MEMBER = rf'(?>(?:[^",\[\]{{}}]++|{_WHOLE}|\[{_FLAT}\]|\{{{_FLAT}\}})*)'
+_MEMBERS = re.compile(rf"(?>(?:{_MEMBER},)*)(?>(?:{_MEMBER}(?=[\]}}]))?)", re.DOTALL)
 """Members of a list or object that are no deeper than a list or object of scalars."""
-_INSIDE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
+_INSIDE = re.compile(r'(?>(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*)')
 _SCALAR = re.compile(rf"[-+.\w]{{1,{_SCALAR_CHARS_MAX}}}+", re.ASCII)
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
