@@ -47,10 +47,11 @@ _STACK_BYTES = 256 * trials.MIB
 _SHOWING = (
     "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from sealab.sandbox.container import owners;owners.main()"
 )
-# The packages of an image are found where its Python looks for them, which -S leaves out so that nothing of the image
-# runs at the start that sealab did not ask for.
+# The packages of an image are found where its Python looks for them, and beside its library, since Debian's Python
+# looks elsewhere. -S leaves both out, so that nothing of the image runs at the start that sealab did not ask for.
 _FORK_SERVER = (
-    "import sys,sysconfig;sys.path+=[sysconfig.get_path('purelib'),sys.argv[1]];"
+    "import os,sys,sysconfig;"
+    "sys.path+=[sysconfig.get_path('purelib'),os.path.dirname(os.__file__)+'/site-packages',sys.argv[1]];"
     "from sealab.sandbox.container.inside import main;main()"
 )
 _PASSING = (

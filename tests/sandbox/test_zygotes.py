@@ -34,7 +34,7 @@ async def value(pool: Pool, code: str, *, isolation: Isolation = Isolation.RESTR
 
 @pytest.mark.parametrize("isolation", [Isolation.RESTRICTED, Isolation.PROCESS])
 async def test_after_some_time_the_next_runs_have_another_hash_seed_and_another_layout(isolation):
-    code = SEED if isolation is Isolation.RESTRICTED else f"[{SEED}, id(object)]"
+    code = SEED if isolation is Isolation.RESTRICTED else f"[{SEED}, id(__import__('sys').modules)]"
     async with Pool(PoolSettings(spares=1, isolation=isolation, zygote_seconds=SOON)) as pool:
         await pool.ready()
         before = await value(pool, code, isolation=isolation)
