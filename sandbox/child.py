@@ -49,6 +49,17 @@ class Child(Protocol):
         """Tell how much CPU time it has used, where the machine says so."""
         ...
 
+    def computes(self) -> bool | None:
+        """Return whether it computes at the moment, or None where that cannot be seen."""
+        ...
+
+    def suspend(self) -> bool:
+        """Stop it until `go_on`; return False where that cannot be done."""
+        ...
+
+    def go_on(self) -> None:
+        """Let it compute again."""
+
 
 class Launches(Protocol):
     """What makes workers for a pool. A dead one stays dead; its owner makes another."""

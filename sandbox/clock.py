@@ -1,4 +1,7 @@
-"""The wall clock of one execution, kept by the host. It includes host calls, and stands still only for a user."""
+"""The wall clock of one execution, kept by the host. It includes host calls.
+
+It stands still while a user is asked, and while a run that could go on waits for its turn to compute.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class Clock:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Stand still while a user is being asked; what exceeds `PAUSE_SECONDS_MAX` in all counts again."""
+        """Stand still while a user is asked or a turn is waited for.
+
+        What exceeds `PAUSE_SECONDS_MAX` in all counts again.
+        """
         if self._pauses == 0:
             self._paused_at = time.monotonic()
             self._end_at(self._ends + self._pause_left)

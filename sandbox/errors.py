@@ -6,6 +6,7 @@
     ├── LevelMissing      a protective layer that is required cannot be set up
     ├── ContainerMissing  there is no container engine or image, or its limits do not hold
     ├── SessionRefused    a session is busy, or there are too many
+    ├── Busy              no turn came in time, or too many wait already; nothing ran
     ├── WorkerLost        the process died or stopped answering before it took the job
     ├── FrameError        a frame from a child was not valid; the child is killed
     └── HostCallError     what a host function answers when it fails; the code may catch it
@@ -73,6 +74,16 @@ class SessionRefused(SandboxError):
     """The session is busy with another call, or as many sessions as allowed are alive."""
 
     code = "session"
+
+
+class Busy(SandboxError):
+    """There was no room to run the job: nothing of the code ran. Trying again after `retry_seconds` is sensible."""
+
+    code = "busy"
+
+    def __init__(self, reason: str, retry_seconds: float) -> None:
+        super().__init__(f"{reason} Nothing of this one ran. Call again in about {retry_seconds:g} seconds.")
+        self.retry_seconds = retry_seconds
 
 
 class WorkerLost(SandboxError):

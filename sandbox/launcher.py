@@ -12,13 +12,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from . import control
+from . import control, process_state
 from .child import Exit
 from .confine import cgroups
 from .errors import LevelMissing, WorkerLost
@@ -27,6 +26,8 @@ from .orders import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, Orders, start_fi
 from .run import Isolation
 
 _T = TypeVar("_T")
+
+NO_DESCRIPTORS = "This process has no file descriptors left. Raise its limit (ulimit -n), or lower WORKERS_MAX."
 
 _START_SECONDS = 30.0
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
@@ -56,13 +57,15 @@ _BOOT_FULL_PYTHON = (
 class Forked:
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
-    `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code.
+    `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
+    is `alone` can have neither threads nor children.
     """
 
     pid: int
     pidfd: int
     exit: asyncio.Future[Exit]
     behind_init: bool = False
+    alone: bool = True
 
     def kill(self) -> None:
         """End it now, if it has not ended."""
@@ -82,23 +85,30 @@ class Forked:
         """Have nothing to do: the worker shares the host's own buffer."""
 
     def cpu_ms(self) -> float | None:
-        """Read the CPU clock of the process: clock_getcpuclockid(3), as the kernel's posix-timers.h encodes it."""
-        if sys.platform != "linux":
-            return None
-        try:
-            return time.clock_gettime(~self._working_pid() << 3 | 2) * 1000
-        except OSError:
-            return None
+        """Read the CPU clock of the process that runs the code."""
+        pid = process_state.first_child(self.pid) if self.behind_init else None
+        seconds = process_state.cpu_seconds(self.pid if pid is None else pid)
+        return None if seconds is None else seconds * 1000
 
-    def _working_pid(self) -> int:
-        """Return the process that runs the code (proc(5), children)."""
-        if not self.behind_init:
-            return self.pid
-        try:
-            with open(f"/proc/{self.pid}/task/{self.pid}/children", "rb") as file:
-                return int(file.read().split()[0])
-        except (OSError, IndexError):
-            return self.pid
+    def computes(self) -> bool | None:
+        """Return whether a thread of it or of a process below it computes now."""
+        return process_state.computes(self.pid) if self.alone else process_state.family_computes(self.pid)
+
+    def suspend(self) -> bool:
+        """Stop it and all below it, by a signal that cannot be caught."""
+        self._signal(signal.SIGSTOP)
+        return True
+
+    def go_on(self) -> None:
+        """Let them compute again."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.alone:
+            process_state.signal_family(self.pid, number)
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
 
 
 class Launcher:
@@ -138,10 +148,18 @@ class Launcher:
         Raises `LevelMissing` when workers cannot be confined as required, `WorkerLost` when it does not start.
         """
         self._loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+            try:
+                self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
+            except OSError:
+                ours.close()
+                theirs.close()
+                raise
+        except OSError as error:
+            raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
         ours.setblocking(False)
         self._hello = self._loop.create_future()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
         try:
             with theirs, tempfile.TemporaryFile(buffering=0) as told:
                 told.write(start_file(_search_path(self._orders.isolation), self._orders))
@@ -224,16 +242,22 @@ class Launcher:
         descriptors = array.array("i")
         for _level, _type, received in ancillary:
             descriptors.frombytes(received)
-        self._take(control.read(data), descriptors)
+        self._take(control.read(data), descriptors[0] if descriptors else None)
 
-    def _take(self, packet: control.Packet, descriptors: array.array[int]) -> None:
+    def _take(self, packet: control.Packet, pidfd: int | None) -> None:
         assert self._loop is not None
         assert self._hello is not None
         match packet:
             case control.Forked(number, pid, behind_init):
                 self._exits[number] = ended = self._loop.create_future()
-                forked = Forked(pid, descriptors[0], ended, behind_init)
                 waiting = self._forks.pop(number)
+                if pidfd is None:
+                    # The kernel had no descriptor left for this process. The worker ends when its channel is closed.
+                    if not waiting.done():
+                        waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
+                    return
+                alone = self._orders.isolation is Isolation.RESTRICTED
+                forked = Forked(pid, pidfd, ended, behind_init, alone)
                 if waiting.done():
                     forked.close()  # nobody wants it any more
                 else:

@@ -33,6 +33,7 @@ from .protocol import (
     is_small,
 )
 from .run import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
+from .scheduler import Seat
 
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.
@@ -77,9 +78,7 @@ class LiveWorker:
         cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
     ) -> LiveWorker:
         """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        output_fd = output.create(output_bytes)
+        ours, theirs, output_fd = _ends(output_bytes)
         shared: Output | None = None
         worker: LiveWorker | None = None
         try:
@@ -147,7 +146,29 @@ class LiveWorker:
         self._channel.close()
         self._output.close()
 
-    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+    def computes(self) -> bool | None:
+        """Return whether it computes at the moment, or None where that cannot be seen."""
+        return self._forked.computes()
+
+    def cpu_seconds(self) -> float | None:
+        """Return its CPU time so far, or None where the machine does not say."""
+        cpu_ms = self._forked.cpu_ms()
+        return None if cpu_ms is None else cpu_ms / 1000
+
+    def waits_for_others(self) -> bool:
+        """Return whether it has asked for something that others have to answer, and for nothing else."""
+        return 0 < len(self._answering) <= self._aside
+
+    def suspend(self) -> bool:
+        """Stop it until `go_on`; return False where that cannot be done."""
+        return not self._ended and self._forked.suspend()
+
+    def go_on(self) -> None:
+        """Let it compute again."""
+        if not self._ended:
+            self._forked.go_on()
+
+    async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         """Run one job here and report it; the worker lives on only after a report of its own.
 
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
@@ -164,9 +185,10 @@ class LiveWorker:
         clock = self._clock = Clock(job.limits.timeout_seconds, self._forked.kill_from_thread, self._give_up)
         inherited = CLOCK.set(clock)
         lane = LANE.set(self._step_aside)
+        seat.begin(self, clock)
         try:
             await self._send_job(frame)
-            done = await self._converse(host_calls, clock)
+            done = await self._converse(host_calls, clock, seat)
             return Outcome(
                 status=done.status,
                 result=done.result,
@@ -174,6 +196,7 @@ class LiveWorker:
                 error=done.error,
                 notes=done.notes,
                 duration_ms=clock.elapsed_ms,
+                queued_ms=seat.queued_ms,
                 cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
                 isolation=self._isolation,
                 layers=self.layers,
@@ -195,11 +218,13 @@ class LiveWorker:
                 await self._obituary(job, clock, error),
                 output=await self._printed(),
                 duration_ms=duration_ms,
+                queued_ms=seat.queued_ms,
                 isolation=self._isolation,
                 layers=self.layers,
             )
         finally:
             clock.stop()
+            seat.leave()
             CLOCK.reset(inherited)
             LANE.reset(lane)
             self._drop_calls()
@@ -232,7 +257,7 @@ class LiveWorker:
             if not task.cancelling():  # a second time would break off what tells an upstream server of the first
                 task.cancel()
 
-    async def _converse(self, host_calls: HostCalls, clock: Clock) -> Done:
+    async def _converse(self, host_calls: HostCalls, clock: Clock, seat: Seat) -> Done:
         calls_before = self._calls
         while True:
             frame = await self._next_frame(clock)
@@ -249,7 +274,7 @@ class LiveWorker:
                 case Call():
                     await self._free_slot(clock)
                     self._calls += 1
-                    task = asyncio.create_task(self._answer(self._calls, frame, host_calls))
+                    task = asyncio.create_task(self._answer(self._calls, frame, host_calls, seat))
                     self._answering.add(task)
                     task.add_done_callback(self._answered)
                 case _:
@@ -315,7 +340,7 @@ class LiveWorker:
         self.kill()
         self._open_slot()
 
-    async def _answer(self, number: int, call: Call, host_calls: HostCalls) -> None:
+    async def _answer(self, number: int, call: Call, host_calls: HostCalls, seat: Seat) -> None:
         answer: dict[str, Json] = {"t": "answer", "id": number}
         try:
             answer["value"] = await host_calls(call.name, call.arguments)
@@ -328,6 +353,7 @@ class LiveWorker:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        await seat.to_go_on()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
         self._sends.add(send)
@@ -356,6 +382,22 @@ class LiveWorker:
             ended = Exit()
         status, failure = _cause(job, clock, error, ended)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
+
+
+def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
+    """Return both ends of a channel and the descriptor of an output. Raises `WorkerLost`."""
+    try:
+        ours, theirs = socket.socketpair()
+        try:
+            output_fd = output.create(output_bytes)
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
+    except OSError as error:
+        raise WorkerLost(f"A worker cannot be made: {error.strerror}.") from None
+    ours.setblocking(False)
+    return ours, theirs, output_fd
 
 
 @lru_cache(maxsize=16)  # all workers of a zygote say the same

@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import logging
 import os
+import resource
 import sys
 import weakref
 from collections import deque
@@ -26,19 +27,27 @@ from .errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from .launcher import Launcher
 from .limits import Allowance, processes_of
 from .live_worker import LiveWorker
+from .memory import Memory
 from .orders import Orders
 from .run import HostCalls, Isolation, Job, Limits, Outcome
+from .scheduler import Room, Scheduler, Seat
 from .sessions import Sessions
-from .turns import Turns
 from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
 """What a worker may hold besides its job's memory: the interpreter with its libraries, and its output."""
 MACHINE_SHARE_MAX = 0.9
-"""How much of the machine's memory a zygote and its workers may take together."""
+"""How much of the memory of the machine, or of a control group, a zygote and its workers may take together."""
+_PROCESSES_MAX = 32_768
+"""The kernel's own default for all processes of a machine (proc(5), pid_max)."""
 _BACK_OFF_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
-NESTED_MAX = 1
-"""Jobs at once that running jobs wait for, beyond the most that the operator allows."""
+ALIVE_MAX = 2000
+"""Runs that are alive at once at most, however much memory there is."""
+_ALIVE_BYTES = {Isolation.RESTRICTED: 4 * 1024 * 1024, Isolation.PROCESS: 48 * 1024 * 1024}
+"""What a worker that waits takes, with some air; 2.6 MB were measured for `restricted`. A container is not counted."""
+_ALIVE_DESCRIPTORS = 8
+"""File descriptors of this process for each run: three for its worker, and those of whoever asked for it."""
+_OTHER_DESCRIPTORS = 128
 
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
@@ -52,8 +61,9 @@ class PoolSettings:
     """What the operator allows. `maximum` is the most that any one job may ask for.
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
-    full Python that hints may name. `cpus` is how many processors all workers may use together. A zygote is renewed
-    after `zygote_seconds`, if code ran.
+    full Python that hints may name. `cpus` is how many processors all workers may use together. At most `workers_max`
+    workers compute at once; at most `queue_max` jobs wait to begin, each for `queue_seconds`. A zygote is renewed after
+    `zygote_seconds`, if code ran.
     """
 
     spares: int = 2
@@ -67,12 +77,18 @@ class PoolSettings:
     workspace: str | None = None
     wider: tuple[Isolation, ...] = ()
     cpus: float | None = None
+    queue_max: int = 1000
+    queue_seconds: float = 30.0
     zygote_seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
-    """How the pool is doing. `waiting` jobs have no worker yet; `zygotes` counts those started so far."""
+    """How the pool is doing.
+
+    `running` jobs have a turn to compute, `resting` ones wait for something or for a turn to go on, and `waiting` ones
+    have not begun. `workers` and `zygotes` count those made so far.
+    """
 
     spares: int
     running: int
@@ -81,13 +97,13 @@ class PoolStats:
     workers: int
     zygotes: int
     layers: tuple[str, ...]
+    resting: int = 0
 
 
 class Pool:
-    """Runs jobs, each in a worker of its own, at most `workers_max` at once; more wait their turn, fairly by caller.
+    """Runs jobs, each in a worker of its own, of which at most `workers_max` compute at once, fairly by caller.
 
-    A nested job has a turn of its own kind, `NESTED_MAX` beyond that: the job that waits for it holds a turn already.
-    Whoever makes nested jobs lets none of them make another, so each ends within its own time.
+    Those that wait for something are bounded by the memory and the file descriptors that there are.
 
     `launch` makes what makes the workers: by default a zygote beside this process.
     """
@@ -102,8 +118,11 @@ class Pool:
         )
         self._idle: list[LiveWorker] = []
         self._takers: deque[asyncio.Future[LiveWorker]] = deque()
-        self._turns = Turns(settings.workers_max)
-        self._nested_turns = Turns(NESTED_MAX)
+        self._memory = Memory()
+        self._alive_max = _alive_max(settings, self._memory)
+        self._scheduler = Scheduler(
+            Room(settings.workers_max, self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
+        )
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
         self._parting: asyncio.TimerHandle | None = None
@@ -114,7 +133,9 @@ class Pool:
         self._workers = 0
         self._layers: tuple[str, ...] = ()
         self._closed = False
-        self._sessions = Sessions(self._take, settings.sessions_max, settings.session_idle_seconds)
+        self._sessions = Sessions(
+            self._take, self._scheduler.seat, settings.sessions_max, settings.session_idle_seconds
+        )
 
     async def __aenter__(self) -> Self:
         self._refill()
@@ -139,15 +160,14 @@ class Pool:
     async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
         """Run one job and report it. Cancelling kills the run.
 
-        Raises `LimitRefused` above the operator's maximum, `SessionRefused`, and `LevelMissing` or `WorkerLost` when
-        no worker can be made: in all these cases nothing of the code ran.
+        Raises `LimitRefused` above the operator's maximum, `SessionRefused`, `Busy` when it could not begin in time,
+        and `LevelMissing` or `WorkerLost` when no worker can be made: in all these cases nothing of the code ran.
         """
         self._check(job)
         if job.session is not None:
             return await self._sessions.run(job.session, job, host_calls)
-        turns = self._nested_turns if job.nested else self._turns
-        async with turns.turn(job.caller):
-            return await self._run_once(job, host_calls)
+        async with self._scheduler.seat(job) as seat:
+            return await self._run_once(job, host_calls, seat)
 
     def has_session(self, name: str) -> bool:
         """Tell whether a session of that name is alive."""
@@ -161,8 +181,9 @@ class Pool:
         """Count what there is now."""
         return PoolStats(
             spares=len(self._idle),
-            running=self._turns.running + self._nested_turns.running,
-            waiting=self._turns.waiting + self._nested_turns.waiting,
+            running=self._scheduler.running,
+            resting=self._scheduler.resting,
+            waiting=self._scheduler.waiting,
             sessions=len(self._sessions),
             workers=self._workers,
             zygotes=self._zygotes.started,
@@ -176,6 +197,7 @@ class Pool:
     async def aclose(self) -> None:
         """End every worker and the zygote, and wait until they are gone."""
         self._closed = True
+        self._scheduler.close()
         self._sessions.close()
         making = list(self._making)
         for task in making:
@@ -191,18 +213,19 @@ class Pool:
             self._idle.pop().end()
         await self._zygotes.aclose()
 
-    async def _run_once(self, job: Job, host_calls: HostCalls) -> Outcome:
+    async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         for _try in range(_TRIES - 1):
+            worker = await self._take()
             try:
-                return await self._run_in(await self._take(), job, host_calls)
+                return await self._run_in(worker, job, host_calls, seat)
             except WorkerLost:
                 # The spare had died before it took the job: nothing of the code ran, so another may.
                 _LOG.info("A spare was lost before it took its job; the job goes to another.")
-        return await self._run_in(await self._take(), job, host_calls)
+        return await self._run_in(await self._take(), job, host_calls, seat)
 
-    async def _run_in(self, worker: LiveWorker, job: Job, host_calls: HostCalls) -> Outcome:
+    async def _run_in(self, worker: LiveWorker, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         try:
-            return await worker.run(job, host_calls)
+            return await worker.run(job, host_calls, seat)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
             self._leaving.append(worker)
@@ -280,6 +303,9 @@ class Pool:
 
     def _made(self, task: asyncio.Task[None]) -> None:
         self._making.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failed(WorkerLost("A worker cannot be made for a fault of sealab itself; its log says why."))
+            _LOG.error("A worker could not be made.", exc_info=task.exception())
         # After some failures only the next call tries again: a broken machine is not kept busy with trying.
         if not task.cancelled() and (self._failures < _TRIES or any(not taker.done() for taker in self._takers)):
             self._refill()
@@ -296,10 +322,8 @@ class Pool:
                 spare=not any(not taker.done() for taker in self._takers),
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
-            self._failures += 1
             _LOG.warning("No worker could be made: %s", error)
-            if self._failures >= _TRIES or not isinstance(error, WorkerLost):
-                self._refuse_takers(error)
+            self._failed(error)
             return
         self._failures = 0
         self._workers += 1
@@ -309,7 +333,10 @@ class Pool:
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
 
-    def _refuse_takers(self, error: ContainerMissing | LevelMissing | WorkerLost) -> None:
+    def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost) -> None:
+        self._failures += 1
+        if self._failures < _TRIES and isinstance(error, WorkerLost):
+            return
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -345,10 +372,26 @@ class Pool:
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:
         """Bound all workers together by the sum of what each may use, and by what the machine can spare."""
-        workers = self._settings.workers_max + self._settings.sessions_max + self._settings.spares
+        workers = self._alive_max + self._settings.sessions_max + self._settings.spares
         workers += 2  # zygotes, one of which takes over from the other
         memory_bytes = workers * (standing.memory_bytes + WORKER_BYTES)
-        physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
         processes = 2 * workers * (standing.processes + 2)
-        return min(memory_bytes, int(physical_bytes * MACHINE_SHARE_MAX)), processes
+        return min(memory_bytes, int(self._memory.limit_bytes() * MACHINE_SHARE_MAX)), min(processes, _PROCESSES_MAX)
+
+
+def _alive_max(settings: PoolSettings, memory: Memory) -> int:
+    """Return how many runs may be alive at once: by memory and by descriptors, and as many as may compute."""
+    bytes_of_one = _ALIVE_BYTES.get(settings.isolation)
+    if bytes_of_one is None:
+        return settings.workers_max
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    by_descriptors = ALIVE_MAX if descriptors == resource.RLIM_INFINITY else descriptors - _OTHER_DESCRIPTORS
+    return max(
+        settings.workers_max,
+        min(
+            ALIVE_MAX,
+            int(memory.limit_bytes() * MACHINE_SHARE_MAX) // bytes_of_one,
+            by_descriptors // _ALIVE_DESCRIPTORS,
+        ),
+    )

@@ -26,6 +26,7 @@ class Status(StrEnum):
     MEMORY = "memory"
     CRASHED = "crashed"
     CANCELLED = "cancelled"
+    BUSY = "busy"
 
 
 class Isolation(StrEnum):
@@ -77,7 +78,7 @@ class Job:
 
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
-    it never waits for that one's turn. `caller` says for whom it runs: callers share turns and sessions fairly.
+    it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
     """
 
     code: str
@@ -126,8 +127,8 @@ class Outcome:
     """What the sandbox knows of one ended execution.
 
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
-    `session_ended` says why the session's worker is gone, or None while it lives. `figures` are PNG images that the
-    code showed or left open, in that order.
+    `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
+    gone, or None while it lives. `figures` are PNG images that the code showed or left open, in that order.
     """
 
     status: Status
@@ -136,6 +137,7 @@ class Outcome:
     error: Failure | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     duration_ms: float = 0.0
+    queued_ms: float = 0.0
     cpu_ms: float | None = None
     isolation: Isolation = Isolation.RESTRICTED
     layers: tuple[str, ...] = ()

@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from .errors import SessionRefused, WorkerLost
 from .live_worker import LiveWorker
 from .run import HostCalls, Isolation, Job, Outcome, Status
+from .scheduler import Seat
+from .shares import of_one_caller
 
 _ENDINGS_KEPT = 1000
 _TRIES = 3
@@ -30,11 +33,6 @@ def shown(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def of_one_caller(sessions_max: int) -> int:
-    """Return how many sessions one caller may have: most of all, but never the last places where there are several."""
-    return max(1, sessions_max - max(1, sessions_max // 4))
-
-
 @dataclass(slots=True)
 class _Session:
     name: str
@@ -47,10 +45,17 @@ class _Session:
 
 
 class Sessions:
-    """The sessions of one pool; `take` gives a fresh worker."""
+    """The sessions of one pool; `take` gives a fresh worker, `seat` a place among the runs."""
 
-    def __init__(self, take: Callable[[], Awaitable[LiveWorker]], sessions_max: int, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        take: Callable[[], Awaitable[LiveWorker]],
+        seat: Callable[[Job], AbstractAsyncContextManager[Seat]],
+        sessions_max: int,
+        idle_seconds: float,
+    ) -> None:
         self._take = take
+        self._seat = seat
         self._sessions_max = sessions_max
         self._idle_seconds = idle_seconds
         self._alive: dict[str, _Session] = {}
@@ -72,7 +77,8 @@ class Sessions:
         try:
             await self._wait_turn(session, job.limits.timeout_seconds)
             try:
-                return await self._run_in(session, job, host_calls)
+                async with self._seat(job) as seat:
+                    return await self._run_in(session, job, host_calls, seat)
             finally:
                 session.turn.release()
         finally:
@@ -140,7 +146,7 @@ class Sessions:
                 f"{seconds:g} seconds. Wait for that call, or use another session."
             ) from None
 
-    async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+    async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         worker = session.worker
         if worker is not None and worker.gone:
             self._lay_down(session, "its process ended between two calls")
@@ -149,14 +155,16 @@ class Sessions:
             _judge_memory(session, job)
         try:
             outcome = (
-                await self._run_fresh(session, job, host_calls) if worker is None else await worker.run(job, host_calls)
+                await self._run_fresh(session, job, host_calls, seat)
+                if worker is None
+                else await worker.run(job, host_calls, seat)
             )
         except WorkerLost:
             if worker is None:
                 raise
             # It was gone before it had the job: nothing of the code ran, so a new session may.
             self._lay_down(session, "its process ended between two calls")
-            outcome = await self._run_fresh(session, job, host_calls)
+            outcome = await self._run_fresh(session, job, host_calls, seat)
         except asyncio.CancelledError:
             self._lay_down(session, "a call in it was cancelled")
             raise
@@ -175,17 +183,17 @@ class Sessions:
             )
         return replace(outcome, session_ended=" ".join(told)) if told else outcome
 
-    async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls) -> Outcome:
+    async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):
             session.worker = await self._take()
             try:
-                return await session.worker.run(job, host_calls)
+                return await session.worker.run(job, host_calls, seat)
             except WorkerLost:
                 session.worker.end()
                 session.worker = None
         session.worker = await self._take()
-        return await session.worker.run(job, host_calls)
+        return await session.worker.run(job, host_calls, seat)
 
     def _lay_down(self, session: _Session, why: str) -> None:
         """End a session's process and remember why, for its next report."""

@@ -13,9 +13,11 @@ from __future__ import annotations
 import gc
 import os
 import select
+import signal
 import socket
 import struct
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from . import confine, control, limits, output, worker
@@ -29,6 +31,7 @@ from .orders import close_start_file, read_start_file
 from .run import Isolation
 
 _REQUEST_BYTES = 256
+_OOM_SCORE = 800
 _DESCRIPTOR = struct.Struct("=i")
 _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
@@ -46,6 +49,14 @@ def main(control_fd: int) -> NoReturn:
         raise SystemExit(1) from None
 
 
+def _die_first() -> None:
+    """Have the kernel end this process and its workers before their host when memory runs out (proc(5))."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
+        if int(file.read()) < _OOM_SCORE:
+            file.seek(0)
+            file.write(str(_OOM_SCORE))
+
+
 class _Zygote:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -53,6 +64,7 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         orders = read_start_file()
+        _die_first()
         GUEST.wider = tuple(orders.wider)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)
@@ -105,8 +117,13 @@ class _Zygote:
         if not data:
             os._exit(0)
         number = control.requested(data)
-        ((_level, _type, descriptors),) = ancillary
-        channel_fd, output_fd = _DESCRIPTORS.unpack(descriptors)
+        received = b"".join(packed for _level, _type, packed in ancillary)
+        if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
+            for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
+                os.close(descriptor)
+            self._connection.send(control.refused(number, "its zygote has no file descriptors left"))
+            return
+        channel_fd, output_fd = _DESCRIPTORS.unpack(received)
         try:
             pid = confine.fork(self._plan)
         except OSError as error:
@@ -120,7 +137,13 @@ class _Zygote:
             os.close(output_fd)
 
     def _announce(self, number: int, pid: int) -> None:
-        pidfd = os.pidfd_open(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self._connection.send(control.refused(number, str(error)))
+            return
         self._children[pidfd] = (pid, number)
         self._poll.register(pidfd, select.POLLIN)
         message = control.forked(number, pid, behind_init=self._plan.own_init)

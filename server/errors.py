@@ -148,6 +148,7 @@ EXIT_OF_STATUS: Mapping[Status, Exit] = MappingProxyType(
         Status.CRASHED: Exit.FAILED,
         Status.CANCELLED: Exit.FAILED,
         Status.REFUSED: Exit.REFUSED,
+        Status.BUSY: Exit.FAILED,
         Status.TIMEOUT: Exit.LIMIT,
         Status.MEMORY: Exit.LIMIT,
     }

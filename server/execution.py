@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ..sandbox.run import Job, Json, Limits, Status
+from ..sandbox.errors import Busy
+from ..sandbox.run import Failure, Job, Json, Limits, Outcome, Status
 from ..workspace.errors import WorkspaceError
 from .bridge.attachments import Attachments
 from .bridge.call_log import Entry
@@ -83,9 +84,12 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     passage = Passage(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
     try:
         with telling, charged_to(Account.of(job.limits.timeout_seconds)):
-            outcome = await app.pools.run(job, passage.answer)
-            if request.isolation == AUTO:
-                outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)
+            try:
+                outcome = await app.pools.run(job, passage.answer)
+                if request.isolation == AUTO:
+                    outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)
+            except Busy as busy:
+                outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
         passage.drop()
         if isinstance(error, asyncio.CancelledError):
@@ -204,6 +208,8 @@ def _report(run_id: str, shown: Shown, fitted: Fitted) -> Report:
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if outcome.queued_ms >= 1:
+        report["queued_ms"] = round(outcome.queued_ms, 3)
     if fitted.cuts:
         report["truncated"] = fitted.truncated()
     if shown.written:

@@ -128,6 +128,8 @@ def _pool_settings(settings: Settings, home: Home, isolation: Isolation, wider: 
     return PoolSettings(
         spares=settings.workers_spare,
         workers_max=settings.workers_max,
+        queue_max=settings.queue_max,
+        queue_seconds=settings.queue_seconds,
         sessions_max=settings.sessions_max,
         session_idle_seconds=settings.session_idle_seconds,
         maximum=Limits(

@@ -64,6 +64,7 @@ class Report(TypedDict):
     output: str
     error: ErrorReport | None
     execution_time_ms: float
+    queued_ms: NotRequired[float]
     tool_calls: NotRequired[list[ToolCall]]
     dry_run: NotRequired[list[DryCall]]
     truncated: NotRequired[Mapping[str, object]]

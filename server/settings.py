@@ -76,6 +76,8 @@ class Settings:
     runs_kept: int = 200
     workers_spare: int = 2
     workers_max: int = 8
+    queue_max: int = 1000
+    queue_seconds: float = 30.0
     sessions_max: int = 8
     session_idle_seconds: float = 600.0
     process_python: str | None = None
@@ -244,6 +246,8 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
         "runs_kept": _whole(1),
         "workers_spare": _whole(0),
         "workers_max": _whole(1),
+        "queue_max": _whole(0),
+        "queue_seconds": _number(0.001),
         "sessions_max": _whole(0),
         "session_idle_seconds": _number(0.001),
         "process_python": _text,

@@ -27,6 +27,8 @@ class LimitsReport(TypedDict):
     output_max_chars: int
     tool_calls_max: int
     workers_max: int
+    queue_max: int
+    queue_seconds: float
     sessions_max: int
     session_idle_seconds: float
     runs_kept: int
@@ -57,10 +59,14 @@ class IsolationReport(TypedDict):
 
 
 class PoolReport(TypedDict):
-    """Workers now, and how many workers and zygotes were made since the start."""
+    """Workers now, and how many workers and zygotes were made since the start.
+
+    `running` ones compute, `resting` ones wait for something or for a turn to go on, `waiting` runs have not begun.
+    """
 
     spares: int
     running: int
+    resting: int
     waiting: int
     sessions: int
     workers_made: int
@@ -132,6 +138,8 @@ async def statistics_of(app: App) -> Statistics:
             output_max_chars=settings.output_max_chars,
             tool_calls_max=settings.tool_calls_max,
             workers_max=settings.workers_max,
+            queue_max=settings.queue_max,
+            queue_seconds=settings.queue_seconds,
             sessions_max=settings.sessions_max,
             session_idle_seconds=settings.session_idle_seconds,
             runs_kept=settings.runs_kept,
@@ -158,6 +166,7 @@ async def statistics_of(app: App) -> Statistics:
         pool=PoolReport(
             spares=sum(pool.spares for pool in pools.values()),
             running=sum(pool.running for pool in pools.values()),
+            resting=sum(pool.resting for pool in pools.values()),
             waiting=sum(pool.waiting for pool in pools.values()),
             sessions=sum(pool.sessions for pool in pools.values()),
             workers_made=sum(pool.workers for pool in pools.values()),

@@ -57,7 +57,8 @@ class RunStats:
     def count(self, outcome: Outcome) -> None:
         """Count one run that ended with an outcome."""
         self.by_status[outcome.status.value] += 1
-        self.durations_ms.append(outcome.duration_ms)
+        if outcome.status is not Status.BUSY:
+            self.durations_ms.append(outcome.duration_ms)
         self.cpu_ms += outcome.cpu_ms or 0.0
 
     def count_cancelled(self) -> None:

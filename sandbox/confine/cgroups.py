@@ -16,6 +16,7 @@ import errno
 import mmap
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,32 @@ def where() -> str | None:
 def where_processors() -> str | None:
     """Say in which directory groups for processors can be made, or None where they cannot."""
     return ", ".join(place.folder for place in _places("cpu")) or None
+
+
+def memory_folders() -> Sequence[str]:
+    """Return the folders of all groups that bound this process's memory, its own first; none where none can be seen."""
+    if sys.platform != "linux":
+        return ()
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
+    found: list[str] = []
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            before, after = line.rstrip("\n").split(" - ", 1)
+            kind, _source, options = after.split(" ", 2)
+            mounted_root, mount_point = before.split(" ")[3:5]
+            path = next((path for names, path in own.items() if "memory" in names.split(",")), None)
+            if kind == "cgroup2":
+                path = own.get("")
+            elif kind != "cgroup" or "memory" not in options.split(","):
+                continue
+            if path is None:
+                continue
+            folder = _beneath(mount_point, mounted_root, path)
+            while folder.startswith(mount_point):
+                found.append(folder)
+                folder = os.path.dirname(folder)
+    return found
 
 
 def remove_empty() -> None:

@@ -364,6 +364,17 @@ class _ContainedWorker:
         """Not know, while it lives: only the container could tell."""
         return None
 
+    def computes(self) -> bool | None:
+        """Not know: its processes are the container's."""
+        return None
+
+    def suspend(self) -> bool:
+        """Not be able to."""
+        return False
+
+    def go_on(self) -> None:
+        """Do nothing: it was never stopped."""
+
     def bury(self, ended: Exit) -> None:
         """Tell how it ended."""
         if self._overdue is not None:

@@ -1,0 +1,253 @@
+"""Decides which runs begin, and which workers compute: turns are for computing, and a worker that waits needs none.
+
+What a worker does is seen from outside (`process_state`), never believed. While nobody waits for a turn nothing is
+looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that woke
+by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns than
+one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do not
+delay another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from .clock import Clock
+from .memory import Memory
+from .run import Job
+from .shares import of_one_caller
+from .turns import Turn, Turns
+
+_LOOK_SECONDS = 0.01
+_LOOK_SELDOM_SECONDS = 0.05
+"""How often workers are looked at while somebody waits for a turn, and while only some compute without one."""
+_AWAKE_CPU_SECONDS = 0.001
+"""CPU time after which a worker without a turn no longer counts as waiting."""
+_UNSEEN_LOOKS = 5
+"""Looks without CPU time after which a worker sleeps of which nothing else can be seen."""
+_HELD_SECONDS_MIN = 0.02
+_SLICE_SECONDS = 0.1
+"""How long a run holds its turn before one of a caller with fewer turns, or with as many less one, may take it."""
+_MIB = 1024 * 1024
+
+
+class Worker(Protocol):
+    """What a scheduler sees of a worker, and does with it."""
+
+    def computes(self) -> bool | None:
+        """Return whether it computes at the moment, or None where that cannot be seen."""
+        ...
+
+    def cpu_seconds(self) -> float | None:
+        """Return its CPU time so far, or None where the machine does not say."""
+        ...
+
+    def waits_for_others(self) -> bool:
+        """Return whether it has asked for something that others have to answer, and for nothing else."""
+        ...
+
+    def suspend(self) -> bool:
+        """Stop it until `go_on`; return False where that cannot be done."""
+        ...
+
+    def go_on(self) -> None:
+        """Let it compute again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many runs compute at once, how many are alive, how many may wait to begin and for how many seconds."""
+
+    turns: int
+    alive: int
+    queue: int
+    queue_seconds: float
+
+
+class Seat:
+    """The place of one run. `queued_ms` is how long it waited to begin."""
+
+    def __init__(self, scheduler: Scheduler, job: Job, turn: Turn[Job], queued_ms: float) -> None:
+        self._scheduler = scheduler
+        self.job = job
+        self.turn = turn
+        self.queued_ms = queued_ms
+        self.worker: Worker | None = None
+        self.clock: Clock | None = None
+        self.going_on: asyncio.Task[None] | None = None
+        self.cpu_seconds: float | None = None
+        self.looks_asleep = 0
+
+    def begin(self, worker: Worker, clock: Clock) -> None:
+        """Hear that this worker has the job now."""
+        self.worker, self.clock = worker, clock
+        self.cpu_seconds = worker.cpu_seconds()
+        self.looks_asleep = 0
+
+    def leave(self) -> None:
+        """Hear that the worker has nothing to do with the job any more."""
+        worker, self.worker = self.worker, None
+        going_on, self.going_on = self.going_on, None
+        if going_on is not None:
+            going_on.cancel()
+            if worker is not None:
+                worker.go_on()  # a session's lives on
+        self.clock = None
+
+    async def to_go_on(self) -> None:
+        """Wait until the run may compute, before something is sent to it that it waits for."""
+        if self.turn.held or self.clock is None:
+            return
+        with self.clock.pause():
+            await self.turn.take_again()
+        if self.worker is not None:
+            self.cpu_seconds = self.worker.cpu_seconds()
+        self.looks_asleep = 0
+
+    def suspend(self) -> bool:
+        """Stop the worker until it has a turn, and give back the one it has; return False where that cannot be done."""
+        if self.worker is None or not self.worker.suspend():
+            return False
+        self.going_on = asyncio.get_running_loop().create_task(self._go_on())
+        self.turn.give_back()
+        return True
+
+    async def _go_on(self) -> None:
+        worker = self.worker
+        await self.to_go_on()
+        self.going_on = None
+        if worker is not None:
+            worker.go_on()
+
+
+class Scheduler:
+    """Seats runs fairly between callers. Belongs to one event loop."""
+
+    def __init__(self, room: Room, memory: Memory) -> None:
+        self._room = room
+        self._memory = memory
+        self._turns: Turns[Job] = Turns(
+            room.turns, queue_max=room.queue, queue_seconds=room.queue_seconds, fits=self._fits
+        )
+        self._seats: set[Seat] = set()
+        self._look: asyncio.TimerHandle | None = None
+
+    @property
+    def running(self) -> int:
+        """How many runs have a turn."""
+        return self._turns.running
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait to begin."""
+        return self._turns.waiting
+
+    @property
+    def resting(self) -> int:
+        """How many runs have begun and have no turn, since they wait for something or were stopped."""
+        return sum(not seat.turn.held for seat in self._seats)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no turn was lost: those that are free and those that are held are all there are."""
+        return self._turns.free + self._turns.running == self._turns.maximum
+
+    @asynccontextmanager
+    async def seat(self, job: Job) -> AsyncIterator[Seat]:
+        """Wait until a run may begin, and keep its place until it has ended. Raises `Busy`."""
+        asked = time.perf_counter()
+        self._look_soon()
+        async with self._turns.turn(job.caller, job, nested=job.nested) as turn:
+            seat = Seat(self, job, turn, (time.perf_counter() - asked) * 1000)
+            self._seats.add(seat)
+            try:
+                yield seat
+            finally:
+                seat.leave()
+                self._seats.discard(seat)
+
+    def close(self) -> None:
+        """Look at nothing more."""
+        if self._look is not None:
+            self._look.cancel()
+
+    def _fits(self, caller: str, job: Job) -> bool:
+        """Return whether one more run of that caller may be alive, and has the memory that it may use."""
+        begun = list(self._turns.begun())
+        if not job.nested and (
+            len(begun) >= self._room.alive or self._turns.begun_by(caller) >= of_one_caller(self._room.alive)
+        ):
+            return False
+        # What waits without a turn keeps what it has, which is no longer free; what computes may use all it was given.
+        promised = sum(turn.what.limits.memory_mb for turn in begun if turn.held or turn.wanted)
+        # A run on its own has to do with what there is: its own limit ends it, or the kernel does.
+        return not promised or (promised + job.limits.memory_mb) * _MIB <= self._memory.free_bytes()
+
+    def _look_soon(self) -> None:
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_round)
+
+    def _look_round(self) -> None:
+        self._look = None
+        wanted = self._turns.wanted
+        resting = 0
+        for seat in list(self._seats):
+            if seat.worker is None:
+                continue
+            if seat.turn.held:
+                if wanted and self._sleeps(seat, seat.worker):
+                    seat.turn.give_back()
+            elif seat.going_on is None:
+                self._judge_rest(seat, seat.worker)
+            resting += not seat.turn.held
+        if wanted:
+            self._turns.serve()  # memory may have become free
+            self._share()
+        if self._turns.wanted or resting:
+            seconds = _LOOK_SECONDS if self._turns.wanted else _LOOK_SELDOM_SECONDS
+            self._look = asyncio.get_running_loop().call_later(seconds, self._look_round)
+
+    def _sleeps(self, seat: Seat, worker: Worker) -> bool:
+        """Return whether a worker waits for something: it does nothing, and did nothing since the last look."""
+        cpu = worker.cpu_seconds()
+        if cpu is None:
+            return worker.waits_for_others()
+        before, seat.cpu_seconds = seat.cpu_seconds, cpu
+        computes = worker.computes()
+        if computes or before is None or cpu > before:
+            seat.looks_asleep = 0
+            return False
+        seat.looks_asleep += 1
+        return computes is False or seat.looks_asleep >= _UNSEEN_LOOKS
+
+    def _judge_rest(self, seat: Seat, worker: Worker) -> None:
+        """Have a worker that computes without a turn take one, or stop it until it has one."""
+        cpu = worker.cpu_seconds()
+        if cpu is None or seat.cpu_seconds is None or cpu - seat.cpu_seconds < _AWAKE_CPU_SECONDS:
+            return
+        seat.cpu_seconds = cpu
+        if not seat.turn.take_if_free() and not seat.suspend():
+            seat.turn.take_beyond()
+
+    def _share(self) -> None:
+        """Stop runs of callers that have more turns than one that waits."""
+        now = asyncio.get_running_loop().time()
+        for caller in self._turns.ready_callers():
+            own = self._turns.taken_by(caller)
+            held = [
+                seat
+                for seat in self._seats
+                if seat.turn.held and seat.worker is not None and seat.turn.caller != caller
+            ]
+            held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
+            for seat in held:
+                more = self._turns.taken_by(seat.turn.caller) - own
+                if more < 1:
+                    break
+                if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
+                    break
