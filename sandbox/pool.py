@@ -215,9 +215,8 @@ class Pool:
 
     async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         for _try in range(_TRIES - 1):
-            worker = await self._take()
             try:
-                return await self._run_in(worker, job, host_calls, seat)
+                return await self._run_in(await self._take(), job, host_calls, seat)
             except WorkerLost:
                 # The spare had died before it took the job: nothing of the code ran, so another may.
                 _LOG.info("A spare was lost before it took its job; the job goes to another.")

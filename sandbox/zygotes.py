@@ -87,10 +87,11 @@ class Zygotes:
             _LOG.warning("The zygote could not be renewed, and goes on: %s", error)
             self._since = asyncio.get_running_loop().time()
         else:
-            if self.newest is not None:
-                self.newest.retire()
-                self._retired.append(self.newest)
-            self._take_over(successor)
+            async with self._launching:  # one that is starting since the earlier died is not ended in the middle
+                if self.newest is not None:
+                    self.newest.retire()
+                    self._retired.append(self.newest)
+                self._take_over(successor)
             self._renewed()
             self.end_retired()
         finally:

@@ -201,17 +201,16 @@ def descriptors_left(number: int) -> Iterator[None]:
     highest = max(map(int, os.listdir("/proc/self/fd")))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
     taken = []
-    with suppress(OSError):
-        while True:
-            taken.append(os.dup(0))
-    for descriptor in taken[:number]:
-        os.close(descriptor)
-    assert len(taken) >= number or highest + 1 > len(os.listdir("/proc/self/fd"))
     try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(min(number, len(taken))):
+            os.close(taken.pop())
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for descriptor in taken[number:]:
+        for descriptor in taken:
             os.close(descriptor)
 
 
