@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from sealab.sandbox import pool as pool_module
 from sealab.sandbox.errors import Busy, WorkerLost
+from sealab.sandbox.launcher import Launcher
 from sealab.sandbox.pool import Pool, PoolSettings
+from sealab.sandbox.process_state import family
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Status
 
 from .conftest import no_calls
@@ -240,3 +244,19 @@ async def test_where_descriptors_run_out_every_run_is_answered_and_all_is_well_a
         stats = pool.stats()
         assert (stats.running, stats.waiting) == (0, 0)
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
+
+
+def oom_score(pid: int | str) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
+@ISOLATIONS
+async def test_the_kernel_ends_workers_before_their_host(isolation: Isolation) -> None:
+    async with Pool(PoolSettings(spares=1, isolation=isolation)) as pool:
+        await pool.ready()
+        newest = pool._zygotes.newest
+        assert isinstance(newest, Launcher)
+        assert newest.pid is not None
+        assert min(oom_score(pid) for pid in family(newest.pid)) >= max(oom_score("self"), 800)
+        assert len(family(newest.pid)) > 1
