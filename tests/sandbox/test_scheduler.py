@@ -187,13 +187,19 @@ class LittleMemory:
 async def test_runs_wait_for_memory_that_others_were_promised_and_one_runs_alone_with_what_there_is() -> None:
     async with Pool(PoolSettings(spares=1, workers_max=8)) as pool:
         pool._scheduler._memory = LittleMemory(1100)  # type: ignore[assignment]
-        jobs = [Job(BURN.format(0.2), limits=Limits(memory_mb=500), caller=f"{number}") for number in range(6)]
+        jobs = [Job(BURN.format(0.2), limits=Limits(memory_mb=500), caller="a") for _number in range(6)]
         runs = [asyncio.create_task(pool.run(job, no_calls)) for job in jobs]
         most = 0
         while not all(run.done() for run in runs):
             await asyncio.sleep(0.01)
             most = max(most, pool.stats().running)
         assert (most, [(await run).result for run in runs]) == (2, ["burnt"] * 6)
+        first = asyncio.create_task(pool.run(jobs[0], no_calls))
+        second = asyncio.create_task(pool.run(jobs[1], no_calls))
+        await asyncio.sleep(0.05)
+        assert (await pool.run(Job("6 * 7", caller="b"), no_calls)).result == 42
+        assert not (first.done() and second.done())
+        await asyncio.gather(first, second)
         pool._scheduler._memory = LittleMemory(10)  # type: ignore[assignment]
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
 
