@@ -194,12 +194,14 @@ async def test_runs_wait_for_memory_that_others_were_promised_and_one_runs_alone
             await asyncio.sleep(0.01)
             most = max(most, pool.stats().running)
         assert (most, [(await run).result for run in runs]) == (2, ["burnt"] * 6)
-        first = asyncio.create_task(pool.run(jobs[0], no_calls))
-        second = asyncio.create_task(pool.run(jobs[1], no_calls))
+        endless = Job("while True: pass", limits=Limits(memory_mb=500, timeout_seconds=50), caller="a")
+        runs = [asyncio.create_task(pool.run(endless, no_calls)) for _ in range(2)]
         await asyncio.sleep(0.05)
         assert (await pool.run(Job("6 * 7", caller="b"), no_calls)).result == 42
-        assert not (first.done() and second.done())
-        await asyncio.gather(first, second)
+        assert not any(run.done() for run in runs)
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
         pool._scheduler._memory = LittleMemory(10)  # type: ignore[assignment]
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
 
