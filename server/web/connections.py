@@ -21,8 +21,9 @@ _LOG = logging.getLogger(__name__)
 CONNECTIONS_MAX = 4096
 """What each connection holds adds up: with its buffers about 100 KB where something is being sent."""
 _CONNECTIONS_MIN = 16
-ACCEPTED_AT_ONCE = 64
-"""asyncio accepts so many before any of them is counted."""
+ACCEPTED_AT_ONCE = 8
+"""asyncio accepts so many in each round of its loop, and a connection is counted two rounds later."""
+_TURNED_AWAY_MAX = 32
 _LEFT_ALONE_SECONDS = 1.0
 """How long a connection may wait for its peer before it can be closed in favour of another."""
 _TURNED_AWAY_SECONDS = 1.0
@@ -146,10 +147,11 @@ class Connection(H11Protocol):
         if self.loop.time() - bounds.logged > _LOG_SECONDS:
             bounds.logged = self.loop.time()
             _LOG.warning("Connections are turned away: %d are open, which is the most.", bounds.maximum)
-        if len(bounds.turned_away) >= ACCEPTED_AT_ONCE:
+        if len(bounds.turned_away) < _TURNED_AWAY_MAX:
+            transport.set_protocol(TurnedAway(bounds, transport))
+        else:
+            transport.set_protocol(asyncio.Protocol())
             transport.abort()
-            return
-        transport.set_protocol(TurnedAway(bounds, transport))
 
     def _await_reader(self) -> None:
         left = self.transport.get_write_buffer_size()
