@@ -269,7 +269,7 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
         "database_url": _text,
         "drain_seconds": _number(0),
         "http_sessions_max": _whole(1),
-        "http_bodies_mb": _whole(1),
+        "http_bodies_mb": _whole(16),
         "http_receive_seconds": _number(0.001),
         "surface": _one_of(Surface),
         "log_level": _one_of(LogLevel, fold=str.upper),

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ INITIALIZE: dict[str, Any] = {
 }
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+_IDS = count(7)
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -91,7 +93,7 @@ def call(code: str, **more: object) -> dict[str, Any]:
     arguments = {"code": code, "timeout_seconds": 60, **more}
     return {
         "jsonrpc": "2.0",
-        "id": 7,
+        "id": next(_IDS),
         "method": "tools/call",
         "params": {"name": "execute_code", "arguments": arguments, "_meta": _META},
     }

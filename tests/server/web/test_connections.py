@@ -42,7 +42,9 @@ def test_a_connection_over_which_nothing_is_sent_is_closed(impatient: HttpServer
         assert all_of(silent) == b""
 
 
-@pytest.mark.parametrize("half", [HEAD[:30], HEAD + b"Content-Length: 10\r\n\r\n{", HEAD + b"Content-Length: 10\r\n\r\n"])
+@pytest.mark.parametrize(
+    "half", [HEAD[:30], HEAD + b"Content-Length: 10\r\n\r\n{", HEAD + b"Content-Length: 10\r\n\r\n"]
+)
 def test_half_a_request_is_told_that_it_took_too_long_and_closed(impatient: HttpServer, half: bytes) -> None:
     with plugged(impatient.url) as connection:
         connection.sendall(half)
