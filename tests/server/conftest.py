@@ -49,14 +49,15 @@ class HttpServer:
 
 @contextmanager
 def http_process(home: Path, *arguments: str, descriptors: int | None = None, **env: str) -> Iterator[HttpServer]:
-    """Run a server over HTTP on a free port, which may have so many descriptors; end it at once."""
+    """Run a server over HTTP on a free port, which may have so many descriptors; at its end it waits for no call."""
     limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}:{descriptors}"]
     command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(**env), text=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, env=environment(**{"SEALAB_DRAIN_SECONDS": "0", **env}), text=True
+    ) as process:
         try:
             yield HttpServer(_address_said_by(process), process)
         finally:
-            process.terminate()
             process.terminate()
             try:
                 process.wait(10)

@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,9 +19,9 @@ BODIES_MB = 16
 SENT = 2_000_000
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    with http_process(tmp_path_factory.mktemp("home"), SEALAB_HTTP_BODIES_MB=str(BODIES_MB)) as server:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[HttpServer]:
+    with http_process(tmp_path, SEALAB_HTTP_BODIES_MB=str(BODIES_MB)) as server:
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,8 @@ MAXIMUM = 10
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    with http_process(tmp_path_factory.mktemp("home"), SEALAB_HTTP_SESSIONS_MAX=str(MAXIMUM)) as server:
+def server(tmp_path: Path) -> Iterator[HttpServer]:
+    with http_process(tmp_path, SEALAB_HTTP_SESSIONS_MAX=str(MAXIMUM)) as server:
         yield server
 
 
