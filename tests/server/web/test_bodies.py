@@ -68,10 +68,13 @@ def test_half_sent_bodies_are_refused_beyond_the_bound_and_hold_no_more_memory_t
     wait_until(all_is_given_back)
 
 
-def test_a_body_counts_until_its_request_is_answered(server: HttpServer) -> None:
-    at_work = call("import time\ntime.sleep(50)", context_vars={"text": "x" * 3_500_000})
-    running = [begun(server.url, at_work, **MODERN) for _ in range(2)]
-    wait_until(lambda: post(server.url, large(3_500_000), **MODERN).status == 429)
+def test_a_body_counts_until_its_request_is_answered(server: HttpServer, tmp_path: Path) -> None:
+    running = []
+    for name in ("first", "second"):
+        code = f"write_file({name!r}, '')\nimport time\ntime.sleep(50)"
+        running.append(begun(server.url, call(code, context_vars={"text": "x" * 3_500_000}), **MODERN))
+        wait_until((tmp_path / "workspace" / name).exists)
+    assert post(server.url, large(3_500_000), **MODERN).status == 429
     for connection in running:
         connection.close()
     wait_until(lambda: post(server.url, large(3_500_000), **MODERN).status == 200)
