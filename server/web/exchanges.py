@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..open_requests import PEER, STOPPING, Peer
 from .refusals import refusal
 
+LAST_ANSWERS_SECONDS = 1.0
 _RETRY_SECONDS = 5
 _ENDED = "The server is stopping and ended this request. Send it again when it is back."
 
@@ -48,10 +50,16 @@ class Exchanges:
         """Open no more sessions."""
         self._stopping = True
 
-    async def end(self, seconds: float) -> None:
-        """Let answers that are on their way be sent, for so long, and end whatever is open then."""
-        if answering := [each.task for each in self._open if each.received]:
-            await asyncio.wait(answering, timeout=seconds)
+    async def end(self, seconds: float, hurry: asyncio.Future[None]) -> None:
+        """Let answers that are on their way be sent, for so long, and end whatever is open then.
+
+        Hurried or not, they have `LAST_ANSWERS_SECONDS`.
+        """
+        answering = asyncio.gather(*(each.task for each in self._open if each.received), return_exceptions=True)
+        either: set[asyncio.Future[Any]] = {answering, hurry}
+        await asyncio.wait({answering}, timeout=LAST_ANSWERS_SECONDS)
+        left = max(0.0, seconds - LAST_ANSWERS_SECONDS)
+        await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         self._ending = True
         for each in self._open:
             each.task.cancel()

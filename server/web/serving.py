@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -21,12 +22,10 @@ from ..tools import tools_of
 from ..warming import warming
 from .bodies import BODY_BYTES_MAX, Bodies
 from .connections import ACCEPTED_AT_ONCE, Bounds, connections_max
-from .exchanges import Exchanges
+from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .sessions import CALLERS_WORTH, Sessions
 
 MCP_PATH = "/mcp"
-_LAST_ANSWERS_SECONDS = 1
-"""How long answers may take to be sent once there is nothing else to wait for."""
 _KERNEL_BACKLOG = 4096
 
 
@@ -41,6 +40,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_KERNEL_BACKLOG)
+
+    def hurry(self) -> None:
+        """Wait no longer than a moment for peers to read."""
+        asyncio.get_running_loop().call_later(LAST_ANSWERS_SECONDS, setattr, self, "force_exit", True)
 
 
 async def serve_http(app: App, address: Address) -> None:
@@ -64,7 +67,7 @@ async def serve_http(app: App, address: Address) -> None:
             access_log=False,
             backlog=ACCEPTED_AT_ONCE,
             http=Bounds(connections_max(), settings.http_receive_seconds).protocol(),
-            timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
+            timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
             ws="none",
         )
         server = _Server(config)
@@ -78,9 +81,14 @@ async def serve_http(app: App, address: Address) -> None:
             with warming(tools):
                 await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
             if signalled.first.done():
+                loop = asyncio.get_running_loop()
+                deadline = loop.time() + settings.drain_seconds
                 exchanges.stop()
                 await requests.drain(settings.drain_seconds, signalled.second)
-                await exchanges.end(_LAST_ANSWERS_SECONDS)
+                left = max(LAST_ANSWERS_SECONDS, deadline - loop.time())
+                signalled.second.add_done_callback(lambda _signalled: server.hurry())
+                await exchanges.end(left, signalled.second)
+                config.timeout_graceful_shutdown = math.ceil(left)
             server.should_exit = True
             await serving
 

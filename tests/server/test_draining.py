@@ -21,6 +21,8 @@ from .web.raw import HEADERS, MODERN, asked, begun, call, connected, get, opened
 BEGIN = "write_file('begun', '')\n"
 ENDLESS = f"{BEGIN}while True:\n    pass"
 SHORT = f"{BEGIN}import time\ntime.sleep(3)\n6 * 7"
+LARGE = 30_000_000
+"""More than the buffers of a connection take."""
 ENDED = "The server is stopping and ended this call after "
 
 
@@ -117,6 +119,21 @@ def test_nothing_that_only_waits_holds_the_end(server: HttpServer) -> None:
         assert half.recv(100).startswith(b"HTTP/1.1 503 ")
     assert server.process.stderr is not None
     assert "Traceback" not in server.process.stderr.read()
+
+
+def test_a_large_answer_is_read_to_its_end_after_the_signal(server: HttpServer, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir(exist_ok=True)
+    (tmp_path / "workspace" / "large.txt").write_text("x" * LARGE)
+    message = call("")
+    message["params"] |= {"name": "read_workspace_file", "arguments": {"filename": "large.txt", "limit": LARGE}}
+    connection = begun(server.url, message, **{**MODERN, "mcp_name": "read_workspace_file"})
+    answer = connection.getresponse()  # its head has come, and what the sockets take of the rest
+    server.process.terminate()
+    threading.Event().wait(3)  # longer than anything waits that is not read
+    assert answer.read().count(b"x") >= LARGE
+    answer.close()
+    connection.close()
+    assert server.process.wait(20) == 0
 
 
 def cancelled(url: str) -> int:
