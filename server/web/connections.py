@@ -23,7 +23,8 @@ CONNECTIONS_MAX = 4096
 _CONNECTIONS_MIN = 16
 ACCEPTED_AT_ONCE = 8
 """asyncio accepts so many in each round of its loop, and a connection is counted two rounds later."""
-_TURNED_AWAY_MAX = 32
+_LISTENED_TO_SHARE = 4
+"""For so many connections one more that is turned away is listened to; those beyond are closed, whatever they send."""
 _LEFT_ALONE_SECONDS = 1.0
 """How long a connection may wait for its peer before it can be closed in favour of another."""
 _TURNED_AWAY_SECONDS = 1.0
@@ -147,11 +148,12 @@ class Connection(H11Protocol):
         if self.loop.time() - bounds.logged > _LOG_SECONDS:
             bounds.logged = self.loop.time()
             _LOG.warning("Connections are turned away: %d are open, which is the most.", bounds.maximum)
-        if len(bounds.turned_away) < _TURNED_AWAY_MAX:
+        if len(bounds.turned_away) < bounds.maximum // _LISTENED_TO_SHARE:
             transport.set_protocol(TurnedAway(bounds, transport))
         else:
             transport.set_protocol(asyncio.Protocol())
-            transport.abort()
+            transport.write(_TURNED_AWAY)
+            transport.close()
 
     def _await_reader(self) -> None:
         left = self.transport.get_write_buffer_size()
@@ -175,7 +177,7 @@ class TurnedAway(asyncio.Protocol):
     def __init__(self, bounds: Bounds, transport: asyncio.Transport) -> None:
         self._bounds = bounds
         bounds.turned_away.add(self)
-        transport.write(_answer("503 Service Unavailable", _BUSY, f"Retry-After: {_RETRY_SECONDS}\r\n"))
+        transport.write(_TURNED_AWAY)
         transport.write_eof()
         self._closing = asyncio.get_running_loop().call_later(_TURNED_AWAY_SECONDS, transport.abort)
 
@@ -191,3 +193,6 @@ def _answer(status: str, text: bytes, headers: str = "") -> bytes:
         "Connection: close\r\n\r\n"
     )
     return head.encode() + text
+
+
+_TURNED_AWAY = _answer("503 Service Unavailable", _BUSY, f"Retry-After: {_RETRY_SECONDS}\r\n")
