@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -181,19 +182,25 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         from .light_import import imported  # noqa: PLC0415 - as above
 
-        serve_stdio, serve_http = imported(_import_serving, http=address is not None)
+        serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
         if home.holds_something_to_find or settings.database_url is not None:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
-        await (serve_stdio(app) if address is None else serve_http(app, address))
+        await serve(app)
 
 
-def _import_serving() -> tuple[Callable[[App], Awaitable[None]], Callable[[App, Address], Awaitable[None]]]:
-    from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
+def _import_stdio() -> Callable[[App], Awaitable[None]]:
+    from .serving import serve_stdio  # noqa: PLC0415 - as above
 
-    return serve_stdio, serve_http
+    return serve_stdio
+
+
+def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
+    from .web.serving import serve_http  # noqa: PLC0415 - as above
+
+    return partial(serve_http, address=address)
 
 
 def _run(chosen: argparse.Namespace) -> int:

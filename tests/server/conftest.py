@@ -39,16 +39,37 @@ def stdio(home: Path, *arguments: str, **env: str) -> StdioServerParameters:
     )
 
 
+@dataclass(frozen=True)
+class HttpServer:
+    """A server over HTTP: its URL and its process."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+
+@contextmanager
+def http_process(home: Path, *arguments: str, descriptors: int | None = None, **env: str) -> Iterator[HttpServer]:
+    """Run a server over HTTP on a free port, which may have so many descriptors; at its end it waits for no call."""
+    limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}:{descriptors}"]
+    command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, env=environment(**{"SEALAB_DRAIN_SECONDS": "0", **env}), text=True
+    ) as process:
+        try:
+            yield HttpServer(_address_said_by(process), process)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            finally:
+                process.kill()
+
+
 @contextmanager
 def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
     """Run a server over HTTP on a free port and give its URL."""
-    command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(**env), text=True) as process:
-        try:
-            yield _address_said_by(process)
-        finally:
-            process.terminate()
-            process.wait(10)
+    with http_process(home, *arguments, **env) as server:
+        yield server.url
 
 
 def _address_said_by(process: subprocess.Popen[str]) -> str:
