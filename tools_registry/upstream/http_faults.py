@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
+from mcp.types import ErrorData
 from typing_extensions import override
 
 from ..errors import SignInNeeded
@@ -41,6 +42,7 @@ class Fault(StrEnum):
     CUT_OFF = "cut_off"
     STATUS = "status"
     NOT_MCP = "not_mcp"
+    TOO_LARGE = "too_large"
     SIGN_IN = "sign_in"
     SIGN_IN_FAILED = "sign_in_failed"
 
@@ -112,9 +114,13 @@ async def _refused(
     return _answer(request, HttpFault(kind, response.status_code, detail), status)
 
 
+def error_of(fault: HttpFault) -> ErrorData:
+    """Return the MCP error that tells of a fault; `fault_in` reads it."""
+    return ErrorData(code=FAULT_CODE, message=fault.detail or fault.fault.value, data={_MARK: asdict(fault)})
+
+
 def _answer(request: httpx2.Request, fault: HttpFault, status: int) -> httpx2.Response:
-    error = {"code": FAULT_CODE, "message": fault.detail or fault.fault.value, "data": {_MARK: asdict(fault)}}
-    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    body = {"jsonrpc": "2.0", "id": None, "error": error_of(fault).model_dump()}
     return httpx2.Response(
         status, headers={"content-type": "application/json"}, content=json.dumps(body).encode(), request=request
     )

@@ -191,6 +191,8 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     name = config.name
     if fault.fault is Fault.CUT_OFF:
         return _lost(config, what, f" ({_short(fault.detail)})")
+    if fault.fault is Fault.TOO_LARGE:
+        return AnswerRefused(f"{what} of the server {name!r} answered too much{_told(fault.detail)}. {_DONE}")
     if fault.fault is Fault.NOT_MCP:
         return AnswerRefused(
             f"{what} of the server {name!r} answered what is no MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
@@ -216,6 +218,7 @@ def _lost(config: ServerConfig, what: str, detail: str) -> ConnectionLost:
 
 
 _DONE_OR_NOT = "The outcome is unknown: look whether it did its work before calling it again."
+_DONE = "It may have done its work; ask it for less, such as one page or a part."
 
 
 def _inside(what: str) -> str:
@@ -225,6 +228,10 @@ def _inside(what: str) -> str:
 
 def _quoted(text: str) -> str:
     return f": “{_short(text, 160)}”" if text else ""
+
+
+def _told(text: str) -> str:
+    return f": {_short(text, 160)}" if text else ""
 
 
 def _short(text: str, limit: int = ERROR_MAX_CHARS) -> str:
