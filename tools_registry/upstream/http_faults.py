@@ -25,6 +25,10 @@ FAULT_CODE = -32097
 
 _MARK = "sealab.fault"
 _EXCERPT_CHARS = 300
+_ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The largest message that is taken from a server, over any transport."""
+
 _NOT_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -86,28 +90,47 @@ class McpHttpClient(httpx2.AsyncClient):
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.is_success:
             # A notification is answered by a status alone, whatever stands in the header.
-            if content_type in {"application/json", "text/event-stream"} or b'"id"' not in request.content:
+            if content_type == "text/event-stream" or b'"id"' not in request.content:
                 response.stream = _Contained(response.stream)
                 return response
+            if content_type == "application/json":
+                return await _whole(request, response)
             kind = Fault.NOT_MCP
         else:
             kind = Fault.STATUS
         return await _refused(request, response, kind, content_type)
 
 
+async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Read an answer that is one JSON text, as far as its bound; what it was packed into counts unpacked."""
+    body = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > MESSAGE_BYTES_MAX:
+                fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
+                return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    except httpx2.TransportError as error:
+        fault = HttpFault(Fault.CUT_OFF, 0, f"the answer broke off: {_described(error)}")
+        return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    except httpx2.DecodingError as error:
+        fault = HttpFault(Fault.NOT_MCP, 0, _described(error))
+        return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    finally:
+        await response.aclose()
+    kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _ABOUT_THE_BODY]
+    return httpx2.Response(response.status_code, headers=kept, content=bytes(body), request=request)
+
+
 async def _refused(
     request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
 ) -> httpx2.Response:
     """Read a refusal; one that is a JSON-RPC error speaks for itself."""
-    try:
-        body = await response.aread()
-    except httpx2.TransportError:
-        body = b""
-    finally:
-        await response.aclose()
+    whole = await _whole(request, response)
+    body = whole.content if whole.status_code == response.status_code else b""
     expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers
     if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body and not expired:
-        return response
+        return whole
     excerpt = " ".join(body[: 4 * _EXCERPT_CHARS].decode(errors="replace").split())[:_EXCERPT_CHARS]
     detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
     status = response.status_code if kind is Fault.STATUS else 502

@@ -9,10 +9,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, jsonrpc_message_adapter
 
 from ..json_lines import LARGE_CHARS, Edges, ReadJson, TooLong
-from .http_faults import Fault, HttpFault, error_of
+from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""The largest message that is taken from a server."""
 _EXCERPT_CHARS = 160
 
 Incoming = SessionMessage | Exception

@@ -90,8 +90,8 @@ def parsed(text: str) -> Json:
 async def _parsed(text: str, read_large: ReadJson) -> Json:
     if len(text) <= LARGE_CHARS:
         return parsed(text)
-    if not text[:64].lstrip().startswith(("{", "[")):
-        return text  # nobody writes so long a number, and a string says no more without its quotes
+    if not text[:64].lstrip().startswith(("{", "[", '"')):
+        return text  # nobody writes so long a number
     try:
         return await read_large(text)
     except (ValueError, RecursionError):

@@ -22,7 +22,8 @@ from mcp.shared.message import SessionMessage
 
 from ..configuration import ServerConfig
 from ..json_lines import Lines, ReadJson
-from .reading import MESSAGE_BYTES_MAX, Incoming, message
+from .http_faults import MESSAGE_BYTES_MAX
+from .reading import Incoming, message
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
-from .http_faults import McpHttpClient
-from .reading import MESSAGE_BYTES_MAX, Incoming
+from .http_faults import MESSAGE_BYTES_MAX, McpHttpClient
+from .reading import Incoming
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
 

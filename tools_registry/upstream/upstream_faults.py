@@ -22,7 +22,7 @@ from ..errors import (
     RegistryError,
     SignInNeeded,
 )
-from .http_faults import Fault, HttpFault, fault_in
+from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, fault_in
 from .results import ERROR_MAX_CHARS
 
 _UNAUTHORIZED = 401
@@ -30,6 +30,8 @@ _FORBIDDEN = 403
 _NOT_FOUND = 404
 _SERVER_ERRORS = 500
 _UNAVAILABLE = 503
+_EVENT_TOO_LARGE = f"exceeded the {MESSAGE_BYTES_MAX} byte limit"
+"""What the HTTP client says of an event above the bound that it was given."""
 
 
 def leaf(error: BaseException) -> BaseException:
@@ -176,6 +178,9 @@ def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> Reg
 def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -> RegistryError:
     name, code, message = config.name, error.error.code, _short(error.error.message)
     if (fault := fault_in(error.error.data)) is not None:
+        return _of_fault_in_call(config, what, fault)
+    if code == CONNECTION_CLOSED and _EVENT_TOO_LARGE in message:
+        fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED:
         return _lost(config, what, said)
