@@ -6,14 +6,17 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+import anyio
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
 
 from ..sandbox.run import Isolation
 from .address import Address
@@ -80,7 +83,12 @@ async def serve_stdio(app: App) -> None:
     requests = Requests()
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
-    given = StandardInput(idle=requests.idle)
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(error))
+
+    given = StandardInput(idle=requests.idle, refuse=refuse)
     answers = StandardOutput(lost=given.end)
     inner = server._lowlevel_server
     serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))
