@@ -13,10 +13,8 @@ from mcp import Client
 from ..tools_registry.upstream_servers import wire
 from .conftest import HELD_MS_MAX, Caller, stdio
 
-FEW = 1_000_000
 ROWS = "rows = (await tools.wire.rows(count={count}))['rows']\nresult = [len(rows), rows[-1]['n']]"
 TEXT = "result = len(await tools.wire.flood(bytes={count}))"
-BIG = "result = len(await tools.full.big(megabytes={count}))"
 
 
 async def while_others_call(caller: Caller, code: str) -> tuple[dict[str, Any], dict[str, Any]]:
