@@ -99,6 +99,11 @@ class Lines:
         """Of the line so far; above the bound, `_line` holds no more than the end of it."""
 
     @property
+    def start(self) -> bytes:
+        """How the unfinished line begins."""
+        return bytes(self._line[:EDGE_BYTES]) if self._size <= self._bytes_max else self._head
+
+    @property
     def pending(self) -> int:
         """How many bytes of an unfinished line are held."""
         return len(self._line)

@@ -2,20 +2,26 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from sealab.tools_registry.errors import AnswerRefused
-from sealab.tools_registry.json_lines import EDGE_BYTES, Edges, Lines, TooLong
+from sealab.tools_registry.json_lines import EDGE_BYTES, LARGE_CHARS, Edges, Lines, TooLong, read_in_thread
+from sealab.tools_registry.models import Json
 from sealab.tools_registry.upstream.http_faults import MESSAGE_BYTES_MAX
+from sealab.tools_registry.upstream.reading import LargeMessages
 from sealab.tools_registry.upstream.upstreams import Upstreams
 
 from .upstream_servers import configured, listening, wire
@@ -148,13 +154,88 @@ async def test_a_large_structured_answer_is_checked_against_its_schema(wired) ->
         await wired.call("wire", "rows", {"count": 20_000, "wrong": True})
 
 
-async def test_an_event_above_the_bound_fails_its_own_call(tmp_path) -> None:
-    with listening("http", tmp_path) as (url, _):
-        async with Upstreams(configured(tmp_path, {"full": {"url": url}})) as running:
-            with pytest.raises(AnswerRefused, match=r"'big'.*answered too much: more than the"):
+@pytest.mark.parametrize(("kind", "era"), [("http", "auto"), ("http", "legacy"), ("sse", "auto")])
+async def test_an_answer_above_the_bound_over_http_fails_its_own_call(tmp_path, kind, era) -> None:
+    with listening(kind, tmp_path) as (url, _):
+        async with Upstreams(configured(tmp_path, {"full": {"url": url}}), era=era) as running:
+            with pytest.raises(AnswerRefused, match=r"'big'.*answered too much: .* 67108864 "):
                 await running.call("full", "big", {"megabytes": 70})
             assert (await running.call("full", "add", {"a": 2, "b": 3})).value == 5
             assert running.status("full").starts == 1
+
+
+@pytest.mark.parametrize(("kind", "era"), [("http", "auto"), ("http", "legacy"), ("sse", "auto")])
+async def test_a_large_answer_over_http_is_read_by_what_reads_large_ones(tmp_path, kind, era) -> None:
+    sizes: list[int] = []
+
+    async def read_large(text: str) -> Json:
+        sizes.append(len(text))
+        return await read_in_thread(text)
+
+    with listening(kind, tmp_path) as (url, _):
+        async with Upstreams(configured(tmp_path, {"full": {"url": url}}), era=era, read_large=read_large) as running:
+            assert (await running.call("full", "big", {"megabytes": 2})).value == "é" * 1_000_000
+    assert len(sizes) == 1
+    assert sizes[0] > 1_000_000
+
+
+def answer(number: int, size: int) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"text": "x" * size}})
+
+
+SIZES = st.sampled_from([0, 10, LARGE_CHARS - 100, LARGE_CHARS + 1, 3 * LARGE_CHARS])
+FIELDS = st.sampled_from(["event: message", ": a comment", "id: 7", "retry: 10", "data:", "dat"])
+
+
+@given(
+    events=st.lists(st.tuples(st.lists(FIELDS, max_size=2), SIZES), min_size=1, max_size=4),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    small=st.lists(st.integers(1, 60), max_size=40),
+    cut=st.lists(st.integers(30_000, 200_000), min_size=1, max_size=5),
+)
+@settings(max_examples=25)
+async def test_events_are_the_same_whatever_stands_in_for_large_ones(events, end, small, cut) -> None:
+    text = "".join(
+        "".join(field + end for field in [*fields, f"data: {answer(number, size)}"]) + end
+        for number, (fields, size) in enumerate(events)
+    ).encode()
+    large = LargeMessages(read_in_thread)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        at = 0
+        for size in itertools.chain(small, itertools.cycle(cut)):
+            if at >= len(text):
+                return
+            yield text[at : at + size]
+            at += size
+
+    async def decoded(stream: AsyncIterator[bytes]) -> list[tuple[str, str, str]]:
+        response = httpx2.Response(
+            200,
+            headers={"content-type": "text/event-stream"},
+            content=stream,
+            request=httpx2.Request("GET", "http://x"),
+        )
+        return [(each.event, each.id, each.data) async for each in httpx2.EventSource(response, None)]
+
+    def whole(data: str) -> str:
+        data = data.strip()
+        item = large.taken(SessionMessage(jsonrpc_message_adapter.validate_json(data, by_name=False)))
+        assert isinstance(item, SessionMessage)
+        return item.message.model_dump_json(by_alias=True)
+
+    expected = await decoded(pieces())
+    got = await decoded(large.of_events(pieces()))
+    assert [each[:2] for each in got] == [each[:2] for each in expected]
+    assert [whole(data) for _, _, data in got] == [whole(data) for _, _, data in expected]
+
+
+async def test_what_nobody_took_is_not_kept_for_ever() -> None:
+    large = LargeMessages(read_in_thread)
+    smalls = [await large.stand_in(answer(number, LARGE_CHARS).encode()) for number in range(30)]
+    items = [large.taken(SessionMessage(jsonrpc_message_adapter.validate_json(small or b""))) for small in smalls]
+    kinds = [type(item.message) for item in items if isinstance(item, SessionMessage)]
+    assert kinds == [JSONRPCError] * 14 + [JSONRPCResponse] * 16
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
@@ -19,6 +19,10 @@ from mcp.types import ErrorData
 from typing_extensions import override
 
 from ..errors import SignInNeeded
+from ..json_lines import LARGE_CHARS
+
+if TYPE_CHECKING:
+    from .reading import LargeMessages
 
 FAULT_CODE = -32097
 """The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
@@ -68,13 +72,21 @@ def fault_in(data: object) -> HttpFault | None:
 
 
 class McpHttpClient(httpx2.AsyncClient):
-    """Sends MCP messages; only `POST` carries one, so only its failures are answered here."""
+    """Sends MCP messages; only `POST` carries one, so only its failures are answered here.
+
+    `large` reads the large answers, where it is set.
+    """
+
+    large: LargeMessages | None = None
 
     @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; a message that fails is answered by an error of ours instead of an exception."""
         if request.method != "POST":
-            return await super().send(request, **options)
+            response = await super().send(request, **options)
+            if self.large is not None and _is_plain_events(response):
+                response.stream = _Events(response.stream, self.large)
+            return response
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
@@ -91,10 +103,16 @@ class McpHttpClient(httpx2.AsyncClient):
         if response.is_success:
             # A notification is answered by a status alone, whatever stands in the header.
             if content_type == "text/event-stream" or b'"id"' not in request.content:
-                response.stream = _Contained(response.stream)
+                contained = _Contained(response.stream)
+                plain = self.large is not None and _is_plain_events(response)
+                response.stream = _Events(contained, self.large) if plain and self.large is not None else contained
                 return response
             if content_type == "application/json":
-                return await _whole(request, response)
+                whole = await _whole(request, response)
+                if self.large is None or len(whole.content) <= LARGE_CHARS:
+                    return whole
+                small = await self.large.stand_in(whole.content)
+                return whole if small is None else _with(whole, small)
             kind = Fault.NOT_MCP
         else:
             kind = Fault.STATUS
@@ -118,8 +136,18 @@ async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.R
         return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
     finally:
         await response.aclose()
+    return _with(response, bytes(body))
+
+
+def _with(response: httpx2.Response, body: bytes) -> httpx2.Response:
+    """Return the response with this body instead of its own."""
     kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _ABOUT_THE_BODY]
-    return httpx2.Response(response.status_code, headers=kept, content=bytes(body), request=request)
+    return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
+
+
+def _is_plain_events(response: httpx2.Response) -> bool:
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return content_type == "text/event-stream" and "content-encoding" not in response.headers
 
 
 async def _refused(
@@ -163,6 +191,24 @@ class _Contained(httpx2.AsyncByteStream):
                 yield chunk
         except httpx2.TransportError as error:
             raise httpx2.StreamError(f"the answer broke off: {_described(error)}") from error
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Events(httpx2.AsyncByteStream):
+    """A stream of events in which small answers stand in for large ones."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, large: LargeMessages) -> None:
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        self._stream = stream
+        self._large = large
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._large.of_events(self._stream):
+            yield chunk
 
     @override
     async def aclose(self) -> None:

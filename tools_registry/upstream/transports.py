@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
 from .http_faults import MESSAGE_BYTES_MAX, McpHttpClient
-from .reading import Incoming
+from .reading import Incoming, LargeMessages
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
 
@@ -35,13 +35,14 @@ async def opened(
     config: ServerConfig, *, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, watch: Watch
 ) -> AsyncIterator[TransportStreams]:
     """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors."""
-    async with _streams(config, stderr, auth, read_large) as (read, write):
-        yield _Watched(read, watch), write
+    large = LargeMessages(read_large)
+    async with _streams(config, stderr, auth, read_large, large) as (read, write):
+        yield _Watched(read, watch, large), write
 
 
 @asynccontextmanager
 async def _streams(
-    config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson
+    config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, large: LargeMessages
 ) -> AsyncIterator[TransportStreams]:
     if config.type is Transport.STDIO:
         async with stdio_streams(config, stderr=stderr, read_large=read_large) as streams:
@@ -51,6 +52,7 @@ async def _streams(
     times = httpx2.Timeout(config.connect_timeout_seconds, read=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
+        client.large = large
         if config.type is Transport.SSE:
             async with sse_streams(client, config.url, max_event_bytes=MESSAGE_BYTES_MAX) as streams:
                 yield streams
@@ -62,11 +64,12 @@ async def _streams(
 
 
 class _Watched:
-    """A read stream that tells its watch."""
+    """A read stream that tells its watch, and gives large messages for what stands in for them."""
 
-    def __init__(self, stream: ReadStream[Incoming], watch: Watch) -> None:
+    def __init__(self, stream: ReadStream[Incoming], watch: Watch, large: LargeMessages) -> None:
         self._stream = stream
         self._watch = watch
+        self._large = large
 
     @property
     def last_context(self) -> object:
@@ -95,7 +98,7 @@ class _Watched:
     def _told(self, item: Incoming) -> Incoming:
         if isinstance(item, Exception):
             self._watch.on_garbage(item)
-        return item
+        return self._large.taken(item)
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
