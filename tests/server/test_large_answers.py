@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from ..tools_registry.upstream_servers import wire
+from ..tools_registry.upstream_servers import listening, wire
 from .conftest import HELD_MS_MAX, Caller, stdio
 
 ROWS = "rows = (await tools.wire.rows(count={count}))['rows']\nresult = [len(rows), rows[-1]['n']]"
@@ -44,3 +44,34 @@ async def test_a_large_answer_over_stdio_holds_up_nobody(tmp_path: Path, code: s
     assert report.get("error") is None
     assert report["result"] == result
     assert loop["held_ms_max"] < HELD_MS_MAX
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_a_large_answer_over_http_holds_up_nobody(tmp_path: Path, kind: str) -> None:
+    with listening(kind, tmp_path) as (url, _):
+        entry = {"url": url, "approve": "never"}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"full": entry}}))
+        async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
+            report, loop = await while_others_call(
+                Caller(client, tmp_path), "result = len(await tools.full.big(megabytes=20))"
+            )
+    assert report.get("error") is None
+    assert report["result"] == 10_000_000
+    assert loop["held_ms_max"] < HELD_MS_MAX
+
+
+async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) -> None:
+    entry = wire(tmp_path / "starts", approve="never")
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wire": entry}}))
+    async with Client(stdio(tmp_path), read_timeout_seconds=50) as client:
+        caller = Caller(client, tmp_path)
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the server has started
+        call = "await tools.wire.flood(bytes=60_000_000)"
+        endless = f"while True:\n    try:\n        {call}\n    except (ToolError, ValueError):\n        pass"
+        report = await caller.run(endless, timeout_seconds=3)
+        assert report["status"] == "timeout"
+        assert (await caller.run("1 + 1"))["result"] == 2
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10
+        told = (await caller.call("get_execution_stats")).structured_content
+    assert told is not None
+    assert told["event_loop"]["held_ms_max"] < HELD_MS_MAX
