@@ -145,6 +145,7 @@ class _Watchdog:
         self._stack_after = 0.0
         self._logged = -_LOG_EVERY_SECONDS
         self._left_out = 0
+        self._left_out_most = 0.0
 
     def watch(self, stop: threading.Event) -> None:
         """Look until told to stop."""
@@ -152,7 +153,7 @@ class _Watchdog:
             self._look()
         self._look()
         if self._left_out:
-            _LOG.warning("The event loop was held %d more times.", self._left_out)
+            _LOG.warning("The event loop was held %s.", self._more())
 
     def _look(self) -> None:
         busy = self._selector.busy
@@ -195,10 +196,14 @@ class _Watchdog:
         now = time.monotonic()
         if now - self._logged < _LOG_EVERY_SECONDS:
             self._left_out += 1
+            self._left_out_most = max(self._left_out_most, milliseconds)
             return
-        more = f" It was held {self._left_out} more times since the last such line." if self._left_out else ""
-        self._logged, self._left_out = now, 0
+        more = f" Since the last such line it was held {self._more()}." if self._left_out else ""
+        self._logged, self._left_out, self._left_out_most = now, 0, 0.0
         _LOG.warning("%s%s", line, more)
+
+    def _more(self) -> str:
+        return f"{self._left_out} more times, for {self._left_out_most:.0f} ms at most"
 
     def _stack_now(self) -> tuple[str, ...]:
         """Return where the loop's thread is, the innermost frame first: up to the innermost of sealab, and callers."""

@@ -40,7 +40,9 @@ async def test_a_large_answer_over_stdio_holds_up_nobody(tmp_path: Path, code: s
     entry = wire(tmp_path / "starts", approve="never")
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wire": entry}}))
     async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
-        report, loop = await while_others_call(Caller(client, tmp_path), code)
+        caller = Caller(client, tmp_path)
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the connection is another run's
+        report, loop = await while_others_call(caller, code)
     assert report.get("error") is None
     assert report["result"] == result
     assert loop["held_ms_max"] < HELD_MS_MAX

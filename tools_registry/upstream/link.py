@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
@@ -88,7 +89,8 @@ class Link:
         self._patience = loop.call_later(config.connect_timeout_seconds, self._give_up)
         self.ready: asyncio.Future[None] = loop.create_future()
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
-        self.task = loop.create_task(self._own(), name=f"upstream {config.name}")
+        # In a context of its own: it outlives the call that made it, and what that call may do is not its own matter.
+        self.task = loop.create_task(self._own(), name=f"upstream {config.name}", context=Context())
 
     @property
     def client(self) -> Client:
