@@ -133,12 +133,12 @@ async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 
 @pytest.fixture(autouse=True)
-def no_loop_is_held(request: pytest.FixtureRequest) -> Iterator[None]:
+def no_loop_is_held() -> Iterator[None]:
     """Fail a test while which a server held its event loop by its own doing for longer than `HELD_MS_MAX`."""
     before = HELD.stat().st_size
     yield
     held = HELD.read_bytes()[before:].decode()
-    assert not held or request.node.get_closest_marker("holds_the_loop"), held
+    assert not held, held
 
 
 def pytest_sessionfinish() -> None:
