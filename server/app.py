@@ -25,6 +25,7 @@ from .skills import calls as skill_calls
 from .skills.search import SkillDocuments
 from .skills.shelf import SkillShelf
 from .stats import RunStats
+from .watchdog import LoopStats
 
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
@@ -46,6 +47,7 @@ class App:
     skills: SkillShelf
     registry: Registry
     stats: RunStats = field(default_factory=RunStats)
+    loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
 @asynccontextmanager

@@ -160,13 +160,15 @@ def _serve(chosen: argparse.Namespace) -> int:
 
     from .address import Address  # noqa: PLC0415 - as above
     from .process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
+    from .watchdog import WatchedLoop  # noqa: PLC0415 - as above
 
     home, settings = _home_and_settings(chosen)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
         _say("sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it.")
-    asyncio.run(_serving(settings, home, address))
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        runner.run(_serving(settings, home, address))
     return Exit.OK
 
 
@@ -174,6 +176,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
     import asyncio  # noqa: PLC0415 - as above
 
     from .app import running  # noqa: PLC0415 - as above
+    from .watchdog import watching  # noqa: PLC0415 - as above
 
     async with running(settings, home, serves=True) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
@@ -188,7 +191,8 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
-        await serve(app)
+        with watching(app.loop_stats):
+            await serve(app)
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:

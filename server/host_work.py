@@ -41,13 +41,15 @@ class Kind(Enum):
     DATABASE = "database"
     FILES = "files"
     SEARCH = "search"
+    ANSWERS = "answers"
+    """Large answers of upstream tools."""
     PRIVACY = "privacy"
     LONG_PRIVACY = "long privacy"
     """Texts too long for the others to wait for: one at a time computes, in turns."""
 
 
 THREADS = MappingProxyType(
-    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
+    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.ANSWERS: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
 )
 """How many threads do the work of each kind at most."""
 

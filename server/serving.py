@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 
+import anyio
 from mcp.server import MCPServer
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
 
 from ..sandbox.run import Isolation
 from .app import App
@@ -78,7 +82,12 @@ async def serve_stdio(app: App) -> None:
     requests = OpenRequests()
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
-    given = StandardInput(idle=requests.idle)
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(error))
+
+    given = StandardInput(idle=requests.idle, refuse=refuse)
     answers = StandardOutput(lost=given.end)
     inner = server._lowlevel_server
     serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))

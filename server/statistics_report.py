@@ -73,6 +73,14 @@ class PoolReport(TypedDict):
     zygotes_made: int
 
 
+class EventLoopReport(TypedDict):
+    """How often one thing held the event loop for 100 ms or more, in which nobody was answered, and for how long."""
+
+    held: int
+    held_ms_total: float
+    held_ms_max: float
+
+
 class WorkspaceReport(TypedDict):
     """How full the workspace is, in bytes and in files and folders together."""
 
@@ -112,6 +120,7 @@ class Statistics(TypedDict):
     pool: PoolReport
     server: Process
     workers: Process
+    event_loop: EventLoopReport
     workspace: WorkspaceReport
     vault: VaultCounts
     skills: SkillsReport
@@ -174,6 +183,11 @@ async def statistics_of(app: App) -> Statistics:
         ),
         server=server,
         workers=workers,
+        event_loop=EventLoopReport(
+            held=app.loop_stats.held,
+            held_ms_total=round(app.loop_stats.held_ms_total, 3),
+            held_ms_max=round(app.loop_stats.held_ms_max, 3),
+        ),
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
         vault=VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types)),
         skills=await _skills(app),
