@@ -22,13 +22,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session
 
-from . import DATABASE_FILE, migrations
+from . import DATABASE_FILE, migrations, postgresql
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
+from .silence import Silence
 
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
-CONNECT_SECONDS = 10
 _RETRY_SECONDS = 0.01
 
 
@@ -48,7 +48,7 @@ def open_database(url: str | None, home: Path) -> Database:
         database = _open_server(address)
     try:
         with translated(database.place):
-            migrations.apply(database.durable)
+            migrations.apply(database.migrating)
     except BaseException:
         database.close()
         raise
@@ -62,12 +62,14 @@ class Database:
         self.place = place
         self.file = file
         self.durable = engine.execution_options(sealab="durable")
+        self.migrating = engine.execution_options(sealab="migration")
         self._engine = engine
         self._quick = engine.execution_options(sealab="quick")
         moment = {} if file is not None else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         self._reading = engine.execution_options(sealab="read", **moment)
         self._identity = None if file is None else _identity(file)
         self._turn = threading.Lock()
+        self._silence = Silence(place)
 
     @property
     def is_file(self) -> bool:
@@ -83,7 +85,8 @@ class Database:
         the changes survive a crash of the program and, when `durable`, a crash of the machine. Do not nest.
         Raises `DatabaseUnavailable`, `DatabaseDamaged` or `OutcomeUnknown`.
         """
-        with translated(self.place), self._writing(), Session(self.durable if durable else self._quick) as session:
+        chosen = self.durable if durable else self._quick
+        with self._silence.tried(), translated(self.place), self._writing(), Session(chosen) as session:
             yield session
             try:
                 session.commit()
@@ -101,7 +104,7 @@ class Database:
 
         Raises `DatabaseUnavailable` or `DatabaseDamaged`.
         """
-        with translated(self.place), Session(self._reading) as session:
+        with self._silence.tried(), translated(self.place), Session(self._reading) as session:
             self._check_file()
             yield session
 
@@ -221,26 +224,9 @@ def _begin_on_file(connection: sa.Connection) -> None:
 
 
 def _open_server(address: sa.URL) -> Database:
-    try:
-        import psycopg  # noqa: F401, PLC0415 - an extra, and only for those who name a server
-    except ImportError as error:
-        raise DatabaseUnavailable(
-            "DATABASE_URL names a PostgreSQL server, but the driver for it is not installed. "
-            "Install sealab with its extra: pip install 'sealab[postgres]'."
-        ) from error
     host = address.host or address.query.get("host") or "this machine"
     place = f"The PostgreSQL database {address.database or '(the default)'} on {host}"
-    engine = sa.create_engine(
-        address,
-        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "sealab"},
-        hide_parameters=True,
-        pool_pre_ping=True,
-        pool_size=8,
-        max_overflow=32,
-    )
-    sa.event.listen(engine, "connect", _prepare_server_connection)
-    sa.event.listen(engine, "begin", _begin_on_server)
-    database = Database(engine, place, None)
+    database = Database(postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS), place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
@@ -249,26 +235,3 @@ def _open_server(address: sa.URL) -> Database:
             f"{place} keeps text as {encoding}, which cannot hold every skill. Create it with ENCODING 'UTF8'."
         )
     return database
-
-
-def _prepare_server_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    cursor = connection.cursor()
-    cursor.execute("SHOW synchronous_commit")
-    row = cursor.fetchone()
-    if row is not None and row[0] == "off":
-        # Such a server forgets acknowledged commits in a crash.
-        cursor.execute("SET SESSION synchronous_commit = on")
-    cursor.close()
-    connection.commit()
-
-
-def _begin_on_server(connection: sa.Connection) -> None:
-    purpose = connection.get_execution_options().get("sealab")
-    if purpose == "read":
-        return
-    # Whoever waits gives up in time, and a program that was cut off holds up the others no longer than that.
-    connection.exec_driver_sql(
-        f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s';"
-        f"SET LOCAL idle_in_transaction_session_timeout = '{2 * BUSY_SECONDS}s';"
-        + ("SET LOCAL synchronous_commit = off;" if purpose == "quick" else "")
-    )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from .errors import DatabaseDamaged, DatabaseUnavailable, SkillsDbError
+from .errors import DatabaseDamaged, DatabaseUnavailable, DatabaseUnreachable, SkillsDbError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ADVICE = {
@@ -65,9 +65,12 @@ def _known(place: str, error: DBAPIError) -> SkillsDbError | None:
 def _known_of_server(place: str, error: DBAPIError) -> SkillsDbError | None:
     state = getattr(error.orig, "sqlstate", None)
     if error.connection_invalidated or state is None:
-        return DatabaseUnavailable(
-            f"{place} cannot be reached. Check DATABASE_URL, and that the server runs and lets this machine in."
+        return DatabaseUnreachable(
+            f"{place} cannot be reached or does not answer, so nothing was changed. Try again in a moment, or check "
+            "DATABASE_URL, and that the server runs and lets this machine in."
         )
+    if state == "57014":  # query canceled, by the statement time-out
+        return DatabaseUnavailable(f"{place} took too long, so nothing was changed. Try again later, or ask for less.")
     if state == "55P03":  # lock not available
         return DatabaseUnavailable(f"{place} is held by another program. Wait until that has ended and try again.")
     family = state[:2]
