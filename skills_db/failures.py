@@ -64,10 +64,14 @@ def _known(place: str, error: DBAPIError) -> SkillsDbError | None:
 
 def _known_of_server(place: str, error: DBAPIError) -> SkillsDbError | None:
     state = getattr(error.orig, "sqlstate", None)
+    if type(error.orig).__name__ == "ConnectionTimeout":  # of psycopg, which need not be installed
+        return DatabaseUnreachable(
+            f"{place} does not answer, so nothing was changed. Try again in a moment, or check that the server runs "
+            "and can be reached."
+        )
     if error.connection_invalidated or state is None:
         return DatabaseUnreachable(
-            f"{place} cannot be reached or does not answer, so nothing was changed. Try again in a moment, or check "
-            "DATABASE_URL, and that the server runs and lets this machine in."
+            f"{place} cannot be reached. Check DATABASE_URL, and that the server runs and lets this machine in."
         )
     if state == "57014":  # query canceled, by the statement time-out
         return DatabaseUnavailable(f"{place} took too long, so nothing was changed. Try again later, or ask for less.")

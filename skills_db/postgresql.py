@@ -89,7 +89,9 @@ def _connector() -> Callable[..., Connection[Any]]:
                 return super().wait(_bounded(gen, self.answer_seconds), *more, **options)
             except TimeoutError:
                 self.close()
-                raise psycopg.OperationalError(f"the server said nothing for {self.answer_seconds:g} s") from None
+                raise psycopg.errors.ConnectionTimeout(
+                    f"the server said nothing for {self.answer_seconds:g} seconds"
+                ) from None
 
     return BoundedConnection.connect
 
