@@ -9,29 +9,41 @@ from contextlib import contextmanager
 
 from .errors import DatabaseUnreachable, OutcomeUnknown
 
+QUICK_SECONDS = 1.0
+"""A server that says no sooner than this is not silent, and may be asked again at once."""
+REST_SECONDS = 1.0
+"""How long nobody asks after it was asked in vain."""
+
 
 class Silence:
     """Remembers that a server did not answer: until it does, one thread at a time asks it, the others are refused.
 
-    So the threads that are there for the database are free again, and however many callers wait for them, all are told
-    within the time that one answer may take. The next call after the server has come back finds that it has.
+    For a moment after it was asked in vain nobody asks it, so that those who waited for a lock meanwhile do not each
+    ask in their turn. So the threads that are there for the database are free again, and however many callers wait for
+    them, all are told within the time that one answer may take. The next call after the server has come back finds that
+    it has.
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
         self._changing = threading.Lock()
         self._since: float | None = None
+        self._failed_at = 0.0
         self._asking: int | None = None
 
     @contextmanager
     def tried(self) -> Iterator[None]:
         """Note what comes of the block. Raises `DatabaseUnreachable` where another thread is asking already."""
         asks = self._begin()
+        began = time.monotonic()
         try:
             yield
         except (DatabaseUnreachable, OutcomeUnknown):
-            with self._changing:
-                self._since = self._since or time.monotonic()
+            now = time.monotonic()
+            if now - began >= QUICK_SECONDS:
+                with self._changing:
+                    self._failed_at = now
+                    self._since = self._since or began
             raise
         else:
             self._since = None
@@ -44,11 +56,12 @@ class Silence:
         with self._changing:
             if self._since is None or self._asking == threading.get_ident():
                 return False
-            if self._asking is not None:
-                seconds = time.monotonic() - self._since
+            now = time.monotonic()
+            if self._asking is not None or now < self._failed_at + REST_SECONDS:
+                seconds = now - self._since
                 raise DatabaseUnreachable(
                     f"{self._place} has not answered for {seconds:.0f} seconds, so nothing was changed. Try again in a "
-                    "moment; if that does not help, check that the server runs and can be reached."
+                    "moment, or check that the server runs and can be reached."
                 )
             self._asking = threading.get_ident()
             return True

@@ -5,7 +5,6 @@ Nothing is loaded before it is needed: the vault opens with the first value, det
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ...sandbox.run import Json
+from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
 from ..host_work import Kind, charged, in_thread
 from ..settings import Privacy as Mode
@@ -73,7 +73,7 @@ class Privacy:
         self._home = home
         self._database = database
         self._opening = threading.Lock()
-        self._vault: Vault | None = None
+        self._vault = Opening(self._open_vault)
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
@@ -200,7 +200,7 @@ class Privacy:
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
-        vault = self._vault
+        vault = self._vault.made
         if vault is None:
             return VaultReport(0, 0, {})
         counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
@@ -216,16 +216,7 @@ class Privacy:
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
-        with self._opening:
-            if self._vault is None:
-                from ...skills_db.vault import Vault  # noqa: PLC0415 - the database is slow to import
-                from .keys import master_key  # noqa: PLC0415 - as above
-
-                settings = self._settings
-                database = self._database()
-                key = master_key(settings.vault_key, self._home, keyring=settings.vault_keyring)
-                self._vault = Vault(database, key, ttl_days=settings.privacy_ttl_days)
-            return self._vault
+        return self._vault()
 
     def sanitizer(self) -> Sanitizer:
         """Return what hides and restores, made at its first use. Blocks."""
@@ -243,6 +234,15 @@ class Privacy:
                     durable=self._durable,
                 )
             return self._sanitizer
+
+    def _open_vault(self) -> Vault:
+        from ...skills_db.vault import Vault  # noqa: PLC0415 - the database is slow to import
+        from .keys import master_key  # noqa: PLC0415 - as above
+
+        settings = self._settings
+        database = self._database()
+        key = master_key(settings.vault_key, self._home, keyring=settings.vault_keyring)
+        return Vault(database, key, ttl_days=settings.privacy_ttl_days)
 
     def _hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: Guest | None
@@ -296,7 +296,7 @@ class Privacy:
     async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:
         """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""
         if detects and not self._loaded:
-            await asyncio.to_thread(self._load)  # charged to nobody
+            await in_thread(Kind.PRIVACY, self._load, charged=False)
         is_long = is_longer(parts, SMALL_CHARS)
         with charged(self._settings.timeout_seconds):
             try:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -23,6 +22,7 @@ from mcp.types import INVALID_PARAMS, InputRequiredResult, PaginatedRequestParam
 from pydantic import AnyUrl
 
 from ...skills_db.errors import SkillNotFound
+from ..host_work import Kind, in_thread
 from .files import files_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SkillsExtension(Extension):
 
     async def _list(self, _ctx: object, params: PaginatedRequestParams) -> dict[str, Any]:
         page, more = await self._app.skills.ask(lambda store: _page(store, params.cursor or "", PAGE))
-        entries = await anyio.to_thread.run_sync(lambda: [served.entry() for served in page])
+        entries = await in_thread(Kind.SEARCH, lambda: [served.entry() for served in page])
         answer = {"resultType": "complete", "skills": entries, "ttlMs": _TTL_MS, "cacheScope": "private"}
         return {**answer, "nextCursor": page[-1].name} if more else answer
 
@@ -108,7 +108,7 @@ class SkillsExtension(Extension):
         served, path = await found(self._app, params.uri)
         if served is None or path != "SKILL.md":
             raise MCPError(INVALID_PARAMS, f"No skill is served at {params.uri}.", data={"uri": params.uri})
-        entry = await anyio.to_thread.run_sync(served.entry)
+        entry = await in_thread(Kind.SEARCH, served.entry)
         return {"resultType": "complete", "skill": entry, "ttlMs": _TTL_MS, "cacheScope": "private"}
 
     async def _read_directory(self, _ctx: object, params: DirectoryParams) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sealab.skills_db import postgresql
+from sealab.skills_db import silence as silence_module
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable, DatabaseUnreachable, OutcomeUnknown
@@ -28,6 +29,7 @@ def link_and_place(
     monkeypatch.setattr(postgresql, "CONNECT_SECONDS", 2)  # the least that the driver takes
     monkeypatch.setattr(postgresql, "PING_SECONDS", 0.5)
     monkeypatch.setattr(postgresql, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(silence_module, "QUICK_SECONDS", 0.4)
     with linked(cluster, postgres_place) as (link, place):
         yield link, place
 
@@ -44,7 +46,7 @@ def test_a_server_that_falls_silent_is_told_and_used_again_when_it_speaks(link_a
         assert saved(store, "a") == 1
         link.cut()
         for ask in (store.list, lambda: saved(store, "b"), store.counts):
-            with pytest.raises(DatabaseUnreachable, match=r"does not answer, so nothing was changed\. Try again"):
+            with pytest.raises(DatabaseUnreachable, match=r"answer.*, so nothing was changed\. Try again"):
                 ask()
         link.mend()
         wait_until(lambda: answers(store))
@@ -135,10 +137,14 @@ def test_a_statement_that_takes_too_long_is_ended_by_the_server(
         assert SkillStore(database).counts().skills == 0
 
 
-def test_while_one_asks_a_silent_server_the_others_are_refused_at_once():
+def test_while_one_asks_a_silent_server_and_just_after_the_others_are_refused_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(silence_module, "QUICK_SECONDS", 0)
     silence = Silence("The database")
     with pytest.raises(DatabaseUnreachable), silence.tried():
         raise DatabaseUnreachable("It does not answer.")
+    with pytest.raises(DatabaseUnreachable, match=r"has not answered for \d+ seconds"), silence.tried():
+        pytest.fail("it was asked")
+    monkeypatch.setattr(silence_module, "REST_SECONDS", 0)
     asking, done = threading.Event(), threading.Event()
 
     def ask() -> None:
