@@ -16,16 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import sqlalchemy as sa
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.pool import ConnectionPoolEntry
-from sqlmodel import Session
-
 from . import DATABASE_FILE, migrations, postgresql
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
 from .silence import Silence
+from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
 
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""

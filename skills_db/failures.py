@@ -6,10 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-
 from .errors import DatabaseDamaged, DatabaseUnavailable, DatabaseUnreachable, SkillsDbError
+from .sql import DBAPIError, PoolTimeout, SQLAlchemyError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ADVICE = {

@@ -11,12 +11,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-import sqlalchemy as sa
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.pool import ConnectionPoolEntry
-
 from .errors import DatabaseUnavailable
+from .sql import ConnectionPoolEntry, DBAPIConnection, InvalidatePoolError, sa
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import sqlalchemy as sa
-
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
+from .sql import sa
 from .vault_entries import AuditLine, Entry, Form, Known, Note, Value, VaultCounts
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 

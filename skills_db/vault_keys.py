@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from .vault_entries import Value
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from .cipher import AESGCM
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 TOKEN_CHARS = 10
@@ -69,7 +69,7 @@ class VaultKeys:
 
     def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
         """Decrypt what was sealed for the row with that token; `empty` tells type and form. Raises `SealBroken`."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
+        from .cipher import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
 
         bound = _bound(keys.name, empty, token)
         try:
@@ -86,7 +86,7 @@ class VaultKeys:
 
     @cached_property
     def _cipher(self) -> AESGCM:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
+        from .cipher import AESGCM  # noqa: PLC0415 - as above
 
         return AESGCM(_derived(self._master, "values", ""))
 
