@@ -19,6 +19,7 @@ from typing import Self
 from . import DATABASE_FILE, migrations, postgresql
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
+from .file_check import refuse_damage
 from .silence import Silence
 from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
 
@@ -34,13 +35,8 @@ def open_database(url: str | None, home: Path) -> Database:
     the file in `home`, which must exist. Two programs may open the same database at the same moment.
     Raises `DatabaseUnavailable`, `DatabaseDamaged` or `DatabaseNewer`.
     """
-    address = None if url is None else _parsed(url)
-    if address is None:
-        database = _open_file(home / DATABASE_FILE)
-    elif address.drivername == "sqlite":
-        database = _open_file(Path(address.database or "").absolute())
-    else:
-        database = _open_server(address)
+    place, file = place_of(url, home)
+    database = _open_server(_parsed(url or ""), place) if file is None else _open_file(file, place)
     try:
         with translated(database.place):
             migrations.apply(database.migrating)
@@ -48,6 +44,19 @@ def open_database(url: str | None, home: Path) -> Database:
         database.close()
         raise
     return database
+
+
+def place_of(url: str | None, home: Path) -> tuple[str, Path | None]:
+    """Return what messages call the database at `url` or in `home`, and its file, unless a server has it.
+
+    Raises `DatabaseUnavailable` where `url` is no address.
+    """
+    address = None if url is None else _parsed(url)
+    if address is None or address.drivername == "sqlite":
+        file = home / DATABASE_FILE if address is None else Path(address.database or "").absolute()
+        return f"The database file {file}", file
+    host = address.host or address.query.get("host") or "this machine"
+    return f"The PostgreSQL database {address.database or '(the default)'} on {host}", None
 
 
 class Database:
@@ -163,8 +172,7 @@ def _parsed(url: str) -> sa.URL:
     return address.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
 
 
-def _open_file(file: Path) -> Database:
-    place = f"The database file {file}"
+def _open_file(file: Path, place: str) -> Database:
     try:
         # SQLite gives its side files the mode of the file itself.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -172,6 +180,7 @@ def _open_file(file: Path) -> Database:
         raise DatabaseUnavailable(
             f"{place} cannot be opened: {error.strerror}. Correct its permissions, or name another home with --home."
         ) from error
+    refuse_damage(file, place)
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
         connect_args={"timeout": BUSY_SECONDS},
@@ -218,9 +227,7 @@ def _begin_on_file(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _open_server(address: sa.URL) -> Database:
-    host = address.host or address.query.get("host") or "this machine"
-    place = f"The PostgreSQL database {address.database or '(the default)'} on {host}"
+def _open_server(address: sa.URL, place: str) -> Database:
     database = Database(postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS), place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()

@@ -72,6 +72,12 @@ _FEW = 4
 _T = TypeVar("_T")
 
 
+def is_keyed(database: Database) -> bool:
+    """Return whether the vault of a database was made with a key."""
+    with database.read() as session:
+        return session.execute(_KEY_MARK).scalar_one() is not None
+
+
 class Vault:
     """The values of one database under one master key; safe to use from several threads."""
 

@@ -236,12 +236,14 @@ class Privacy:
             return self._sanitizer
 
     def _open_vault(self) -> Vault:
-        from ...skills_db.vault import Vault  # noqa: PLC0415 - the database is slow to import
+        from ...skills_db.vault import Vault, is_keyed  # noqa: PLC0415 - the database is slow to import
         from .keys import master_key  # noqa: PLC0415 - as above
 
         settings = self._settings
         database = self._database()
-        key = master_key(settings.vault_key, self._home, keyring=settings.vault_keyring)
+        key = master_key(
+            settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=partial(is_keyed, database)
+        )
         return Vault(database, key, ttl_days=settings.privacy_ttl_days)
 
     def _hide(
