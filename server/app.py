@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -85,7 +86,12 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                     settings, workspace, runs, pools, offered, host_functions, privacy, database, skills, registry
                 )
                 made.append(app)
-                yield app
+                purging = asyncio.create_task(privacy.keep_purged()) if serves else None
+                try:
+                    yield app
+                finally:
+                    if purging is not None:
+                        purging.cancel()
         finally:
             async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
                 ending.callback(database.close)

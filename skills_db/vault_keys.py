@@ -18,7 +18,7 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from .vault_entries import Value
@@ -31,6 +31,7 @@ TOKEN_CHARS = 10
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _HASH_BYTES = 16
+_SCOPES_MAX = 10_000
 
 
 class SealBroken(Exception):
@@ -42,7 +43,7 @@ class VaultKeys:
 
     def __init__(self, master: bytes) -> None:
         self._master = master
-        self._scopes: dict[str, ScopeKeys] = {}
+        self._of_scope = lru_cache(_SCOPES_MAX)(self._derive)
 
     @property
     def mark(self) -> str:
@@ -51,12 +52,10 @@ class VaultKeys:
 
     def of_scope(self, scope: str) -> ScopeKeys:
         """Return the keys of a scope."""
-        keys = self._scopes.get(scope)
-        if keys is None:
-            keys = self._scopes[scope] = self.named(
-                _derived(self._master, "scope name", scope).hex()[: 2 * _HASH_BYTES]
-            )
-        return keys
+        return self._of_scope(scope)
+
+    def _derive(self, scope: str) -> ScopeKeys:
+        return self.named(_derived(self._master, "scope name", scope).hex()[: 2 * _HASH_BYTES])
 
     def named(self, name: str) -> ScopeKeys:
         """Return the keys of the scope that is called `name` in the database."""
