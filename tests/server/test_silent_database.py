@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
 from ..skills_db.conftest import Place
@@ -90,6 +91,8 @@ async def test_while_the_database_is_silent_only_what_needs_it_fails(
             assert answer.is_error
             assert "answer" in text_of(answer)
             assert "Try again in a moment" in text_of(answer)
+        with pytest.raises(MCPError, match=r"answer.*Try again in a moment"):
+            await client.list_resources()
         unknown = await call("save_skill", name="lost", code="def lost():\n    return 1\n")
         assert unknown.is_error
         link.mend()
