@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,13 +36,16 @@ class _Exchange:
 class Exchanges:
     """An ASGI app before all others: it knows every open request and can end them.
 
+    `why_not_ready` says why a call would not be taken now, or None.
+
     A request whose connection closes before its answer ends what is worked on for it. MCP 2025-11-25 says that a lost
     connection should not count as a cancellation, since the client may resume the stream; these streams cannot be
     resumed (there is no event store), so nobody could ever be given the answer.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, why_not_ready: Callable[[], str | None] = lambda: None) -> None:
         self._app = app
+        self._why_not_ready = why_not_ready
         self._open: set[_Exchange] = set()
         self._stopping = False
         self._ending = False
@@ -71,8 +75,9 @@ class Exchanges:
         elif scope["path"] == "/healthz":
             await Response(status_code=200)(scope, receive, send)
         elif scope["path"] == "/readyz":
-            body = {"ready": False, "reason": STOPPING} if self._stopping else {"ready": True}
-            status = 503 if self._stopping else 200
+            reason = STOPPING if self._stopping else self._why_not_ready()
+            body = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+            status = 200 if reason is None else 503
             await Response(json.dumps(body), status, media_type="application/json")(scope, receive, send)
         elif self._ending or (self._stopping and _begins(scope)):
             await refusal(503, STOPPING, retry_after=_RETRY_SECONDS)(scope, receive, send)

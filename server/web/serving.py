@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import socket
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import uvicorn
 from mcp.server import MCPServer
@@ -14,9 +16,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from ..address import Address
 from ..app import App
+from ..host_work import Kind, in_thread
 from ..open_requests import OpenRequests
+from ..scopes import of_mcp_session
 from ..serving import mcp_server
-from ..settings import Settings
 from ..signals import signals
 from ..tools import tools_of
 from ..warming import warming
@@ -26,7 +29,10 @@ from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .sessions import CALLERS_WORTH, Sessions
 
 MCP_PATH = "/mcp"
+QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
 _KERNEL_BACKLOG = 4096
+_FORGOTTEN_SECONDS = 1.0
+_LOG = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -60,7 +66,7 @@ async def serve_http(app: App, address: Address) -> None:
     with address.listen() as listener:
         port = listener.getsockname()[1]
         mcp = mcp_server(app, requests, tools)
-        exchanges = _asgi(mcp, settings, address, port)
+        exchanges, sessions = _asgi(mcp, app, address, port)
         config = uvicorn.Config(
             exchanges,
             log_config=None,
@@ -77,6 +83,7 @@ async def serve_http(app: App, address: Address) -> None:
             flush=True,
         )
         serving = asyncio.create_task(server.serve(sockets=[listener]))
+        forgetting = asyncio.create_task(_keep_forgetting(app, sessions))
         async with signals() as signalled:
             with warming(tools):
                 await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,10 +98,30 @@ async def serve_http(app: App, address: Address) -> None:
                 config.timeout_graceful_shutdown = math.ceil(left)
             server.should_exit = True
             await serving
+            forgetting.cancel()
 
 
-def _asgi(mcp: MCPServer[None], settings: Settings, address: Address, port: int) -> Exchanges:
-    """Return the ASGI app: each layer bounds one thing, the SDK's own app is the innermost."""
+async def _keep_forgetting(app: App, sessions: Sessions) -> None:
+    """Have the values of MCP sessions forgotten soon after these have ended; until it is cancelled."""
+    while not app.privacy.is_off:
+        await sessions.ended.wait()
+        await asyncio.sleep(_FORGOTTEN_SECONDS)
+        sessions.ended.clear()
+        alive = {of_mcp_session(name) for name in sessions.alive()}
+        try:
+            await in_thread(Kind.DATABASE, partial(app.privacy.forget_ended, alive), charged=False)
+        except Exception as error:  # noqa: BLE001 - it is tried again, and once more when the server ends
+            _LOG.warning("The values of MCP sessions that have ended are not forgotten yet: %s", error)
+
+
+def _why_not_ready(app: App) -> str | None:
+    waiting = max((pool.waiting for pool in app.pools.stats().values()), default=0)
+    return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
+
+
+def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, Sessions]:
+    """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
+    settings = app.settings
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
     web = mcp.streamable_http_app(
         streamable_http_path=MCP_PATH,
@@ -106,4 +133,5 @@ def _asgi(mcp: MCPServer[None], settings: Settings, address: Address, port: int)
         max_sessions=settings.http_sessions_max * CALLERS_WORTH,
     )
     sessions = Sessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
-    return Exchanges(Bodies(sessions, settings.http_bodies_mb * 1_000_000))
+    bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
+    return Exchanges(bodies, partial(_why_not_ready, app)), sessions

@@ -5,8 +5,9 @@ An ended session is answered 404, upon which a client initializes a new one (MCP
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,6 +48,12 @@ class Sessions:
         self._sessions: dict[bytes, _Session] = {}
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
         self._opening: Counter[str] = Counter()
+        self.ended = asyncio.Event()
+        """Set whenever a session has ended; whoever waits for that clears it."""
+
+    def alive(self) -> Sequence[str]:
+        """Return the names of the sessions that have not ended."""
+        return [name.decode("latin-1") for name in self._sessions]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request in its session, if it has one, or open one."""
@@ -190,6 +197,7 @@ class Sessions:
     def _forget(self, session: _Session) -> None:
         if self._sessions.pop(session.id, None) is None:
             return
+        self.ended.set()
         of = self._of[session.caller]
         of.pop(session, None)
         if not of:

@@ -228,3 +228,14 @@ def test_over_stdio_the_end_of_the_input_ends_the_drain(stdio_server: RawClient,
     assert stdio_server.process.stdin is not None
     stdio_server.process.stdin.close()
     assert stdio_server.process.wait(20) == 0
+
+
+def test_a_server_whose_queue_is_full_is_not_ready(tmp_path: Path) -> None:
+    with http_process(tmp_path, SEALAB_WORKERS_MAX="1", SEALAB_QUEUE_MAX="1", SEALAB_QUEUE_SECONDS="60") as server:
+        running = begin(tmp_path, server.url, ENDLESS, MODERN)
+        waits = begun(server.url, call("1 + 1"), **MODERN)
+        wait_until(lambda: get(server.url, "/readyz").status == 503)
+        assert "wait to begin" in get(server.url, "/readyz").message["reason"]
+        running.close()
+        assert read(waits).message["result"]["structuredContent"]["result"] == 2
+        assert get(server.url, "/readyz").status == 200

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ...waiting import wait_until
 from ..conftest import HttpServer, http_process
 from .raw import HEADERS, INITIALIZE, PING, asked, begun, call, connected, opened, post, read, run
 
@@ -93,3 +94,26 @@ def test_what_opens_no_session_ends_none(server: HttpServer) -> None:
     assert status_in(server, sessions[3]) == 404
     opened(server.url)
     assert [status_in(server, each) for each in sessions[:3]] == [200] * 3
+
+
+def values_kept(server: HttpServer, session: str) -> int:
+    asked_for = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "get_execution_stats"}}
+    statistics = post(server.url, asked_for, mcp_session_id=session).message["result"]["structuredContent"]
+    return int(statistics["vault"]["values"])
+
+
+def test_the_values_of_a_session_that_has_ended_leave_the_vault(server: HttpServer) -> None:
+    sessions = [opened(server.url) for _ in range(3)]
+    for number, session in enumerate(sessions):
+        text = f"Write to mary.{number}@corp.example today."
+        asked_for = {"name": "sanitize_pii", "arguments": {"text": text}}
+        told = post(
+            server.url,
+            {"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": asked_for},
+            mcp_session_id=session,
+        )
+        assert "corp.example" not in told.message["result"]["structuredContent"]["sanitized_text"]
+    assert values_kept(server, sessions[2]) == 3
+    for session in sessions[:2]:
+        assert asked(server.url, "DELETE", "/mcp", mcp_session_id=session).status == 200
+    wait_until(lambda: values_kept(server, sessions[2]) == 1)
