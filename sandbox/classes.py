@@ -399,6 +399,13 @@ def _may_match(name: str) -> bool:
     return judge(plain) in {Verdict.PLAIN, Verdict.PRIVATE} and not plain.startswith("__")
 
 
+def limited_match_args(names: object) -> tuple[str, ...]:
+    """Return what `__match_args__` may be of `names`: all of them, or none where one would read what needs a guard."""
+    if type(names) is tuple and all(type(name) is str and _may_match(name) for name in names):
+        return names
+    return ()
+
+
 def limit_match_args(cls: type) -> None:
     """Take positional class patterns from `cls` where they would read an attribute that needs a guard.
 
@@ -407,6 +414,6 @@ def limit_match_args(cls: type) -> None:
     for base in _mro(cls):
         names = _own_dict(base).get("__match_args__")
         if names is not None:
-            if type(names) is not tuple or not all(type(name) is str and _may_match(name) for name in names):
+            if limited_match_args(names) is not names:
                 _set_on_class(cls, "__match_args__", ())
             return
