@@ -392,7 +392,6 @@ class Policy(RestrictingNodeTransformer):
         return visited
 
 
-
 class GeneratedPolicy(Policy):
     """The dialect for the methods that `dataclasses` writes: a frozen class stores past its own `__setattr__`."""
 

@@ -1,8 +1,9 @@
-"""Security boundary: writes the flags of classes, which no store from Python reaches (`tp_flags` in Include/object.h)."""
+"""Security boundary: the flags of classes, which no store from Python reaches (`tp_flags` in Include/object.h)."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Final
 
 IMMUTABLE: Final = 1 << 8
@@ -12,7 +13,7 @@ GUEST: Final = 1 << 15
 _OFFSET: Final = 21 * ctypes.sizeof(ctypes.c_void_p)
 """Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
 
-flags_of = type.__dict__["__flags__"].__get__
+flags_of: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
 
 
 def set_flag(cls: type, flag: int) -> None:

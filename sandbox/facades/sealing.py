@@ -60,4 +60,3 @@ def _classes() -> Iterator[type]:
             seen.add(cls)
             yield cls
             waiting.extend(type.__subclasses__(cls))
-
