@@ -223,7 +223,10 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         if not is_guest_class(obj):
             raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
         own = shown_attributes(_own_dict(obj))
-        return types.MappingProxyType({key: unshielded(value) for key, value in own.items()})
+        shown = {key: unshielded(value) for key, value in own.items()}
+        # A frozen dataclass has these of the host's, which set whatever they are given.
+        hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
+        return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
@@ -345,8 +348,8 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if isinstance(obj, type) and not is_guest_class(obj):
-        raise SecurityError(f"the attribute {name!r} of {obj.__name__!r} cannot be read here; use isinstance()")
+    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
+        raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 
 

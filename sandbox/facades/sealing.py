@@ -18,6 +18,9 @@ from ..type_flags import IMMUTABLE, set_flag
 from . import asyncio_, copy_, enum_, functools_, late_annotations
 from .binding import bind_methods
 
+_TEXTS = annotations.compiler_flag
+"""The flag of code whose annotations are texts."""
+
 
 def seal() -> int:
     """Make every class of the host immutable, this project's own among them; return how many.
@@ -52,13 +55,14 @@ def _keep_tables() -> None:
 
 def _blunt_annotations() -> None:
     """Leave no annotation that leads to a class which code may not hold (`type[Any]`) in any function or class."""
-    for obj in [*(each for each in gc.get_objects() if type(each) is FunctionType), *_classes()]:
+    functions = (each for each in gc.get_objects() if type(each) is FunctionType)
+    for obj in [*(each for each in functions if not each.__code__.co_flags & _TEXTS), *_classes()]:
         try:
-            annotations = obj.__annotations__
+            hints = obj.__annotations__
         except Exception:  # noqa: BLE001, S112 - a class without any; names that only type checkers import (Python 3.14)
             continue
-        if type(annotations) is dict:
-            annotations.update({name: repr(hint) for name, hint in annotations.items() if not leads_nowhere(hint)})
+        if type(hints) is dict:
+            hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
 
 
 def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:
