@@ -50,11 +50,13 @@ _copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 
 _from_callable = Signature.from_callable.__func__
 
 
-def _signature_of(cls: type, obj: object, /, *, follow_wrapped: bool = True, **_options: object) -> Any:
+def _signature_of(
+    cls: type, obj: object, /, *, follow_wrapped: bool = True, eval_str: bool = False, **_options: object
+) -> Any:
     """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped)
+    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
         if parameter.annotation is not Parameter.empty
