@@ -34,6 +34,13 @@ def _is_builtin(obj: object) -> bool:
 
 
 _copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+
+
+def keep_comparisons() -> None:
+    """Let the real module, which describes the functions of skills, compare nothing with objects of the code either."""
+    inspect._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+
+
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.
 Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
