@@ -10,10 +10,12 @@ guest code sees holds only what guest code put there, and only objects of its ow
 
 from __future__ import annotations
 
+import builtins
 import copy as real
 import copyreg
 import types
 import weakref
+from collections import UserDict, UserList
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
@@ -34,6 +36,8 @@ _ATOMIC: frozenset[type] = frozenset(
     {
         bool, bytes, complex, float, int, range, slice, str, type, property, types.NoneType, types.EllipsisType,
         types.NotImplementedType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, weakref.ref,
+        types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     }
 )  # fmt: skip
 
@@ -45,7 +49,7 @@ _IMMUTABLE: frozenset[type] = _ATOMIC | {tuple, frozenset}
 def copy(x: T) -> T:
     """Return a shallow copy of `x`. Raises TypeError where the class cannot be copied."""
     cls = type(x)
-    if cls in _IMMUTABLE or isinstance(x, type):
+    if cls in _IMMUTABLE or cls is types.MethodType or isinstance(x, type):
         return x
     if cls in _COPYABLE:
         return cast("T", cast("list[object]", x).copy())
@@ -183,6 +187,8 @@ def _rebuilt(x: object, reduced: _Reduced | str, copying: _Copying | None) -> ob
     if isinstance(reduced, str):
         return x
     build, args, state, items, pairs = (*reduced, None, None, None)[:5]
+    if build is builtins.getattr:  # what is found again by a name that code may have changed, such as a method
+        return x
     setter = _found(type(x), "__setstate__")
     if state is not None:
         state = _own_state(x, state, setter)  # before any other code of the guest runs
@@ -314,6 +320,16 @@ def replace_real_copying() -> None:
     real._reconstruct = _reconstruct  # type: ignore[attr-defined]  # what every copy of an object goes through
     real.__dict__["_guarded_deepcopy"] = deepcopy
     real.deepcopy.__code__ = _calling_guarded.__code__
+    for cls in (UserDict, UserList):
+        type.__setattr__(cls, "__copy__", _copy_of_user_collection)
+
+
+def _copy_of_user_collection(self: Any) -> Any:
+    """Do what `UserDict.__copy__` does; the real one writes into whatever a `__new__` of the code's own returned."""
+    made = object.__new__(type(self))
+    made.__dict__.update(self.__dict__)
+    made.__dict__["data"] = self.__dict__["data"].copy()
+    return made
 
 
 def _reconstruct(
