@@ -62,8 +62,8 @@ class PoolSettings:
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
     full Python that hints may name. `cpus` is how many processors all workers may use together. At most `workers_max`
-    workers compute at once; at most `queue_max` jobs wait to begin, each for `queue_seconds`. A zygote is renewed after
-    `zygote_seconds`, if code ran.
+    workers compute at once, and at most one more than there are processors; at most `queue_max` jobs wait to begin,
+    each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran.
     """
 
     spares: int = 2
@@ -121,7 +121,7 @@ class Pool:
         self._memory = Memory()
         self._alive_max = _alive_max(settings, self._memory)
         self._scheduler = Scheduler(
-            Room(settings.workers_max, self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
+            Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
         )
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
@@ -377,6 +377,14 @@ class Pool:
         # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
         processes = 2 * workers * (standing.processes + 2)
         return min(memory_bytes, int(self._memory.limit_bytes() * MACHINE_SHARE_MAX)), min(processes, _PROCESSES_MAX)
+
+
+def _turns(settings: PoolSettings) -> int:
+    """Return how many runs compute at once: no more than keep the processors busy, since each one more delays all."""
+    if settings.isolation is Isolation.CONTAINER:  # where it is not seen from outside what waits
+        return settings.workers_max
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(settings.workers_max, processors + 1)
 
 
 def _alive_max(settings: PoolSettings, memory: Memory) -> int:
