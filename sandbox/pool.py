@@ -303,7 +303,9 @@ class Pool:
     def _made(self, task: asyncio.Task[None]) -> None:
         self._making.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            self._failed(WorkerLost("A worker cannot be made for a fault of sealab itself; its log says why."))
+            self._failed(
+                WorkerLost("A worker cannot be made for a fault of sealab itself; its log says why."), self._failures
+            )
             _LOG.error("A worker could not be made.", exc_info=task.exception())
         # After some failures only the next call tries again: a broken machine is not kept busy with trying.
         if not task.cancelled() and (self._failures < _TRIES or any(not taker.done() for taker in self._takers)):
@@ -312,6 +314,7 @@ class Pool:
     async def _make(self) -> None:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
+        earlier_failures = self._failures
         try:
             zygote = await self._zygotes.ready()
             worker = await LiveWorker.make(
@@ -322,7 +325,7 @@ class Pool:
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
-            self._failed(error)
+            self._failed(error, earlier_failures)
             return
         self._failures = 0
         self._workers += 1
@@ -332,8 +335,8 @@ class Pool:
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
 
-    def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost) -> None:
-        self._failures += 1
+    def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
+        self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
         if self._failures < _TRIES and isinstance(error, WorkerLost):
             return
         while self._takers:
