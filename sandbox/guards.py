@@ -14,6 +14,7 @@ import builtins
 import types
 from collections import UserString
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from . import names
@@ -30,6 +31,7 @@ _own_dict = type.__dict__["__dict__"].__get__
 _own_mro = type.__dict__["__mro__"].__get__
 _subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
+_store_plainly = object.__setattr__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, complex, bool, types.NoneType})
 _HINT_DEPTH_MAX: Final = 20
@@ -138,6 +140,26 @@ class Slot:
 def slot_of(obj: object, name: str) -> Slot:
     """Return the target of an assignment to `obj.name`. A function, since code can find what stands among builtins."""
     return Slot(obj, name)
+
+
+def store_field(obj: object, name: str, value: object, /) -> None:
+    """Do what `object.__setattr__(obj, name, value)` means in source, for the `__init__` of a frozen dataclass.
+
+    Code can find it among builtins, so that it trusts no name. Raises as `guarded_setattr` does.
+    """
+    if type(name) is not str:
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    if not is_guest_class(type(obj)):
+        raise SecurityError(f"{type(obj).__name__!r} object is not an instance of a class that the code made itself")
+    _store_plainly(obj, _field_spelling(name), value)
+
+
+@lru_cache(maxsize=1024)
+def _field_spelling(name: str) -> str:
+    name = names.demangle(name)
+    if name.startswith("__") or names.judge(name) is Verdict.REFUSED:
+        raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
+    return names.mangle(name)
 
 
 def _read(obj: object, name: str) -> object:

@@ -29,6 +29,7 @@ LAST_VALUE: Final = "last value"
 ATTRIBUTE_HOOK: Final = f"{PREFIX}attribute"
 INITIALIZER_HOOK: Final = f"{PREFIX}initializer"
 SLOT_HOOK: Final = f"{PREFIX}slot"
+STORE_HOOK: Final = f"{PREFIX}store"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
@@ -389,6 +390,19 @@ class Policy(RestrictingNodeTransformer):
             else:
                 visited.append(new)
         return visited
+
+
+class GeneratedPolicy(Policy):
+    """The dialect for the methods that `dataclasses` writes: a frozen class stores past its own `__setattr__`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Let such a store be a call of the machinery, which stands in no variable that code could read."""
+        match node.func:
+            case ast.Attribute(value=ast.Name(id="__dataclass_builtins_object__"), attr="__setattr__"):
+                stored = ast.Call(ast.Name(STORE_HOOK, ast.Load()), [self.visit(each) for each in node.args], [])
+                return placed(stored, node)
+            case _:
+                return super().visit_Call(node)
 
 
 def _is_class(node: ast.expr) -> bool:

@@ -8,17 +8,13 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
-import ctypes
 import traceback
 from collections.abc import Iterator
 from types import MappingProxyType
 
+from ..type_flags import IMMUTABLE, set_flag
 from . import asyncio_, copy_, enum_, functools_, late_annotations
 from .binding import bind_methods
-
-_IMMUTABLE_TYPE = 1 << 8
-_FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
-"""Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
 
 
 def seal() -> int:
@@ -36,10 +32,10 @@ def seal() -> int:
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     _keep_tables()
-    classes = [cls for cls in _classes() if not cls.__flags__ & _IMMUTABLE_TYPE]
+    classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
     for cls in classes:
-        _set_flag(cls)
+        set_flag(cls, IMMUTABLE)
     return len(classes)
 
 
@@ -64,10 +60,3 @@ def _classes() -> Iterator[type]:
             seen.add(cls)
             yield cls
             waiting.extend(type.__subclasses__(cls))
-
-
-def _set_flag(cls: type) -> None:
-    flags = ctypes.c_ulong.from_address(id(cls) + _FLAGS_OFFSET)
-    if flags.value != cls.__flags__:
-        raise RuntimeError("the classes of this Python cannot be sealed: it is not a CPython laid out as expected")
-    flags.value |= _IMMUTABLE_TYPE
