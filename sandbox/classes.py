@@ -29,6 +29,8 @@ _set_on_class = type.__setattr__
 _NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
 _ENUM_BODY: Final = type(EnumMeta.__prepare__("Probe", ()))
 _TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
+_NO_BASES: Final = (type, staticmethod, classmethod, super, types.GenericAlias)
+"""Metaclasses, and what hands on the attributes of a host object: of a subclass they would count as the code's own."""
 _IMPLICIT: Final = frozenset(
     {*CLASS_BODY, "__orig_bases__", "__type_params__", "__static_attributes__", "__firstlineno__"}
 )
@@ -124,6 +126,8 @@ the names of the `types` module are to be the values of this mapping.
 def _shown_host_type(cls: type) -> type:
     if cls in OPAQUE:
         return OPAQUE[cls]
+    if cls in _REAL:
+        return cls
     if issubclass(cls, type):
         return type_of
     if issubclass(cls, _facade_type()):
@@ -227,7 +231,7 @@ def _check_base(base: object) -> None:
     if not issubclass(type(base), type):
         raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
     base = cast("type", base)
-    if base in _REAL or issubclass(base, (type, staticmethod, classmethod)):
+    if base in _REAL or issubclass(base, _NO_BASES):
         shown = shown_type(base).__name__
         raise TypeError(
             f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
@@ -310,6 +314,9 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     """Give the private names that a class body bound the spelling that attribute access has inside."""
     _check_keys(body)
     _rename(body, class_name)
+    for name in ("__module__", "__qualname__"):
+        if type(body.get(name, "")) is not str:  # host code looks modules and classes up by them
+            raise TypeError(f"{name} must be a string")
     for name in SHIELDED:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))

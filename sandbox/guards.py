@@ -40,6 +40,8 @@ _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Excep
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
 _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
+_OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
+_origin_of = types.GenericAlias.__dict__["__origin__"].__get__
 
 
 class SecurityError(AttributeError):
@@ -165,6 +167,8 @@ def _field_spelling(name: str) -> str:
 def _read(obj: object, name: str) -> object:
     verdict = names.judge(name)
     if verdict is Verdict.GUARDED:
+        if name not in _OF_ALIASES:
+            obj = _aliased(obj)
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
             return builtins.getattr(obj, name)  # the name of somebody's tool or skill
         reader = _READERS.get(name)
@@ -172,6 +176,13 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.REFUSED:
         raise _refusal(name)
     return builtins.getattr(obj, names.mangle(name))
+
+
+def _aliased(obj: object) -> object:
+    """Return what `obj` is an alias of (`list` of `list[int]`): it hands attributes on, whatever its own class is."""
+    while derives(type(obj), types.GenericAlias):
+        obj = _origin_of(cast("types.GenericAlias", obj))
+    return obj
 
 
 def _is_dynamic(obj: object) -> bool:
@@ -194,7 +205,7 @@ def _judged(value: object, name: str) -> object:
         return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
     if isinstance(value, type):
         return shown_type(value)
-    if kind is types.GenericAlias and not _leads_nowhere(value, 0):
+    if kind is types.GenericAlias and not leads_nowhere(value):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
     if issubclass(kind, _NEVER) or issubclass(kind, asyncio.AbstractEventLoop):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
@@ -212,7 +223,10 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         if not is_guest_class(obj):
             raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
         own = shown_attributes(_own_dict(obj))
-        return types.MappingProxyType({key: unshielded(value) for key, value in own.items()})
+        shown = {key: unshielded(value) for key, value in own.items()}
+        # A frozen dataclass has these of the host's, which set whatever they are given.
+        hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
+        return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
@@ -231,6 +245,7 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one. That
     `super()` gives it says nothing, since the second argument of `super` may be a class.
     """
+    obj = _aliased(obj)
     value: Any = builtins.getattr(obj, names.INITIALIZER)
     kind = type(value)
     if kind is types.MethodType or kind is types.MethodWrapperType:
@@ -245,8 +260,10 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
             if not arguments:
                 raise TypeError("__init__() needs an object")
             owner = arguments[0]
-            cls = builtins.getattr(obj, "__self__", None) if type(obj) is super else obj
-            if isinstance(cls, type) and not derives(type(owner), cls):
+            cls: Any = builtins.getattr(obj, "__self__", None) if type(obj) is super else obj
+            if not issubclass(type(cls), type):  # whatever hands it on does not say on what it works
+                raise SecurityError("__init__() of a class of Python's own is called on the class, or by super()")
+            if not derives(type(owner), cls):
                 raise TypeError(
                     f"__init__() of {cls.__name__!r} needs an object of that class, not {type(owner).__name__!r}"
                 )
@@ -263,24 +280,27 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
     Those of a host function may hold `type[Any]`, which makes classes when it is called.
     """
     value = builtins.getattr(obj, name)
-    own = obj if isinstance(obj, type) else type(obj)
-    if is_guest_class(own) or is_guest_callable(obj) or type(value) is not dict:
+    if is_guest_callable(obj) or (issubclass(type(obj), type) and is_guest_class(cast("type", obj))):
         return value
+    if type(value) is not dict:
+        return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}
 
 
 def shown_annotation(hint: object) -> object:
-    """Return one annotation of a host function, or its text where it leads to a class that code may not hold."""
-    return hint if _leads_nowhere(hint, 0) else repr(hint)
+    """Return an annotation, or its text where it leads to a class that code may not hold."""
+    return hint if leads_nowhere(hint) else repr(hint)
 
 
-def _leads_nowhere(hint: object, depth: int) -> bool:
+def leads_nowhere(hint: object, depth: int = 0) -> bool:
+    """Return whether an annotation and all its parts are what code may hold."""
     if issubclass(type(hint), type):
         return shown_type(cast("type", hint)) is hint
+    if is_guest_class(type(hint)):
+        return True
     parts = (builtins.getattr(hint, "__origin__", None), *(builtins.getattr(hint, "__args__", None) or ()))
     return depth < _HINT_DEPTH_MAX and all(
-        part is None or part is Ellipsis or type(part) in _IMMUTABLE or _leads_nowhere(part, depth + 1)
-        for part in parts
+        part is None or part is Ellipsis or type(part) in _IMMUTABLE or leads_nowhere(part, depth + 1) for part in parts
     )
 
 
@@ -311,10 +331,13 @@ def _naming(obj: object, name: str) -> object:
 
 
 def _class_table(obj: object, name: str) -> object:
+    """Give a table of the code's own class or object as it is, and one that a host class has as a copy."""
     value = builtins.getattr(obj, name)
-    if is_guest_class(obj if isinstance(obj, type) else type(obj)):
-        return value
-    return _copied_container(value, name)
+    is_class = issubclass(type(obj), type)
+    cls = cast("type", obj) if is_class else type(obj)
+    owner = next((base for base in _own_mro(cls) if name in _own_dict(base)), None)
+    own = (not is_class and is_guest_class(cls)) if owner is None else is_guest_class(owner)
+    return value if own else _copied_container(value, name)
 
 
 def _copied_container(value: object, name: str) -> object:
@@ -325,8 +348,8 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if isinstance(obj, type) and not is_guest_class(obj):
-        raise SecurityError(f"the attribute {name!r} of {obj.__name__!r} cannot be read here; use isinstance()")
+    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
+        raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 
 
@@ -436,6 +459,8 @@ def _named_access(obj: object, name: str) -> object:
             )
         if name in {"__setattr__", "__delattr__"}:
             _check_store(owner, attribute)
+        elif issubclass(type(owner), type):
+            return _read(owner, attribute)  # the one of `object` would read the metaclass
         elif names.judge(attribute) is Verdict.REFUSED:
             raise _refusal(attribute)
         elif attribute in _READERS:

@@ -73,8 +73,12 @@ class _Copying:
     def __init__(self, memo: dict[int, object]) -> None:
         self.memo = memo
         self.copies: dict[int, object] = {}
-        # Ids are unique only among the living: what was copied must live as long as this.
         self.kept: list[object] = []
+
+    def remember(self, x: object, made: object) -> None:
+        """Note the copy of `x`. Ids are unique only among the living: `x` must live as long as its entry."""
+        self.kept.append(x)
+        self.copies[id(x)] = made
 
 
 _NOTHING: Final = object()
@@ -118,8 +122,7 @@ def _deep(x: Any, copying: _Copying) -> Any:
     else:
         made = _deep_object(x, cls, copying)
     if made is not x:
-        copying.copies[id(x)] = made
-        copying.kept.append(x)
+        copying.remember(x, made)
     return made
 
 
@@ -133,7 +136,7 @@ def _deep_object(x: object, cls: type, copying: _Copying) -> object:
 
 def _copy_list(x: list[object], copying: _Copying) -> list[object]:
     made: list[object] = []
-    copying.copies[id(x)] = made
+    copying.remember(x, made)
     append = made.append
     for item in x:
         append(item if type(item) in _ATOMIC else _deep(item, copying))
@@ -142,7 +145,7 @@ def _copy_list(x: list[object], copying: _Copying) -> list[object]:
 
 def _copy_dict(x: dict[object, object], copying: _Copying) -> dict[object, object]:
     made: dict[object, object] = {}
-    copying.copies[id(x)] = made
+    copying.remember(x, made)
     for key, value in x.items():
         made[_deep(key, copying)] = value if type(value) in _ATOMIC else _deep(value, copying)
     return made
@@ -187,7 +190,7 @@ def _rebuilt(x: object, reduced: _Reduced | str, copying: _Copying | None) -> ob
         args = tuple(_deep(argument, copying) for argument in args)
     made = build(*args)
     if copying is not None:
-        copying.copies[id(x)] = made
+        copying.remember(x, made)
         state = _deep(state, copying)
     if state is not None:
         _restore(x, made, state, setter)

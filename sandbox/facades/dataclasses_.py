@@ -41,7 +41,20 @@ T = TypeVar("T")
 def _getattr(obj: object, name: str, *default: object) -> object:
     from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
 
+    if name == "__dataclass_fields__":
+        return _fields_of(obj, *default)
     return guarded_getattr(obj, name, *default)
+
+
+def _fields_of(cls: Any, *default: object) -> Any:
+    """Return a copy of the fields of a class: code can change the table, at any moment."""
+    found = getattr(cls, "__dataclass_fields__", *default)
+    if found is None:
+        return None
+    fields = dict(found) if type(found) is dict else {"": None}
+    if not all(type(item) is Field for item in fields.values()):
+        raise TypeError(f"the fields of {cls.__name__!r} were changed; fields come from annotations")
+    return fields
 
 
 def _execute(text: str, _globals: object, made: dict[str, Any]) -> None:
@@ -59,14 +72,21 @@ def _execute(text: str, _globals: object, made: dict[str, Any]) -> None:
 
 
 def _state_of(obj: Any) -> list[object]:
-    return [_getattr(obj, item.name) for item in dataclasses.fields(obj)]
+    return [_getattr(obj, name) for name in _names_of(obj)]
 
 
 def _restore_state(obj: Any, state: Iterable[object]) -> None:
-    for item, value in zip(dataclasses.fields(obj), state, strict=False):
+    for name, value in zip(_names_of(obj), state, strict=False):
         if not is_guest_class(type(obj)):
             raise TypeError(f"{type(obj).__name__!r} object is not an instance of a dataclass")
-        object.__setattr__(obj, mangle(_field_name(item.name)), value)
+        object.__setattr__(obj, mangle(name), value)
+
+
+def _names_of(obj: object) -> list[str]:
+    fields = [item for item in _fields_of(type(obj)).values() if item._field_type is _FIELD]
+    for item in fields:
+        _check_name(item.name)
+    return [demangle(item.name) for item in fields]
 
 
 # Compiling a private name in its source imports `unicodedata`.
@@ -80,7 +100,7 @@ def _set_limited(cls: type, name: str, value: object) -> object:
 
 
 _copy._set_new_attribute = _set_limited  # type: ignore[attr-defined]  # a name of its own
-_CLASS_VARIABLE, _INIT_VARIABLE = dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR  # type: ignore[attr-defined]  # names of its own
+_CLASS_VARIABLE, _INIT_VARIABLE, _FIELD = dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR, dataclasses._FIELD  # type: ignore[attr-defined]  # names of its own
 _copy._dataclass_getstate = _state_of  # type: ignore[attr-defined]  # a name of its own
 _copy._dataclass_setstate = _restore_state  # type: ignore[attr-defined]  # a name of its own
 
@@ -269,7 +289,6 @@ def _made(cls: object, options: dict[str, Any]) -> Any:
     for name, annotation in read.items():
         if annotation is not dataclasses.KW_ONLY:
             _give_field(cls, name)
-    _check_inherited(cls)
     cls.__annotations__ = read
     try:
         made = _copy.dataclass(cls, **options)
@@ -295,14 +314,6 @@ def _shield(cls: type) -> None:
         written = cls.__dict__.get(name)
         if written is not None and unshielded(written) is written:
             type.__setattr__(cls, name, shielded(name, written, shown_type))
-
-
-def _check_inherited(cls: type) -> None:
-    """Refuse what code put among the fields of a base. Between here and their use, no guest code runs."""
-    for base in cls.__mro__[1:]:
-        fields = base.__dict__.get("__dataclass_fields__", {})
-        if type(fields) is not dict or not all(type(item) is Field for item in fields.values()):
-            raise TypeError(f"the fields of {base.__name__!r} were changed; fields come from annotations")
 
 
 def _read(annotation: object) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
+from ..classes import make_class
 from ..names import given, member_name
 
 __all__ = ["Enum", "EnumMeta", "EnumType", "Flag", "IntEnum", "IntFlag", "StrEnum"]
@@ -31,11 +32,14 @@ class _CheckedEnumType(enum.EnumType):
             # decide that by a list which code may change.
             return cast("Any", cls).__new__(cls, (value, *values) if values else value)
         names = values[0] if values else keywords.pop("names", None)
-        allowed = {name: keywords[name] for name in ("type", "start", "boundary") if name in keywords}
         name = given(value, "the name of an enum")
         if not name.isidentifier() or names is None:
             raise TypeError("an enum made by a call needs a name and the names of its members")
-        return super().__call__(name, _checked(names), module="__main__", **allowed)
+        kind = keywords.get("type")
+        boundary = {"boundary": keywords["boundary"]} if keywords.get("boundary") is not None else {}
+        # The real class would make it past the rules for bases and class bodies.
+        bases = (cls,) if kind is None else (kind, cls)
+        return make_class(name, bases, _members(cls, names, keywords.get("start", 1)), **boundary)
 
 
 class _NameOnce:
@@ -60,18 +64,27 @@ def keep_names() -> None:
     type.__setattr__(enum.property, "name", _NameOnce())
 
 
-def _checked(names: str | Mapping[str, object] | Iterable[str | tuple[str, object]]) -> list[str] | list[Any]:
+def _members(
+    cls: Any, names: str | Mapping[str, object] | Iterable[str | tuple[str, object]], start: Any
+) -> dict[str, object]:
+    """Return the values of the members, by their names; a name alone gets the value that `auto()` would give it."""
+    given_names: list[Any]
     if isinstance(names, str):
-        return [member_name(name) for name in given(names, "the list of names").replace(",", " ").split()]
-    members: list[Any] = list(names.items()) if isinstance(names, Mapping) else list(names)
-    checked: list[Any] = []
-    for item in members:
+        given_names = [*given(names, "the list of names").replace(",", " ").split()]
+    else:
+        given_names = list(names.items()) if isinstance(names, Mapping) else list(names)
+    members: dict[str, object] = {}
+    for item in given_names:
         if isinstance(item, str):
-            checked.append(member_name(item))
+            name = member_name(item)
+            value = cls._generate_next_value_(name, start, len(members), list(members.values()))
         else:
             name, value = item
-            checked.append((member_name(name), value))
-    return checked
+            name = member_name(name)
+        if name in members:
+            raise TypeError(f"{name!r} already defined as {members[name]!r}")
+        members[name] = value
+    return members
 
 
 class Enum(enum.Enum, metaclass=_CheckedEnumType):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..names import ATTRIBUTE_METHODS
-from ..ownership import is_guest_callable, is_guest_class
+from ..ownership import is_guest_class
 from .private import copy_of
 from .typing_ import evaluated
 
@@ -47,13 +47,14 @@ def _unevaluated(obj: object, *, eval_str: bool = False, **_options: object) -> 
 _copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 on it is one of `annotationlib`, with the real `eval`
 
 
-def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
-    """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
+_from_callable = Signature.from_callable.__func__
+
+
+def _signature_of(cls: type, obj: object, /, *, follow_wrapped: bool = True, **_options: object) -> Any:
+    """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    found = _copy.signature(obj, follow_wrapped=follow_wrapped)
-    if _is_of_code(obj):
-        return found
+    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
         if parameter.annotation is not Parameter.empty
@@ -67,22 +68,24 @@ def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_opt
     )
 
 
-def _is_of_code(obj: object) -> bool:
-    return is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj))
+Signature.from_callable = classmethod(_signature_of)
 
 
-def _shown_annotations(obj: object, annotations: dict[str, Any]) -> dict[str, object]:
+def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
+    """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
+    return Signature.from_callable(obj, follow_wrapped=follow_wrapped)
+
+
+def _shown_annotations(annotations: dict[str, Any]) -> dict[str, object]:
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    if _is_of_code(obj):
-        return dict(annotations)
     return {name: shown_annotation(hint) for name, hint in annotations.items()}
 
 
 def getfullargspec(func: Callable[..., object]) -> Any:
     """Return the names and defaults of a function's parameters."""
     found = _copy.getfullargspec(func)
-    return found._replace(annotations=_shown_annotations(func, found.annotations))
+    return found._replace(annotations=_shown_annotations(found.annotations))
 
 
 def get_annotations(
@@ -93,9 +96,7 @@ def get_annotations(
     eval_str: bool = False,
 ) -> dict[str, object]:
     """Return the annotations of a class or function; with `eval_str`, strings are evaluated under the dialect."""
-    annotations = _shown_annotations(
-        obj, inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
-    )
+    annotations = _shown_annotations(inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {})
     if not eval_str:
         return annotations
     return {name: evaluated(hint, globals, locals) for name, hint in annotations.items()}

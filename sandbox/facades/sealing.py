@@ -8,13 +8,18 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Iterator
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 
+from ..guards import leads_nowhere
 from ..type_flags import IMMUTABLE, set_flag
 from . import asyncio_, copy_, enum_, functools_, late_annotations
 from .binding import bind_methods
+
+_TEXTS = annotations.compiler_flag
+"""The flag of code whose annotations are texts."""
 
 
 def seal() -> int:
@@ -32,6 +37,7 @@ def seal() -> int:
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     _keep_tables()
+    _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
     for cls in classes:
@@ -45,6 +51,18 @@ def _keep_tables() -> None:
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):
                 type.__setattr__(cls, name, MappingProxyType(dict(value)) if type(value) is dict else tuple(value))
+
+
+def _blunt_annotations() -> None:
+    """Leave no annotation that leads to a class which code may not hold (`type[Any]`) in any function or class."""
+    functions = (each for each in gc.get_objects() if type(each) is FunctionType)
+    for obj in [*(each for each in functions if not each.__code__.co_flags & _TEXTS), *_classes()]:
+        try:
+            hints = obj.__annotations__
+        except Exception:  # noqa: BLE001, S112 - a class without any; names that only type checkers import (Python 3.14)
+            continue
+        if type(hints) is dict:
+            hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
 
 
 def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:

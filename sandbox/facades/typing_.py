@@ -14,9 +14,8 @@ from typing import Any, cast
 from ..classes import shown_type
 from ..guest import GUEST
 from ..names import demangle, given
-from ..ownership import is_guest_class
 
-__all__ = ["TypedDict", "get_origin", "get_type_hints", "override", "reveal_type"]
+__all__ = ["TypedDict", "get_args", "get_origin", "get_type_hints", "override", "reveal_type"]
 
 T = typing.TypeVar("T")
 _Names = dict[str, Any] | None
@@ -38,6 +37,17 @@ def get_origin(tp: object) -> object:
     """Return what a generic alias is made from: `list` of `list[int]`; None of anything else."""
     origin = typing.get_origin(tp)
     return shown_type(origin) if isinstance(origin, type) else origin
+
+
+def get_args(tp: object) -> tuple[object, ...]:
+    """Return what a generic alias is made of: `(int,)` of `list[int]`. Of what code may not hold, the text."""
+    return tuple(map(_shown_part, typing.get_args(tp)))
+
+
+def _shown_part(part: object) -> object:
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
+    return [_shown_part(each) for each in part] if type(part) is list else shown_annotation(part)
 
 
 def reveal_type(obj: object, /) -> object:
@@ -68,8 +78,7 @@ TypedDict.__mro_entries__ = typing.TypedDict.__mro_entries__  # type: ignore[att
 def _annotations_of(cls: type) -> Mapping[str, object]:
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    own = inspect.get_annotations(cls)
-    return own if is_guest_class(cls) else {name: shown_annotation(hint) for name, hint in own.items()}
+    return {name: shown_annotation(hint) for name, hint in inspect.get_annotations(cls).items()}
 
 
 def _owners(obj: object) -> list[Mapping[str, object]]:
