@@ -314,9 +314,8 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     """Give the private names that a class body bound the spelling that attribute access has inside."""
     _check_keys(body)
     _rename(body, class_name)
-    for name in ("__module__", "__qualname__"):
-        if type(body.get(name, "")) is not str:  # host code looks modules and classes up by them
-            raise TypeError(f"{name} must be a string")
+    if type(body.get("__module__")) is not str:  # host code looks the module up by it
+        dict.__setitem__(body, "__module__", "__main__")
     for name in SHIELDED:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))

@@ -234,9 +234,12 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy:
     try:
         tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
-        judged = policy().visit(tree)
+        transformer = policy()
+        judged = transformer.visit(tree)
         sys.setrecursionlimit(frames)
-        return marked_code(cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True)))
+        return marked_code(
+            cast("CodeType", compile(judged, filename, mode, flags | transformer.flags, dont_inherit=True))
+        )
     except (RecursionError, MemoryError):
         raise Refused(
             "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"

@@ -9,10 +9,12 @@ the base class has and that only visit their children (literals, operators, `whi
 # ruff: noqa: N802, N815 - the methods are named for the syntax nodes
 
 from __future__ import annotations
+import __future__
 
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Final, NoReturn, TypeVar, cast
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
@@ -46,6 +48,9 @@ class Policy(RestrictingNodeTransformer):
         self._class_name: str | None = None
         self._import_may_fail = False
         self._annotations_are_text = False
+        self._futures: Sequence[ast.stmt] = ()
+        self.flags = 0
+        """What the judged tree is to be compiled with: the features that were imported from `__future__`."""
 
     # What is refused, and the names that may be bound
 
@@ -294,20 +299,29 @@ class Policy(RestrictingNodeTransformer):
             statements.append(imports.module(node, alias, self._import_may_fail))
         return statements
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | Sequence[ast.stmt]:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Sequence[ast.stmt]:
         """Refuse every name that the module's facade does not list; the others are taken from the facade.
 
         CPython's own `from` statement falls back to `sys.modules`, so it must never see a facade.
         """
         if node.module == "__future__" and not node.level:
-            for alias in node.names:
-                self.check_name(node, alias.asname or alias.name)
-            return node
+            self._judge_future(node)
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
             statements.append(imports.member(node, alias, self._import_may_fail))
         return statements
+
+    def _judge_future(self, node: ast.ImportFrom) -> None:
+        """Refuse what the compiler would refuse, which then no longer sees the statement."""
+        at = ("<code>", node.lineno, node.col_offset + 1, None)
+        if not any(node is future for future in self._futures):
+            raise SyntaxError("from __future__ imports must occur at the beginning of the file", at)
+        for alias in node.names:
+            if alias.name not in __future__.all_feature_names:
+                raise SyntaxError(f"future feature {alias.name} is not defined", at)
+            if alias.name == "annotations":
+                self.flags |= __future__.annotations.compiler_flag
 
     # Scopes
 
@@ -368,11 +382,10 @@ class Policy(RestrictingNodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
         """Keep the value of the last expression statement."""
+        body = node.body[_has_docstring(node.body) :]
+        self._futures = [*takewhile(_is_future, body)]
         self._annotations_are_text = any(
-            isinstance(statement, ast.ImportFrom)
-            and statement.module == "__future__"
-            and any(alias.name == "annotations" for alias in statement.names)
-            for statement in node.body
+            alias.name == "annotations" for each in self._futures for alias in cast("ast.ImportFrom", each).names
         )
         node.body = self._statements(node.body)
         last = node.body[-1] if node.body else None
@@ -403,6 +416,15 @@ class GeneratedPolicy(Policy):
                 return placed(stored, node)
             case _:
                 return super().visit_Call(node)
+
+
+def _has_docstring(body: Sequence[ast.stmt]) -> bool:
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
 
 
 def _is_class(node: ast.expr) -> bool:

@@ -34,6 +34,13 @@ def _is_builtin(obj: object) -> bool:
 
 
 _copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+
+
+def keep_comparisons() -> None:
+    """Let the real module, which describes the functions of skills, compare nothing with objects of the code either."""
+    inspect._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+
+
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.
 Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
@@ -50,11 +57,13 @@ _copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 
 _from_callable = Signature.from_callable.__func__
 
 
-def _signature_of(cls: type, obj: object, /, *, follow_wrapped: bool = True, **_options: object) -> Any:
+def _signature_of(
+    cls: type, obj: object, /, *, follow_wrapped: bool = True, eval_str: bool = False, **_options: object
+) -> Any:
     """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped)
+    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
         if parameter.annotation is not Parameter.empty

@@ -15,7 +15,7 @@ from types import FunctionType, MappingProxyType
 
 from ..guards import leads_nowhere
 from ..type_flags import IMMUTABLE, set_flag
-from . import asyncio_, copy_, enum_, functools_, late_annotations
+from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations
 from .binding import bind_methods
 
 _TEXTS = annotations.compiler_flag
@@ -34,6 +34,7 @@ def seal() -> int:
     enum_.keep_names()
     asyncio_.keep_loops()
     functools_.keep_cached_properties()
+    inspect_.keep_comparisons()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     _keep_tables()

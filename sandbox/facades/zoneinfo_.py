@@ -100,7 +100,7 @@ class ZoneInfo(tzinfo):
     def fromutc(self, dt: datetime, /) -> datetime:
         """Return the time in this zone for `dt`, which is in UTC."""
         # Methods of a class of the code's own would be told the real zone, whose class reads files.
-        if not isinstance(dt, datetime) or _tzinfo_of(dt) is not self:
+        if _tzinfo_of(dt) is not self:
             raise ValueError("fromutc: dt.tzinfo is not self")
         plain = datetime.combine(datetime.date(dt), datetime.time(dt), tzinfo=self._zone)
         there = self._zone.fromutc(plain)
