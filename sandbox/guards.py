@@ -525,8 +525,10 @@ def _check_store(obj: object, name: str) -> None:
         if name in names.INSPECTION:
             raise _refusal(name)
         return
-    own = obj if isinstance(obj, type) else type(obj)
-    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own):
+    # Python looks methods up in the class. Host code that asks an object for one would find it without its shield.
+    is_class = issubclass(type(obj), type)
+    own = cast("type", obj) if is_class else type(obj)
+    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and (is_class or name not in names.GUARDED):
         return
     raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
 

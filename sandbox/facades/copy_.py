@@ -51,6 +51,8 @@ def copy(x: T) -> T:
         return cast("T", cast("list[object]", x).copy())
     if cls is DictionaryView:
         return cast("T", dict(cast("DictionaryView", x)))
+    if cls is types.MethodType:
+        return cast("T", types.MethodType(x.__func__, x.__self__))  # type: ignore[attr-defined]  # a method by its exact type
     own = getattr(cls, "__copy__", None)
     if own is not None:
         return cast("T", own(x))
@@ -186,6 +188,10 @@ def _rebuilt(x: object, reduced: _Reduced | str, copying: _Copying | None) -> ob
     setter = _found(type(x), "__setstate__")
     if state is not None:
         state = _own_state(x, state, setter)  # before any other code of the guest runs
+    if build is getattr:
+        from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
+
+        build = guarded_getattr  # methods and members of enums name what they are, and code may have changed the name
     if copying is not None:
         args = tuple(_deep(argument, copying) for argument in args)
     made = build(*args)
