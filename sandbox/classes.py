@@ -206,6 +206,8 @@ class _Maker:
             _check_base(base)
         _check_mixed(bases)
         self._metaclass = _metaclass(self._asked, bases)
+        if "_simple" in keywords and issubclass(self._metaclass, EnumMeta):
+            raise TypeError("an enum cannot be made without its members")
         return self._metaclass.__prepare__(name, bases, **keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:

@@ -14,6 +14,7 @@ import copy as real
 import copyreg
 import types
 import weakref
+from collections import UserDict, UserList
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
@@ -317,9 +318,21 @@ def replace_real_copying() -> None:
 
     C code took the real function long ago, so its code is exchanged and not the function.
     """
+    for cls in (UserDict, UserList):
+        type.__setattr__(cls, "__copy__", _copy_of_wrapper)
     real._reconstruct = _reconstruct  # type: ignore[attr-defined]  # what every copy of an object goes through
     real.__dict__["_guarded_deepcopy"] = deepcopy
     real.deepcopy.__code__ = _calling_guarded.__code__
+
+
+def _copy_of_wrapper(self: Any) -> object:
+    """Copy a `UserDict` or `UserList`: its own method writes into whatever a `__new__` of the code's own returned."""
+    cls = type(self)
+    made = cls.__new__(cls)
+    if type(made) is not cls:
+        raise TypeError(f"copying a {cls.__name__} made a {type(made).__name__}; define __copy__ or __deepcopy__")
+    made.__dict__.update(self.__dict__, data=copy(self.__dict__["data"]))
+    return made
 
 
 def _reconstruct(
