@@ -40,6 +40,7 @@ _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Excep
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
 _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
+_OF_CLASSES_ALONE: Final = SHIELDED | names.GUEST_ONLY_METHODS
 _OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
 _origin_of = types.GenericAlias.__dict__["__origin__"].__get__
 
@@ -525,10 +526,10 @@ def _check_store(obj: object, name: str) -> None:
         if name in names.INSPECTION:
             raise _refusal(name)
         return
-    # Python looks methods up in the class. Host code that asks an object for one would find it without its shield.
-    is_class = issubclass(type(obj), type)
-    own = cast("type", obj) if is_class else type(obj)
-    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and (is_class or name not in names.GUARDED):
+    own = obj if isinstance(obj, type) else type(obj)
+    # Python looks special methods up in the class. On an instance these would be seen by host code alone, unshielded.
+    on_class = name not in _OF_CLASSES_ALONE or own is obj
+    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and on_class:
         return
     raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
 

@@ -85,8 +85,9 @@ def _binding_shield(call: Callable[..., object], shown_type: Callable[[type], ty
 def _hook(method: object, shown_type: Callable[[type], type]) -> classmethod[Any, Any, object]:
     if type(method) is not classmethod:
         raise TypeError(f"{SUBCLASS_HOOK} must be a class method: write @classmethod above its def")
-    call = _as_function(method.__func__, shown_type)
-    return classmethod(_described(_hook_shield(call, shown_type), SUBCLASS_HOOK, method.__func__))
+    return classmethod(
+        _described(_hook_shield(_as_function(method.__func__, shown_type), shown_type), SUBCLASS_HOOK, method.__func__)
+    )
 
 
 def _hook_shield(call: Callable[..., object], shown_type: Callable[[type], type]) -> FunctionType:
@@ -107,7 +108,6 @@ def _as_function(method: object, shown_type: Callable[[type], type]) -> Callable
     bind = getattr(type(method), "__get__", None)
     if bind is None:
         return lambda _self, *arguments: method(*arguments)  # type: ignore[operator]  # Python says what is not callable
-    # A class method is bound to a class, whose own class would be its owner.
     return lambda self, *arguments: bind(method, self, shown_type(type(self)))(*arguments)
 
 

@@ -10,6 +10,7 @@ guest code sees holds only what guest code put there, and only objects of its ow
 
 from __future__ import annotations
 
+import builtins
 import copy as real
 import copyreg
 import types
@@ -35,6 +36,8 @@ _ATOMIC: frozenset[type] = frozenset(
     {
         bool, bytes, complex, float, int, range, slice, str, type, property, types.NoneType, types.EllipsisType,
         types.NotImplementedType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, weakref.ref,
+        types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     }
 )  # fmt: skip
 
@@ -46,14 +49,12 @@ _IMMUTABLE: frozenset[type] = _ATOMIC | {tuple, frozenset}
 def copy(x: T) -> T:
     """Return a shallow copy of `x`. Raises TypeError where the class cannot be copied."""
     cls = type(x)
-    if cls in _IMMUTABLE or isinstance(x, type):
+    if cls in _IMMUTABLE or cls is types.MethodType or isinstance(x, type):
         return x
     if cls in _COPYABLE:
         return cast("T", cast("list[object]", x).copy())
     if cls is DictionaryView:
         return cast("T", dict(cast("DictionaryView", x)))
-    if cls is types.MethodType:
-        return cast("T", types.MethodType(x.__func__, x.__self__))  # type: ignore[attr-defined]  # a method by its exact type
     own = getattr(cls, "__copy__", None)
     if own is not None:
         return cast("T", own(x))
@@ -186,13 +187,11 @@ def _rebuilt(x: object, reduced: _Reduced | str, copying: _Copying | None) -> ob
     if isinstance(reduced, str):
         return x
     build, args, state, items, pairs = (*reduced, None, None, None)[:5]
+    if build is builtins.getattr:  # what is found again by a name that code may have changed, such as a method
+        return x
     setter = _found(type(x), "__setstate__")
     if state is not None:
         state = _own_state(x, state, setter)  # before any other code of the guest runs
-    if build is getattr:
-        from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
-
-        build = guarded_getattr  # methods and members of enums name what they are, and code may have changed the name
     if copying is not None:
         args = tuple(_deep(argument, copying) for argument in args)
     made = build(*args)
@@ -318,20 +317,18 @@ def replace_real_copying() -> None:
 
     C code took the real function long ago, so its code is exchanged and not the function.
     """
-    for cls in (UserDict, UserList):
-        type.__setattr__(cls, "__copy__", _copy_of_wrapper)
     real._reconstruct = _reconstruct  # type: ignore[attr-defined]  # what every copy of an object goes through
     real.__dict__["_guarded_deepcopy"] = deepcopy
     real.deepcopy.__code__ = _calling_guarded.__code__
+    for cls in (UserDict, UserList):
+        type.__setattr__(cls, "__copy__", _copy_of_user_collection)
 
 
-def _copy_of_wrapper(self: Any) -> object:
-    """Copy a `UserDict` or `UserList`: its own method writes into whatever a `__new__` of the code's own returned."""
-    cls = type(self)
-    made = cls.__new__(cls)
-    if type(made) is not cls:
-        raise TypeError(f"copying a {cls.__name__} made a {type(made).__name__}; define __copy__ or __deepcopy__")
-    made.__dict__.update(self.__dict__, data=copy(self.__dict__["data"]))
+def _copy_of_user_collection(self: Any) -> Any:
+    """Do what `UserDict.__copy__` does; the real one writes into whatever a `__new__` of the code's own returned."""
+    made = object.__new__(type(self))
+    made.__dict__.update(self.__dict__)
+    made.__dict__["data"] = self.__dict__["data"].copy()
     return made
 
 
