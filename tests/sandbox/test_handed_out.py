@@ -1179,3 +1179,102 @@ def test_a_copy_keeps_the_state_that_its_original_has() -> None:
         result = found
         """
     assert run_sealed(source) == [[2, 1, [1], 1, [2], 5, 2]] * 2
+
+
+BESIDE = {
+    "the origin of typing.Type, compared by an alias": """
+        import typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        typing.Type[int] == alias, alias == typing.Type[int]
+        told[:] = [each for each in told if each is not type]""",
+    "the origin of a copied typing.Type": """
+        import copy, typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        for way in (copy.copy, copy.deepcopy):
+            way(typing.Type[int]) == alias
+        for hint in typing.get_type_hints(lambda: 0, None, None), typing.get_type_hints(typing.NamedTuple("N", [("x", "typing.Type[int]")])):
+            hint.get("x") == alias
+        told[:] = [each for each in told if each is not type]""",
+    "the hash of a metaclass": """
+        import typing
+        made += [] if hash(typing.Type[int]) == hash((type, (int,))) else [1]""",
+    "a module's name that wraps copies": """
+        import functools
+        other = Told()
+        class W:
+            def __getattribute__(self, name):
+                if name == "__module__": return other
+                raise AttributeError(name)
+        class C: pass
+        attempt("functools.update_wrapper(C, W())")
+        made += [1] if C.__module__ is other else []""",
+    "a module's name that a named tuple takes from the variables": """
+        import typing
+        __name__ = Told()
+        for kind in (typing.NamedTuple("N", [("x", int)]), typing.TypedDict("T", {"x": int})):
+            made += [1] if type(kind.__module__) is not str else []""",
+    "an enum without its members": """
+        import enum
+        attempt("class E(enum.Flag, _simple=True): A = 1")
+        made += [1] if "E" in globals() else []""",
+}
+
+
+@pytest.mark.parametrize("program", BESIDE.values(), ids=BESIDE.keys())
+def test_nothing_of_the_host_comes_by_the_side(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+def test_classes_made_from_data_are_the_codes_own() -> None:
+    source = """
+        import collections, typing
+        from typing import Generic, NamedTuple, TypedDict, TypeVar
+        K = collections.namedtuple("K", "a b", defaults=[2])
+        N = NamedTuple("N", [("a", int), ("b", "str")])
+        T = TypedDict("T", {"a": int, "in valid": str}, total=False)
+        class S(NamedTuple, Generic[TypeVar("X")]):
+            a: int
+            b: int = 2
+        class U(T): c: int
+        found = []
+        for kind in (K, N):
+            kind.__repr__ = lambda self: "mine"
+            found += [repr(kind(a=1, b=2)), kind.__module__]
+        found.append(T.__module__)
+        for wrong in ([("_x", int)], [("x", int), ("x", int)], [("class", int)]):
+            try: found.append(NamedTuple("W", wrong))
+            except ValueError: pass
+        result = [found, N._fields, sorted(U.__optional_keys__), S(1).b, repr(S[int]), K(1)._replace(b=3).b]
+        """
+    assert run_sealed(source) == [
+        ["mine", "__main__", "mine", "__main__", "__main__"],
+        ["a", "b"],
+        ["a", "in valid"],
+        2,
+        "__main__.S[int]",
+        3,
+    ]
+
+
+def test_what_a_pattern_is_compiled_to_is_told_to_the_guest() -> None:
+    source = """
+        import contextlib, io, re
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            re.compile("MARK[ab]", 128)
+        result = "LITERAL 77" in kept.getvalue()
+        """
+    assert run_sealed(source) is True
+
+
+def test_typing_type_is_an_alias_of_type() -> None:
+    source = """
+        import copy, typing
+        kind = typing.Type["int"]
+        def f(x: kind): pass
+        hint = typing.get_type_hints(f)["x"]
+        result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
+        """
+    assert run_sealed(source) == ["typing.Type[int]", True, True, True]
