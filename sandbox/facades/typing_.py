@@ -95,7 +95,7 @@ NamedTuple.__mro_entries__ = lambda _bases: (_NAMED_TUPLE,)  # type: ignore[attr
 
 def keep_type() -> None:
     """Let a copied alias, which is looked up by its name, be the one of the stand-in as well."""
-    typing.Type = Type  # type: ignore[misc]  # a name of the module
+    vars(typing)["Type"] = Type
 
 
 def _annotations_of(cls: type) -> Mapping[str, object]:
