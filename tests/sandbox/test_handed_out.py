@@ -826,21 +826,19 @@ WAYS = {
         kept = []
         class Bomb:
             def __deepcopy__(self, memo): raise ValueError
-        class Own(G):
-            __slots__ = ("bomb", "a", "b", "c")
+        class Own(G): pass
         class S(functools.singledispatchmethod): pass
         class Driver:
             def __deepcopy__(self, memo):
-                for _ in range(20):
-                    dropped = [Own() for _ in range(300)]
-                    for each in dropped:
-                        each.bomb = Bomb()
-                        try: copy.deepcopy(each, memo)
-                        except ValueError: pass
-                    each = None
-                    dropped.clear()
-                    objects = [S(len) for _ in range(300)]
-                    kept.extend(copy.deepcopy(each, memo) for each in objects)
+                dropped = [Own() for _ in range(300)]
+                for each in dropped:
+                    each.bomb = Bomb()
+                    try: copy.deepcopy(each, memo)
+                    except ValueError: pass
+                each = None
+                dropped.clear()
+                objects = [S(lambda self, x: None) for _ in range(300)]
+                for each in objects: kept.append(copy.deepcopy(each, memo))
                 return self
         copy.deepcopy(Driver())
         for each in kept: use(each)""",
@@ -967,23 +965,45 @@ WAYS = {
         except TypeError: pass""",
     "a field put in while a decorator works": """
         import dataclasses
+        calls = []
+        class P: pass
+        p = P()
+        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False, "kw_only": False, "repr": False,
+                      "default": dataclasses.MISSING, "default_factory": dataclasses.MISSING, "compare": False,
+                      "hash": None}
+        class M:
+            def __hash__(self):
+                calls.append(1)
+                if len(calls) == 2: B.__dataclass_fields__["z"] = p
+                return 7
+            def __eq__(self, other): return False
         @dataclasses.dataclass
         class B:
             x: int = 1
-        class P: pass
-        class M:
-            def __hash__(self): return 1
-            def __eq__(self, other): B.__dataclass_fields__["x"] = P(); return False
-            def __bool__(self): B.__dataclass_fields__["x"] = P(); return False
-        p = P()
-        P.name, P._field_type = "x", Told()
-        p.__dict__ = {"name": "x", "_field_type": Told(), "default": 1}
-        P.__new__ = lambda cls: p
         try:
             class C(B):
                 __module__ = M()
-                y: int = 1
-            dataclasses.dataclass(C, frozen=M(), order=M())
+                y: int = 2
+            dataclasses.dataclass(C)
+        except Exception: pass""",
+    "an option of a decorator that changes the fields": """
+        import dataclasses
+        class M:
+            def __bool__(self):
+                B.__dataclass_fields__["z"] = p
+                return False
+        class P: pass
+        p = P()
+        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False}
+        @dataclasses.dataclass
+        class A:
+            x: int = 1
+        class B(A):
+            y: int = 1
+        B = dataclasses.dataclass(B)
+        class C(B):
+            y: int = 2
+        try: dataclasses.dataclass(C, init=M(), frozen=M(), eq=M(), order=M())
         except Exception: pass""",
     "the state of a frozen dataclass": """
         import copy, dataclasses
@@ -1057,22 +1077,57 @@ WAYS = {
             try: each()
             except (TypeError, ValueError): pass
         told[:] = [each for each in told if each is not None and each is not z]""",
-    "an import under an __import__ of the code's own": """
-        ns = {}
-        exec("1", ns)
-        class V: pass
-        v = V()
-        v.__dict__ = {"__name__": "sealab.sandbox.facades"}
-        class M(dict):
-            def __setitem__(self, key, value):
-                ns["__builtins__"]["__import__"] = lambda *a: v
-                dict.__setitem__(self, key, value)
-        m = M()
-        V.annotations = property(lambda self: None)
-        del V.annotations
-        try: exec('"doc"\\nfrom __future__ import annotations as q', ns, m)
-        except Exception: pass
-        made += [] if hasattr(m.get("q"), "compiler_flag") or "q" not in m else [1]""",
+    "the name of a bound method that is copied": """
+        import copy, json, types
+        def f(self): pass
+        for name, target in (("__globals__", json.dumps), ("__class__", int)):
+            f.__name__ = name
+            found = copy.copy(types.MethodType(f, target))
+            made += [] if isinstance(found, types.MethodType) else [found]
+        class Call:
+            def __call__(self, *a): pass
+        call = Call()
+        call.__dict__ = {"__name__": "__class__"}
+        try: found = copy.copy(types.MethodType(call, int))
+        except TypeError: found = None
+        made += [] if found is None or isinstance(found, types.MethodType) else [found]""",
+    "a __getstate__ of the object itself": """
+        import copy, functools
+        class S(functools.singledispatchmethod): pass
+        s = S(len)
+        try: s.__getstate__ = lambda: (None, {"_generic": G(), "_func": len})
+        except AttributeError: pass
+        try: use(copy.copy(s))
+        except TypeError: pass""",
+    "a descriptor of the host for a hook": """
+        import abc, functools
+        class O:
+            def __call__(self, *a): pass
+        o = O()
+        o.__dict__ = {"__get__": lambda obj, cls: told.append(cls) or (lambda *x: NotImplemented)}
+        class A(abc.ABC): __subclasshook__ = classmethod(functools.partialmethod(o))
+        try: isinstance(1, A)
+        except TypeError: pass
+        for each in told[:]: make(each)
+        told.clear()""",
+    "the loop by a __new__ of the code's own": """
+        import asyncio, collections
+        target = []
+        class U(collections.UserDict):
+            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
+        class L(collections.UserList):
+            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
+        async def main():
+            loop = asyncio.get_running_loop()
+            call = loop.call_soon
+            u, v = U(), L()
+            u.call_soon = v.call_soon = lambda *a, **k: told.append(a) or call(*a, **k)
+            target.append(loop)
+            for each in (u, v):
+                try: each.__copy__()
+                except TypeError: pass
+            await asyncio.gather(asyncio.sleep(0))
+        asyncio.run(main())""",
 }
 
 
