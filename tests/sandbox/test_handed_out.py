@@ -1270,6 +1270,14 @@ BESIDE = {
         __name__ = Told()
         for kind in (typing.NamedTuple("N", [("x", int)]), typing.TypedDict("T", {"x": int})):
             made += [1] if type(kind.__module__) is not str else []""",
+    "the class of a class, told to a descriptor by a signature": """
+        import functools, inspect, types
+        def bind(*args):
+            told.extend(each for each in args if each not in (C, type, None))
+            return lambda *a: None
+        class C: __init__ = functools.partialmethod(types.SimpleNamespace(**{"__get__": bind}))
+        try: inspect.signature(C)
+        except Exception: pass""",
     "an enum without its members": """
         import enum
         try:

@@ -67,3 +67,21 @@ def a(day: Day) -> str:
         outcome = await pool.run(Job("call_skill('a', 1, {'day': '2024-02-03'})"), host)
     assert outcome.error is None
     assert outcome.result == "date"
+
+
+async def test_no_signature_that_stands_as_text_is_evaluated_among_the_variables_of_a_module() -> None:
+    code = """
+class Told:
+    def __call__(self, *given, **named): return [given, named]
+def a(): pass
+a = Told()
+a.__dict__ = {"__module__": "json", "__signature__": "(x=__name__, y=1, /)"}
+"""
+
+    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        return {"name": "a", "version": 1, "entry": "a", "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'y': 2})"), host)
+    assert outcome.error is None
+    assert outcome.result == [[], {"y": 2}]
