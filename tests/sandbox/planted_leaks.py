@@ -34,6 +34,8 @@ class Planted:
 
 def _give(module: str, name: str, value: object) -> None:
     object.__setattr__(facades.find(module), name, value)
+    facades._given_classes.cache_clear()
+    classes._shown_host_type.cache_clear()
 
 
 def _give_builtin(name: str, value: object) -> None:
