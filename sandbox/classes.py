@@ -173,12 +173,6 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     """
     if not is_guest_callable(function):
         raise TypeError("a class is made by a class statement")
-    for base in bases:
-        # Asked for its bases, `typing.Type[int]` compares `type` with the other bases.
-        if not (issubclass(type(base), type) or is_guest_class(type(base))):
-            origin = getattr(base, "__origin__", None)
-            if origin is not None:
-                _check_base(origin)
     maker = _Maker(keywords.pop("metaclass", None))
     return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
 

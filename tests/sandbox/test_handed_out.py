@@ -1278,6 +1278,16 @@ BESIDE = {
         class C: __init__ = functools.partialmethod(types.SimpleNamespace(**{"__get__": bind}))
         try: inspect.signature(C)
         except Exception: pass""",
+    "what an alias of type stands for, told to other bases": """
+        import typing
+        class Base(Told):
+            def __mro_entries__(self, bases): told.extend(bases); return ()
+        for bases in ((typing.Type[int], Base()), (Base(), typing.Type[int]), (typing.Type, Base()), (type[int], Base())):
+            try:
+                class C(*bases): pass
+            except TypeError: pass
+        for each in told: make(each)
+        told.clear()""",
     "an enum without its members": """
         import enum
         try:
