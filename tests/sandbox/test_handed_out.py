@@ -1288,6 +1288,33 @@ BESIDE = {
             except TypeError: pass
         for each in told: make(each)
         told.clear()""",
+    "an initializer of the host, called by an enum": """
+        import enum, fractions, http, pprint
+        class S(property): pass
+        class P(pprint.PrettyPrinter): pass
+        class O: pass
+        o, kept = O(), {}
+        o.__dict__ = kept
+        for target, values in ((S, (fractions.Fraction.numerator, lambda self: "MARK")), (P, (o,)), (http.HTTPStatus.OK, 1)):
+            try:
+                class E(enum.Enum):
+                    def __new__(cls, *args): return target
+                    A = values
+            except TypeError: pass
+        made += [1] if fractions.Fraction(1, 3).numerator == "MARK" or kept or http.HTTPStatus.OK.name != "OK" else []""",
+    "the name of a member of a host enum": """
+        import enum, http
+        class M(int):
+            def __new__(cls, *args): return http.HTTPStatus.OK if E else int.__new__(cls, *args)
+        E = None
+        class E(M, enum.Flag):
+            A = 1
+            B = 2
+        try: E(3)
+        except (AttributeError, ValueError): pass
+        try: http.HTTPStatus.OK.phrase = "MARK"
+        except AttributeError: pass
+        made += [1] if (http.HTTPStatus.OK.name, http.HTTPStatus.OK.phrase) != ("OK", "OK") else []""",
     "an enum without its members": """
         import enum
         try:
@@ -1353,3 +1380,29 @@ def test_typing_type_is_an_alias_of_type() -> None:
         result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
         """
     assert run_sealed(source) == ["typing.Type[int]", True, True, True]
+
+
+def test_enums_make_their_members_as_their_code_says() -> None:
+    source = """
+        import enum, re
+        class P(enum.Enum):
+            def __new__(cls, value, label):
+                member = object.__new__(cls)
+                member._value_, member.label = value, label
+                return member
+            A = (1, "a")
+        class Q(int, enum.Enum):
+            def __new__(cls, value):
+                member = int.__new__(cls, value * 2)
+                member._value_ = value
+                return member
+            X = 4
+        class Base(enum.Enum):
+            def __new__(cls, value):
+                member = object.__new__(cls)
+                member._value_ = value + 1
+                return member
+        class D(Base): A = 1
+        result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
+        """
+    assert run_sealed(source) == ["a", 9, 2, "IGNORECASE|DOTALL|VERBOSE", 1 << 20 | 2, True]
