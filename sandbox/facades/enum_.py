@@ -44,7 +44,7 @@ class _CheckedEnumType(enum.EnumType):
         return make_class(name, bases, _members(cls, names, keywords.get("start", 1)), **boundary)
 
     @classmethod
-    def _find_new_(mcls, *found: Any) -> tuple[Any, bool, bool]:
+    def _find_new_(cls, *found: Any) -> tuple[Any, bool, bool]:
         """Find what makes the members. What it returns is a member: its `__init__` is called, and it gets a name."""
         make, save_new, use_args = super()._find_new_(*found)  # type: ignore[misc]  # what the real class asks
         return make if type(make) is BuiltinFunctionType else _making_members(make), save_new, use_args
