@@ -142,6 +142,8 @@ class Policy(RestrictingNodeTransformer):
     def _may_store(self, attribute: str) -> bool:
         if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES:
             return True
+        if attribute in names.INSPECTION:
+            return False
         return not attribute.startswith("_") or names.judge(attribute) is Verdict.PRIVATE
 
     def _through_slot(self, node: ast.Attribute) -> ast.AST:

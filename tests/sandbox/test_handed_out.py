@@ -1063,6 +1063,23 @@ WAYS = {
         try: contextlib.contextmanager(json.JSONEncoder).__init__(o)
         except Exception: pass
         made += list(kept)""",
+    "what an alias among the bases of a class stands for": """
+        import typing
+        class V(Told):
+            def __mro_entries__(self, bases): return ()
+        for source in ("class C(typing.Type[int], V()): pass", "class C(V(), typing.Type[int]): pass"):
+            try: exec(source)
+            except TypeError: pass""",
+    "a traceback that is joined to another": """
+        got = []
+        class A:
+            def __enter__(self): pass
+            def __exit__(self, kind, error, tb): got.append(tb); return True
+        for _ in range(2):
+            with A(): 1 / 0
+        try: exec("got[0].tb_next = got[1]")
+        except AttributeError: pass
+        else: made.append(1)""",
     "the real zone of a stand-in": """
         import datetime, zoneinfo
         z = zoneinfo.ZoneInfo("UTC")
