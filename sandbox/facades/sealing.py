@@ -12,9 +12,10 @@ import gc
 import re
 import traceback
 from collections.abc import Iterator
-from types import FunctionType, MappingProxyType
+from doctest import TestResults
+from types import DynamicClassAttribute, FunctionType, MappingProxyType
 
-from ..guards import leads_nowhere
+from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
 from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_
@@ -22,6 +23,8 @@ from .binding import bind_methods
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
+_DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
+"""Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
 
 
 def seal() -> int:
@@ -46,6 +49,7 @@ def seal() -> int:
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
+    keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)
     return len(classes)

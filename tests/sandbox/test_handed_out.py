@@ -1332,6 +1332,20 @@ BESIDE = {
         try: http.HTTPStatus.OK.phrase = "MARK"
         except AttributeError: pass
         made += [1] if (http.HTTPStatus.OK.name, http.HTTPStatus.OK.phrase) != ("OK", "OK") else []""",
+    "the text of an attribute of a host class": """
+        import doctest, http, numbers
+        for each in (numbers.Real.real, doctest.TestResults.failed):
+            before = each.__doc__, getattr(each, "__name__", None)
+            try: each.__doc__ = "MARK"
+            except AttributeError: pass
+            try: each.__name__ = "MARK"
+            except AttributeError: pass
+            made += [] if (each.__doc__, getattr(each, "__name__", None)) == before else [1]
+        class Own:
+            @property
+            def x(self): pass
+        Own.x.__doc__ = "mine"
+        made += [] if Own.x.__doc__ == "mine" else [1]""",
     "an enum without its members": """
         import enum
         try:
