@@ -173,12 +173,6 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     """
     if not is_guest_callable(function):
         raise TypeError("a class is made by a class statement")
-    for base in bases:
-        # Asked for its bases, `typing.Type[int]` compares `type` with the other bases.
-        if not (issubclass(type(base), type) or is_guest_class(type(base))):
-            origin = getattr(base, "__origin__", None)
-            if origin is not None:
-                _check_base(origin)
     maker = _Maker(keywords.pop("metaclass", None))
     return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
 
@@ -212,6 +206,8 @@ class _Maker:
             _check_base(base)
         _check_mixed(bases)
         self._metaclass = _metaclass(self._asked, bases)
+        if "_simple" in keywords and issubclass(self._metaclass, EnumMeta):
+            raise TypeError("an enum cannot be made without its members")
         return self._metaclass.__prepare__(name, bases, **keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:

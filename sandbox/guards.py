@@ -13,7 +13,7 @@ import asyncio
 import builtins
 import types
 from collections import UserString
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -520,8 +520,19 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
 }
 
 
+_HOST_DESCRIPTORS: Final[set[int]] = set()
+"""What stands in classes of the host and takes stores, by identity. It lives as long as they do."""
+
+
+def keep_descriptors(descriptors: Iterable[object]) -> None:
+    """Let no store describe these otherwise: a sealed class still holds properties whose texts can be changed."""
+    _HOST_DESCRIPTORS.update(map(id, descriptors))
+
+
 def _check_store(obj: object, name: str) -> None:
     verdict = names.judge(name)
+    if name in names.SETTABLE and id(obj) in _HOST_DESCRIPTORS:
+        raise SecurityError(f"{name!r} of an attribute of a class of Python's own cannot be changed")
     if verdict is Verdict.PRIVATE or not name.startswith("_") or name in names.SETTABLE:
         if name in names.INSPECTION:
             raise _refusal(name)

@@ -140,7 +140,7 @@ class Policy(RestrictingNodeTransformer):
         return verdict
 
     def _may_store(self, attribute: str) -> bool:
-        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES:
+        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES - {"__doc__"}:
             return True
         if attribute in names.INSPECTION:
             return False

@@ -70,6 +70,8 @@ def _alike(
     for name in assigned:
         with suppress(AttributeError):
             value = read(wrapped, name)
+            if name == "__module__" and not isinstance(value, str):
+                continue  # host code looks modules up by it
             setattr(wrapper, name, exact(value) if isinstance(value, str) else value)
     own = _attributes(wrapper) if updated else None
     if own is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
+from ..classes import shown_type
 from ..names import ATTRIBUTE_METHODS
 from ..ownership import is_guest_class
 from .private import copy_of
@@ -33,12 +34,19 @@ def _is_builtin(obj: object) -> bool:
     return known or isinstance(obj, _copy._NonUserDefinedCallables)
 
 
-_copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+def _bound(descriptor: object, obj: object) -> object:
+    """Do what the real function does (Python 3.13), without telling a descriptor the class of a class."""
+    bind = None if isinstance(descriptor, type) else getattr(type(descriptor), "__get__", None)
+    return descriptor if bind is None else bind(descriptor, obj, shown_type(type(obj)))
+
+
+_OWN = {"_signature_is_builtin": _is_builtin, "_descriptor_get": _bound}
+vars(_copy).update(_OWN)
 
 
 def keep_comparisons() -> None:
-    """Let the real module, which describes the functions of skills, compare nothing with objects of the code either."""
-    inspect._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+    """Let the real module, which asks the classes of errors and tasks, tell objects of the code nothing either."""
+    vars(inspect).update(_OWN)
 
 
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.

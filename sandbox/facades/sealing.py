@@ -9,17 +9,22 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 from __future__ import annotations
 
 import gc
+import re
 import traceback
 from collections.abc import Iterator
-from types import FunctionType, MappingProxyType
+from doctest import TestResults
+from types import DynamicClassAttribute, FunctionType, MappingProxyType
 
-from ..guards import leads_nowhere
+from ..guards import keep_descriptors, leads_nowhere
+from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
-from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations
+from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_
 from .binding import bind_methods
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
+_DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
+"""Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
 
 
 def seal() -> int:
@@ -37,10 +42,14 @@ def seal() -> int:
     inspect_.keep_comparisons()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
+    typing_.keep_type()
+    for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
+        vars(module)["print"] = _print
     _keep_tables()
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
+    keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)
     return len(classes)
@@ -64,6 +73,10 @@ def _blunt_annotations() -> None:
             continue
         if type(hints) is dict:
             hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
+
+
+def _print(*values: object, end: str = "\n") -> None:
+    GUEST.write(" ".join(map(str, values)) + end)
 
 
 def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:

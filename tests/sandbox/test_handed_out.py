@@ -1069,7 +1069,8 @@ WAYS = {
             def __mro_entries__(self, bases): return ()
         for source in ("class C(typing.Type[int], V()): pass", "class C(V(), typing.Type[int]): pass"):
             try: exec(source)
-            except TypeError: pass""",
+            except TypeError: pass
+        told[:] = [each for each in told if each not in (type, typing.Type[int])]""",
     "a traceback that is joined to another": """
         got = []
         class A:
@@ -1251,3 +1252,189 @@ def test_a_copy_keeps_the_state_that_its_original_has() -> None:
         result = found
         """
     assert run_sealed(source) == [[2, 1, [1], 1, [2], 5, 2]] * 2
+
+
+BESIDE = {
+    "the origin of typing.Type, compared by an alias": """
+        import typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        typing.Type[int] == alias, alias == typing.Type[int]
+        told[:] = [each for each in told if each is not type]""",
+    "the origin of a copied typing.Type": """
+        import copy, typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        for way in (copy.copy, copy.deepcopy):
+            way(typing.Type[int]) == alias
+        for hint in typing.get_type_hints(lambda: 0, None, None), typing.get_type_hints(typing.NamedTuple("N", [("x", "typing.Type[int]")])):
+            hint.get("x") == alias
+        told[:] = [each for each in told if each is not type]""",
+    "the hash of a metaclass": """
+        import typing
+        made += [] if hash(typing.Type[int]) == hash((type, (int,))) else [1]""",
+    "a module's name that wraps copies": """
+        import functools
+        other = Told()
+        class W:
+            def __getattribute__(self, name):
+                if name == "__module__": return other
+                raise AttributeError(name)
+        class C: pass
+        attempt("functools.update_wrapper(C, W())")
+        made += [1] if C.__module__ is other else []""",
+    "a module's name that a named tuple takes from the variables": """
+        import typing
+        __name__ = Told()
+        for kind in (typing.NamedTuple("N", [("x", int)]), typing.TypedDict("T", {"x": int})):
+            made += [1] if type(kind.__module__) is not str else []""",
+    "the class of a class, told to a descriptor by a signature": """
+        import functools, inspect, types
+        def bind(*args):
+            told.extend(each for each in args if each not in (C, type, None))
+            return lambda *a: None
+        class C: __init__ = functools.partialmethod(types.SimpleNamespace(**{"__get__": bind}))
+        try: inspect.signature(C)
+        except Exception: pass""",
+    "what an alias of type stands for, told to other bases": """
+        import typing
+        class Base(Told):
+            def __mro_entries__(self, bases): told.extend(bases); return ()
+        for bases in ((typing.Type[int], Base()), (Base(), typing.Type[int]), (typing.Type, Base()), (type[int], Base())):
+            try:
+                class C(*bases): pass
+            except TypeError: pass
+        for each in told: make(each)
+        told.clear()""",
+    "an initializer of the host, called by an enum": """
+        import enum, fractions, http, pprint
+        class S(property): pass
+        class P(pprint.PrettyPrinter): pass
+        class O: pass
+        o, kept = O(), {}
+        o.__dict__ = kept
+        for target, values in ((S, (fractions.Fraction.numerator, lambda self: "MARK")), (P, (o,)), (http.HTTPStatus.OK, 1)):
+            try:
+                class E(enum.Enum):
+                    def __new__(cls, *args): return target
+                    A = values
+            except TypeError: pass
+        made += [1] if fractions.Fraction(1, 3).numerator == "MARK" or kept or http.HTTPStatus.OK.name != "OK" else []""",
+    "the name of a member of a host enum": """
+        import enum, http
+        class M(int):
+            def __new__(cls, *args): return http.HTTPStatus.OK if E else int.__new__(cls, *args)
+        E = None
+        class E(M, enum.Flag):
+            A = 1
+            B = 2
+        try: E(3)
+        except (AttributeError, ValueError): pass
+        try: http.HTTPStatus.OK.phrase = "MARK"
+        except AttributeError: pass
+        made += [1] if (http.HTTPStatus.OK.name, http.HTTPStatus.OK.phrase) != ("OK", "OK") else []""",
+    "the text of an attribute of a host class": """
+        import doctest, http, numbers
+        for each in (numbers.Real.real, doctest.TestResults.failed):
+            before = each.__doc__, getattr(each, "__name__", None)
+            try: each.__doc__ = "MARK"
+            except AttributeError: pass
+            try: each.__name__ = "MARK"
+            except AttributeError: pass
+            made += [] if (each.__doc__, getattr(each, "__name__", None)) == before else [1]
+        class Own:
+            @property
+            def x(self): pass
+        Own.x.__doc__ = "mine"
+        made += [] if Own.x.__doc__ == "mine" else [1]""",
+    "an enum without its members": """
+        import enum
+        try:
+            class E(enum.Flag, _simple=True): A = 1
+            made.append(E)
+        except TypeError: pass""",
+}
+
+
+@pytest.mark.parametrize("program", BESIDE.values(), ids=BESIDE.keys())
+def test_nothing_of_the_host_comes_by_the_side(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+def test_classes_made_from_data_are_the_codes_own() -> None:
+    source = """
+        import collections, typing
+        from typing import Generic, NamedTuple, TypedDict, TypeVar
+        K = collections.namedtuple("K", "a b", defaults=[2])
+        N = NamedTuple("N", [("a", int), ("b", "str")])
+        T = TypedDict("T", {"a": int, "in valid": str}, total=False)
+        class S(NamedTuple, Generic[TypeVar("X")]):
+            a: int
+            b: int = 2
+        class U(T): c: int
+        found = []
+        for kind in (K, N):
+            kind.__repr__ = lambda self: "mine"
+            found += [repr(kind(a=1, b=2)), kind.__module__]
+        found.append(T.__module__)
+        for wrong in ([("_x", int)], [("x", int), ("x", int)], [("class", int)]):
+            try: found.append(NamedTuple("W", wrong))
+            except ValueError: pass
+        result = [found, N._fields, sorted(U.__optional_keys__), S(1).b, repr(S[int]), K(1)._replace(b=3).b]
+        """
+    assert run_sealed(source) == [
+        ["mine", "__main__", "mine", "__main__", "__main__"],
+        ["a", "b"],
+        ["a", "in valid"],
+        2,
+        "__main__.S[int]",
+        3,
+    ]
+
+
+def test_what_a_pattern_is_compiled_to_is_told_to_the_guest() -> None:
+    source = """
+        import contextlib, io, re
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            re.compile("MARK[ab]", 128)
+        result = "LITERAL 77" in kept.getvalue()
+        """
+    assert run_sealed(source) is True
+
+
+def test_typing_type_is_an_alias_of_type() -> None:
+    source = """
+        import copy, typing
+        kind = typing.Type["int"]
+        def f(x: kind): pass
+        hint = typing.get_type_hints(f)["x"]
+        result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
+        """
+    assert run_sealed(source) == ["typing.Type[int]", True, True, True]
+
+
+def test_enums_make_their_members_as_their_code_says() -> None:
+    source = """
+        import enum, re
+        class P(enum.Enum):
+            def __new__(cls, value, label):
+                member = object.__new__(cls)
+                member._value_, member.label = value, label
+                return member
+            A = (1, "a")
+        class Q(int, enum.Enum):
+            def __new__(cls, value):
+                member = int.__new__(cls, value * 2)
+                member._value_ = value
+                return member
+            X = 4
+        class Base(enum.Enum):
+            def __new__(cls, value):
+                member = object.__new__(cls)
+                member._value_ = value + 1
+                return member
+        class D(Base): A = 1
+        result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
+        """
+    assert run_sealed(source) == ["a", 9, 2, "IGNORECASE|DOTALL|VERBOSE", 1 << 20 | 2, True]
