@@ -82,7 +82,10 @@ class Client:
         text = "\n".join(each.get("text", "") for each in result.get("content", ()))
         content = result.get("structuredContent") or {}
         if "run_id" in content:
-            return Answer(content["status"], text if content["error"] is None else str(content["error"]), content, sent)
+            # The traceback in a report is that of the code's own lines.
+            error = content["error"] or {}
+            said = " ".join(str(error[key]) for key in ("type", "message", "hint") if error.get(key))
+            return Answer(content["status"], said or text, content, sent)
         return Answer("tool error" if result.get("isError") else "ok", text, content, sent)
 
     def _exchange(self, method: str, params: dict[str, Any], question: Question | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from tests.skills_db.postgres import find_binaries, throwaway_cluster
 
 from .client import MODERN, Answer, Client
 from .faults import FAULTS, OF_POSTGRESQL, OF_SQLITE, Fault, Place
-from .load import LOADS, Ledger, Visit, visitors
+from .load import LOADS, Ledger, Load, Visit, visitors
 from .served import Served, control_seconds, write_upstreams
 
 STEPS = 20
@@ -69,7 +69,7 @@ class Record:
 
     def find(self, text: str, where: str) -> None:
         """Note a find; those that differ only in numbers and ids are one."""
-        key = re.sub(r"[0-9a-f]{6,}|\d+", "#", text)[:160]
+        key = re.sub(r"\w*\d\w*", "#", text)[:120]
         with self.lock:
             if key in self.finds:
                 self.finds[key].times += 1
@@ -105,7 +105,7 @@ class Round:
         self._fault = FAULTS[0]
         self._began = 0.0
 
-    def run(self, steps: int, faults: Sequence[Fault], loads: Sequence[Callable[[Visit], None]] = LOADS) -> None:
+    def run(self, steps: int, faults: Sequence[Fault], loads: Sequence[Load] = LOADS) -> None:
         self._served.start()
         try:
             self._settle()
@@ -139,8 +139,9 @@ class Round:
             list(threads.map(lambda client: client.run("import time\ntime.sleep(0.3)"), self._clients))
         self._descriptors, self._processes = self._served.descriptors(), len(self._served.family())
 
-    def _step(self, number: int, fault: Fault, loads: Sequence[Callable[[Visit], None]]) -> None:
+    def _step(self, number: int, fault: Fault, loads: Sequence[Load]) -> None:
         self._fault, self._began, self._place.wrong = fault, float("inf"), []
+        step_began = time.monotonic()
         self._record.steps[fault.name] += 1
         end = threading.Event()
         visits = [
@@ -171,6 +172,8 @@ class Round:
             self._reread(most=40)
         self._quiet()
         self._reread(most=4)
+        worked = ", ".join(load.__name__ for load in chosen)
+        print(f"{self._at}: {fault.name}; {worked}; {time.monotonic() - step_began:.1f} s", flush=True)
         for line in self._served.news():
             if re.match(r"(\w+\.)*\w*(Error|Exception|Interrupt)\b.*", line):
                 self._find(f"traceback in the log ({fault.name}): {line.strip()}")

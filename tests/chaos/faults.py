@@ -213,7 +213,7 @@ _CALLS = frozenset({"tool error", "error"})
 FAULTS = (
     Fault(nothing),
     Fault(workers_killed, frozenset({"crashed"}), frozenset({"session"})),
-    Fault(workers_stopped),
+    Fault(workers_stopped, aside=False),
     Fault(zygote_killed, frozenset({"crashed"}), frozenset({"session"})),
     Fault(zygote_stopped, aside=False),
     Fault(upstreams_killed, hurts=frozenset({"tools"})),

@@ -167,8 +167,8 @@ def skill(visit: Visit) -> None:
         saved = visit.client.call("save_skill", {"name": name, "code": code, "description": "A token."})
         version = saved.content.get("version")
     else:
-        saved = visit.client.run(f"await save_skill({name!r}, {code!r}, 'A token.')", timeout_seconds=20)
-        version = (saved.content.get("result") or {}).get("version") if saved.ok else None
+        saved = visit.client.run(f"save_skill({name!r}, {code!r}, 'A token.')", timeout_seconds=20)
+        version = saved.content["result"]["version"] if saved.ok else None
     visit.judge("save skill", saved, not saved.ok or isinstance(version, int), needs="database")
     if saved.ok and isinstance(version, int):
         visit.ledger.skills[name, version] = code
@@ -181,7 +181,7 @@ def file(visit: Visit) -> None:
     if visit.rng.random() < 0.5:
         answer = visit.client.call("write_workspace_file", {"filename": name, "content": content})
     else:
-        answer = visit.client.run(f"await write_file({name!r}, {content!r})", timeout_seconds=20)
+        answer = visit.client.run(f"write_file({name!r}, {content!r})", timeout_seconds=20)
     visit.judge("write file", answer, needs="files")
     if answer.ok:
         visit.ledger.files[name] = content
@@ -244,7 +244,7 @@ def wrong_arguments(visit: Visit) -> None:
     tool, arguments = visit.rng.choice(
         [("execute_code", {}), ("execute_code", {"code": 7}), ("save_skill", {"name": "a b", "code": "x"}),
          ("load_skill", {"name": "nobody_saved_it"}), ("read_workspace_file", {"filename": "../../etc/passwd"}),
-         ("execute_code", {"code": "1", "timeout_seconds": 1e9}), ("no_such_tool", {}), ("list_skills", {"limit": -1})]
+         ("execute_code", {"code": "1", "timeout_seconds": 1e9}), ("no_such_tool", {}), ("list_skills", {"limit": "5"})]
     )  # fmt: skip
     allowed = ("tool error", "rpc error")
     visit.judge("wrong arguments", visit.client.call(tool, arguments), False, allowed, needs="database")
@@ -284,7 +284,8 @@ def vanish(visit: Visit) -> None:
         visit.client.forget("import asyncio\nawait asyncio.sleep(2)", visit.rng.uniform(0, 0.5))
 
 
-LOADS: tuple[Callable[[Visit], None], ...] = (
+Load = Callable[[Visit], None]
+LOADS: tuple[Load, ...] = (
     compute, sleep, many, tools, shaky, approval, prints, skill, skill, file, file, privacy, privacy, repl, hog, loop,
     statistics, listing, wrong_arguments, bad_bytes, dangling, vanish,
 )  # fmt: skip
