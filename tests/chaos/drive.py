@@ -69,7 +69,7 @@ class Record:
 
     def find(self, text: str, where: str) -> None:
         """Note a find; those that differ only in numbers and ids are one."""
-        key = re.sub(r"\w*\d\w*", "#", text)[:120]
+        key = re.sub(r"\w*\d\w*", "#", text)[:300]
         with self.lock:
             if key in self.finds:
                 self.finds[key].times += 1
