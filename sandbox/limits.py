@@ -12,6 +12,7 @@ import mmap
 import resource
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from .errors import LevelMissing
@@ -35,6 +36,8 @@ NOT_SETTABLE = (
     "instance in the seccomp profile that it runs under."
 )
 
+_OOM_SCORE = 800
+"""Of 1,000, which the kernel ends first (proc(5), oom_score_adj)."""
 _UNLIMITED = resource.RLIM_INFINITY
 _OPENED: list[tuple[int, int]] = []
 """The memory limit to set when the reserve is needed, as setrlimit wants it: then no byte may be left to make it of."""
@@ -183,6 +186,14 @@ class Bounds:
         if allowance.cpu_seconds is not None:
             # Soft and hard are the same: PID 1 of a pid namespace ignores SIGXCPU, which comes at the soft one.
             _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
+
+
+def die_first() -> None:
+    """Have the kernel end this process, and those that it forks, before their host when memory runs out (proc(5))."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
+        if int(file.read()) < _OOM_SCORE:
+            file.seek(0)
+            file.write(str(_OOM_SCORE))
 
 
 def open_reserve() -> None:

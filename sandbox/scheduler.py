@@ -24,7 +24,9 @@ from .turns import Turn, Turns
 
 _LOOK_SECONDS = 0.01
 _LOOK_SELDOM_SECONDS = 0.05
-"""How often workers are looked at while somebody waits for a turn, and while only some compute without one."""
+"""How often workers that hold a turn are looked at while somebody waits for one, and those that hold none."""
+_LOOK_SECONDS_EACH = 0.0002
+"""How much longer a look at those that hold none is put off for each of them: one costs some microseconds."""
 _AWAKE_CPU_SECONDS = 0.001
 """CPU time after which a worker without a turn no longer counts as waiting."""
 _UNSEEN_LOOKS = 5
@@ -86,8 +88,7 @@ class Seat:
     def begin(self, worker: Worker, clock: Clock) -> None:
         """Hear that this worker has the job now."""
         self.worker, self.clock = worker, clock
-        self.cpu_seconds = worker.cpu_seconds()
-        self.looks_asleep = 0
+        self._not_seen()
 
     def leave(self) -> None:
         """Hear that the worker has nothing to do with the job any more."""
@@ -105,9 +106,7 @@ class Seat:
             return
         with self.clock.pause():
             await self.turn.take_again()
-        if self.worker is not None:
-            self.cpu_seconds = self.worker.cpu_seconds()
-        self.looks_asleep = 0
+        self._not_seen()
 
     def suspend(self) -> bool:
         """Stop the worker until it has a turn, and give back the one it has; return False where that cannot be done."""
@@ -116,6 +115,11 @@ class Seat:
         self.going_on = asyncio.get_running_loop().create_task(self._go_on())
         self.turn.give_back()
         return True
+
+    def _not_seen(self) -> None:
+        """Begin anew to see whether it sleeps: what was just sent to it may not have woken it yet."""
+        self.cpu_seconds = None
+        self.looks_asleep = 0
 
     async def _go_on(self) -> None:
         worker = self.worker
@@ -136,6 +140,8 @@ class Scheduler:
         )
         self._seats: set[Seat] = set()
         self._look: asyncio.TimerHandle | None = None
+        self._rests_due = 0.0
+        self._promised = (-1, 0)
 
     @property
     def running(self) -> int:
@@ -178,15 +184,21 @@ class Scheduler:
 
     def _fits(self, caller: str, job: Job) -> bool:
         """Return whether one more run of that caller may be alive, and has the memory that it may use."""
-        begun = list(self._turns.begun())
-        if not job.nested and (
-            len(begun) >= self._room.alive or self._turns.begun_by(caller) >= of_one_caller(self._room.alive)
-        ):
+        own = self._turns.begun_by(caller)
+        if not job.nested and (self._turns.begun_by_all >= self._room.alive or own >= of_one_caller(self._room.alive)):
             return False
-        # What waits without a turn keeps what it has, which is no longer free; what computes may use all it was given.
-        promised = sum(turn.what.limits.memory_mb for turn in begun if turn.held or turn.wanted)
-        # A run on its own has to do with what there is: its own limit ends it, or the kernel does.
-        return not promised or (promised + job.limits.memory_mb) * _MIB <= self._memory.free_bytes()
+        # A run on its own has to do with what there is: its own limit ends it, or the kernel does. The first one of a
+        # caller does not wait for what others were promised, but may use.
+        promised_mb = self._promised_mb()
+        needed_mb = job.limits.memory_mb + (promised_mb if own else 0)
+        return not promised_mb or needed_mb * _MIB <= self._memory.free_bytes()
+
+    def _promised_mb(self) -> int:
+        """Return what the runs that compute may use; one that waits keeps what it has, which is no longer free."""
+        if self._promised[0] != self._turns.changes:
+            held = sum(turn.what.limits.memory_mb for turn in self._turns.begun() if turn.held or turn.wanted)
+            self._promised = (self._turns.changes, held)
+        return self._promised[1]
 
     def _look_soon(self) -> None:
         if self._look is None:
@@ -194,26 +206,30 @@ class Scheduler:
 
     def _look_round(self) -> None:
         self._look = None
+        loop = asyncio.get_running_loop()
         wanted = self._turns.wanted
-        resting = 0
-        for seat in list(self._seats):
-            if seat.worker is None:
-                continue
-            if seat.turn.held:
-                if wanted and self._sleeps(seat, seat.worker):
-                    seat.turn.give_back()
-            elif seat.going_on is None:
-                self._judge_rest(seat, seat.worker)
-            resting += not seat.turn.held
+        held = [seat for seat in self._seats if seat.turn.held]
+        rests_are_due = loop.time() >= self._rests_due
+        if rests_are_due:
+            self._rests_due = loop.time() + _LOOK_SELDOM_SECONDS + len(self._seats) * _LOOK_SECONDS_EACH
+            for seat in [seat for seat in self._seats if not seat.turn.held]:
+                self._judge_rest(seat)
         if wanted:
+            for seat in held:
+                if self._sleeps(seat):
+                    seat.turn.give_back()
             self._turns.serve()  # memory may have become free
             self._share()
-        if self._turns.wanted or resting:
-            seconds = _LOOK_SECONDS if self._turns.wanted else _LOOK_SELDOM_SECONDS
-            self._look = asyncio.get_running_loop().call_later(seconds, self._look_round)
+        if self._turns.wanted:
+            self._look = loop.call_later(_LOOK_SECONDS, self._look_round)
+        elif len(held) < len(self._seats):
+            self._look = loop.call_later(_LOOK_SELDOM_SECONDS, self._look_round)
 
-    def _sleeps(self, seat: Seat, worker: Worker) -> bool:
+    def _sleeps(self, seat: Seat) -> bool:
         """Return whether a worker waits for something: it does nothing, and did nothing since the last look."""
+        worker = seat.worker
+        if worker is None:
+            return False
         cpu = worker.cpu_seconds()
         if cpu is None:
             return worker.waits_for_others()
@@ -225,9 +241,11 @@ class Scheduler:
         seat.looks_asleep += 1
         return computes is False or seat.looks_asleep >= _UNSEEN_LOOKS
 
-    def _judge_rest(self, seat: Seat, worker: Worker) -> None:
+    def _judge_rest(self, seat: Seat) -> None:
         """Have a worker that computes without a turn take one, or stop it until it has one."""
-        cpu = worker.cpu_seconds()
+        if seat.worker is None or seat.going_on is not None:
+            return
+        cpu = seat.worker.cpu_seconds()
         if cpu is None or seat.cpu_seconds is None or cpu - seat.cpu_seconds < _AWAKE_CPU_SECONDS:
             return
         seat.cpu_seconds = cpu
@@ -236,18 +254,19 @@ class Scheduler:
 
     def _share(self) -> None:
         """Stop runs of callers that have more turns than one that waits."""
+        while (caller := self._turns.next_caller()) is not None and self._stop_one_for(caller):
+            pass
+
+    def _stop_one_for(self, caller: str) -> bool:
+        """Give that caller the turn of one with more turns; return whether there was one to take."""
         now = asyncio.get_running_loop().time()
-        for caller in self._turns.ready_callers():
-            own = self._turns.taken_by(caller)
-            held = [
-                seat
-                for seat in self._seats
-                if seat.turn.held and seat.worker is not None and seat.turn.caller != caller
-            ]
-            held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
-            for seat in held:
-                more = self._turns.taken_by(seat.turn.caller) - own
-                if more < 1:
-                    break
-                if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
-                    break
+        own = self._turns.taken_by(caller)
+        held = [seat for seat in self._seats if seat.turn.held and seat.turn.caller != caller]
+        held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
+        for seat in held:
+            more = self._turns.taken_by(seat.turn.caller) - own
+            if more < 1:
+                return False
+            if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
+                return True
+        return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -76,6 +76,7 @@ class Turn(Generic[_T]):
         if self._again is None:
             self._again = asyncio.get_running_loop().create_future()
             self._turns._queue(self.caller).goes_on.append(self)
+            self._turns.changes += 1
         await asyncio.shield(self._again)
 
     def take_beyond(self) -> None:
@@ -97,6 +98,7 @@ class Turn(Generic[_T]):
         again, self._again = self._again, None
         if again is not None:
             self._turns._queue(self.caller).goes_on.remove(self)
+            self._turns.changes += 1
             self._turns._tidy(self.caller)
             if not again.done():
                 again.set_result(None)
@@ -135,6 +137,9 @@ class Turns(Generic[_T]):
         self._running: Counter[str] = Counter()
         self._queues: dict[str, _Queue[_T]] = {}  # the caller that had none for longest first
         self._begun: dict[str, set[Turn[_T]]] = {}
+        self._all_begun = 0
+        self.changes = 0
+        """Goes up whenever a turn is given, given back or wanted again."""
         self._begins = 0
         self._seconds_between = 0.0
         self._began = 0.0
@@ -154,6 +159,11 @@ class Turns(Generic[_T]):
         """Whether anybody waits for a turn."""
         return bool(self._queues)
 
+    @property
+    def begun_by_all(self) -> int:
+        """How many jobs have begun and not ended."""
+        return self._all_begun
+
     def begun_by(self, caller: str) -> int:
         """Return how many jobs of that caller have begun and not ended."""
         return len(self._begun.get(caller, ()))
@@ -167,9 +177,9 @@ class Turns(Generic[_T]):
         """Return how many turns that caller has."""
         return self._running[caller]
 
-    def ready_callers(self) -> Sequence[str]:
-        """Return the callers that wait for nothing but a turn, who is served next first."""
-        return [caller for caller in self._in_order() if self._is_ready(caller)]
+    def next_caller(self) -> str | None:
+        """Return the caller that gets the next turn, or None where nobody waits who could use one now."""
+        return next(filter(self._is_ready, sorted(self._queues, key=self._running.__getitem__)), None)
 
     @asynccontextmanager
     async def turn(self, caller: str, what: _T, *, nested: bool = False) -> AsyncIterator[Turn[_T]]:
@@ -220,10 +230,12 @@ class Turns(Generic[_T]):
     def _start(self, caller: str, what: _T) -> Turn[_T]:
         turn = Turn(self, caller, what)
         self._begun.setdefault(caller, set()).add(turn)
+        self._all_begun += 1
         self._given(turn)
         return turn
 
     def _left(self, turn: Turn[_T]) -> None:
+        self._all_begun -= 1
         begun = self._begun[turn.caller]
         begun.discard(turn)
         if not begun:
@@ -262,12 +274,14 @@ class Turns(Generic[_T]):
             self._tidy(caller)
 
     def _given(self, turn: Turn[_T]) -> None:
+        self.changes += 1
         self.free -= 1
         self._running[turn.caller] += 1
         turn.held = True
         turn.since = asyncio.get_running_loop().time()
 
     def _freed(self, caller: str) -> None:
+        self.changes += 1
         self._running[caller] -= 1
         if not self._running[caller]:
             del self._running[caller]
@@ -276,15 +290,12 @@ class Turns(Generic[_T]):
             self._queues[caller] = self._queues.pop(caller)
         self.serve()
 
-    def _in_order(self) -> Sequence[str]:
-        return sorted(self._queues, key=self._running.__getitem__)
-
     def _is_ready(self, caller: str) -> bool:
         queue = self._queues[caller]
         return bool(queue.goes_on) or (bool(queue.begins) and self._fits(caller, queue.begins[0].what))
 
     def _serve_one(self) -> bool:
-        caller = next(filter(self._is_ready, self._in_order()), None)
+        caller = self.next_caller()
         if caller is None:
             return False
         queue = self._queues[caller]

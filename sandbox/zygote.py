@@ -17,7 +17,6 @@ import signal
 import socket
 import struct
 import sys
-from contextlib import suppress
 from typing import NoReturn
 
 from . import confine, control, limits, output, worker
@@ -31,7 +30,6 @@ from .orders import close_start_file, read_start_file
 from .run import Isolation
 
 _REQUEST_BYTES = 256
-_OOM_SCORE = 800
 _DESCRIPTOR = struct.Struct("=i")
 _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
@@ -49,14 +47,6 @@ def main(control_fd: int) -> NoReturn:
         raise SystemExit(1) from None
 
 
-def _die_first() -> None:
-    """Have the kernel end this process and its workers before their host when memory runs out (proc(5))."""
-    with suppress(OSError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
-        if int(file.read()) < _OOM_SCORE:
-            file.seek(0)
-            file.write(str(_OOM_SCORE))
-
-
 class _Zygote:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -64,7 +54,7 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         orders = read_start_file()
-        _die_first()
+        limits.die_first()
         GUEST.wider = tuple(orders.wider)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)

@@ -139,9 +139,8 @@ def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
 
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
-    import logging  # noqa: PLC0415 - as above
-
     from .home import find_home  # noqa: PLC0415 - as above
+    from .process_setup import set_up_log  # noqa: PLC0415 - as above
     from .settings import read_settings  # noqa: PLC0415 - as above
 
     home = find_home(chosen.home, os.environ)
@@ -151,9 +150,7 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
         environment=os.environ,
         command_line={"surface": getattr(chosen, "surface", None), "log_level": chosen.log_level},
     )
-    logging.basicConfig(
-        level=settings.log_level.value, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    set_up_log(settings.log_level.value)
     return home, settings
 
 
@@ -161,8 +158,10 @@ def _serve(chosen: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - as above
 
     from .address import Address  # noqa: PLC0415 - as above
+    from .process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
 
     home, settings = _home_and_settings(chosen)
+    raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
         _say("sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it.")

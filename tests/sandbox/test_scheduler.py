@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from sealab.sandbox import pool as pool_module
 from sealab.sandbox.errors import Busy, WorkerLost
+from sealab.sandbox.launcher import Launcher
 from sealab.sandbox.pool import Pool, PoolSettings
+from sealab.sandbox.process_state import family
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Status
 
 from .conftest import no_calls
@@ -183,13 +187,21 @@ class LittleMemory:
 async def test_runs_wait_for_memory_that_others_were_promised_and_one_runs_alone_with_what_there_is() -> None:
     async with Pool(PoolSettings(spares=1, workers_max=8)) as pool:
         pool._scheduler._memory = LittleMemory(1100)  # type: ignore[assignment]
-        jobs = [Job(BURN.format(0.2), limits=Limits(memory_mb=500), caller=f"{number}") for number in range(6)]
+        jobs = [Job(BURN.format(0.2), limits=Limits(memory_mb=500), caller="a") for _number in range(6)]
         runs = [asyncio.create_task(pool.run(job, no_calls)) for job in jobs]
         most = 0
         while not all(run.done() for run in runs):
             await asyncio.sleep(0.01)
             most = max(most, pool.stats().running)
         assert (most, [(await run).result for run in runs]) == (2, ["burnt"] * 6)
+        endless = Job("while True: pass", limits=Limits(memory_mb=500, timeout_seconds=50), caller="a")
+        runs = [asyncio.create_task(pool.run(endless, no_calls)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert (await pool.run(Job("6 * 7", caller="b"), no_calls)).result == 42
+        assert not any(run.done() for run in runs)
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
         pool._scheduler._memory = LittleMemory(10)  # type: ignore[assignment]
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
 
@@ -240,3 +252,19 @@ async def test_where_descriptors_run_out_every_run_is_answered_and_all_is_well_a
         stats = pool.stats()
         assert (stats.running, stats.waiting) == (0, 0)
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
+
+
+def oom_score(pid: int | str) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
+@ISOLATIONS
+async def test_the_kernel_ends_workers_before_their_host(isolation: Isolation) -> None:
+    async with Pool(PoolSettings(spares=1, isolation=isolation)) as pool:
+        await pool.ready()
+        newest = pool._zygotes.newest
+        assert isinstance(newest, Launcher)
+        assert newest.pid is not None
+        assert min(oom_score(pid) for pid in family(newest.pid)) >= max(oom_score("self"), 800)
+        assert len(family(newest.pid)) > 1

@@ -1,0 +1,64 @@
+"""What a server sets up in its own process before anything else: file descriptors, and a log that cannot flood."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import sys
+import threading
+import time
+
+DESCRIPTORS_WANTED = 65_536
+"""Enough for some ten thousand connections; more would only slow down programs that close them one by one."""
+_REPEATED_SECONDS = 60.0
+_KINDS_MAX = 1000
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open files as far as the hard one allows (getrlimit(2)).
+
+    The usual 1,024 is kept low for programs that use select(2), which nothing here does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def set_up_log(level: str) -> None:
+    """Log to standard error, and there warnings and errors of one kind once a minute."""
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(OncePerMinute())
+
+
+class OncePerMinute(logging.Filter):
+    """Lets a warning pass once a minute, and says how many of its kind were left out since the last one.
+
+    Of one kind is what one line of code logs. Faults of the machine, such as a lack of file descriptors, come by the
+    thousand.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changing = threading.Lock()
+        self._seen: dict[tuple[str, str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to show it."""
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (record.name, record.pathname, record.lineno)
+        now = time.monotonic()
+        with self._changing:
+            shown_at, left_out = self._seen.get(kind, (float("-inf"), 0))
+            if now - shown_at < _REPEATED_SECONDS:
+                self._seen[kind] = (shown_at, left_out + 1)
+                return False
+            if len(self._seen) >= _KINDS_MAX:
+                self._seen.clear()
+            self._seen[kind] = (now, 0)
+        if left_out:
+            record.msg = f"{record.getMessage()} ({left_out} more of this kind were left out in between.)"
+            record.args = None
+        return True
