@@ -9,8 +9,8 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ from tests.skills_db.postgres import Cluster
 from .served import Served
 
 GONE = frozenset({"cut", "unreachable", "http 404"})
+STOPPING = frozenset({"tool error", "rpc error", "http 503"})
 FULL = frozenset({"busy", "cut", "unreachable", "tool error", "rpc error", "http 503", "http 429", "crashed"})
 
 
@@ -41,18 +42,33 @@ class Place:
 class Fault:
     """What it does; which answers it excuses, of all calls or of those that need what it `hurts`.
 
-    With `aside`, who needs nothing of what it hurts is answered while it lasts. `ends` is for the server's own end.
+    With `aside`, who needs nothing of what it hurts is answered while it lasts.
     """
 
+    name: str
     act: Callable[[Place, Random], AbstractContextManager[None]]
     excuses: frozenset[str] = frozenset()
     hurts: frozenset[str] = frozenset()
     aside: bool = True
-    ends: bool = False
 
-    @property
-    def name(self) -> str:
-        return self.act.__name__.replace("_", " ")
+
+def together(faults: Sequence[Fault]) -> Fault:
+    """Return a fault in the middle of which another begins and ends."""
+
+    @contextmanager
+    def act(place: Place, rng: Random) -> Iterator[None]:
+        with ExitStack() as stack:
+            for each in faults:
+                stack.enter_context(each.act(place, rng))
+            yield
+
+    return Fault(
+        " + ".join(each.name for each in faults),
+        act,
+        excuses=frozenset().union(*(each.excuses for each in faults)),
+        hurts=frozenset().union(*(each.hurts for each in faults)),
+        aside=all(each.aside for each in faults),
+    )
 
 
 @contextmanager
@@ -210,21 +226,23 @@ def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
 
 
 _CALLS = frozenset({"tool error", "error"})
+_DATABASE, _SESSION, _TOOLS = frozenset({"database"}), frozenset({"session"}), frozenset({"tools"})
+_CRASHED = frozenset({"crashed"})
 FAULTS = (
-    Fault(nothing),
-    Fault(workers_killed, frozenset({"crashed"}), frozenset({"session"})),
-    Fault(workers_stopped, aside=False),
-    Fault(zygote_killed, frozenset({"crashed"}), frozenset({"session"})),
-    Fault(zygote_stopped, aside=False),
-    Fault(upstreams_killed, hurts=frozenset({"tools"})),
-    Fault(upstreams_stopped, hurts=frozenset({"tools"})),
-    Fault(descriptors_gone, FULL | _CALLS, frozenset({"session"}), aside=False),
-    Fault(disk_full, hurts=frozenset({"database", "files"})),
-    Fault(server_killed, GONE, frozenset({"session"}), aside=False, ends=True),
-    Fault(server_terminated, GONE, frozenset({"session"}), aside=False, ends=True),
+    Fault("nothing", nothing),
+    Fault("workers killed", workers_killed, _CRASHED, _SESSION),
+    Fault("workers stopped", workers_stopped, aside=False),
+    Fault("zygote killed", zygote_killed, _CRASHED, _SESSION),
+    Fault("zygote stopped", zygote_stopped, aside=False),
+    Fault("upstreams killed", upstreams_killed, hurts=_TOOLS),
+    Fault("upstreams stopped", upstreams_stopped, hurts=_TOOLS),
+    Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
+    Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
+    Fault("server killed", server_killed, GONE, _SESSION, aside=False),
+    Fault("server terminated", server_terminated, GONE | STOPPING, _SESSION, aside=False),
 )
-OF_SQLITE = (Fault(database_locked, hurts=frozenset({"database"})),)
+OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)
 OF_POSTGRESQL = (
-    Fault(database_frozen, hurts=frozenset({"database"})),
-    Fault(database_killed, hurts=frozenset({"database"})),
+    Fault("database frozen", database_frozen, hurts=_DATABASE),
+    Fault("database killed", database_killed, hurts=_DATABASE),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from .client import LEGACY, MODERN, Answer, Client
 
 CALLERS = ("ann", "ben", "cleo")
+READERS, CROWD = 6, 30
 
 
 class Judge(Protocol):
@@ -47,7 +49,9 @@ class Ledger:
         for (caller, text), token in list(self.tokens.items()):
             readers.append((f"token of {caller}", _reader_of_token(caller, text, token)))
         chosen = readers if len(readers) <= most else rng.sample(readers, most)
-        return [f"lost: {what}" for what, reads in chosen if not reads(rng.choice(clients))]
+        with ThreadPoolExecutor(READERS) as threads:
+            found = [threads.submit(reads, rng.choice(clients)) for _, reads in chosen]
+        return [f"lost: {what}" for (what, _), read in zip(chosen, found, strict=True) if not read.result()]
 
 
 def _reader_of_skill(name: str, version: int, code: str) -> Callable[[Client], bool]:
@@ -111,6 +115,12 @@ def sleep(visit: Visit) -> None:
 def many(visit: Visit) -> None:
     for number in range(visit.rng.randint(5, 20)):
         visit.run("trivial", f"{number} + 1", number + 1)
+
+
+def crowd(visit: Visit) -> None:
+    """Come with many others at once."""
+    with ThreadPoolExecutor(CROWD) as threads:
+        list(threads.map(lambda number: visit.run("crowd", f"{number} + 1", number + 1), range(CROWD)))
 
 
 def tools(visit: Visit) -> None:
@@ -286,7 +296,7 @@ def vanish(visit: Visit) -> None:
 
 Load = Callable[[Visit], None]
 LOADS: tuple[Load, ...] = (
-    compute, sleep, many, tools, shaky, approval, prints, skill, skill, file, file, privacy, privacy, repl, hog, loop,
+    compute, sleep, many, crowd, tools, shaky, approval, prints, skill, skill, file, file, privacy, privacy, repl, hog, loop,
     statistics, listing, wrong_arguments, bad_bytes, dangling, vanish,
 )  # fmt: skip
 
