@@ -52,6 +52,10 @@ class Fault:
     aside: bool = True
 
 
+_HELD = frozenset({"busy", "timeout"})
+"""What may come of a fault that lasts as long as another does, which may be a minute."""
+
+
 def together(faults: Sequence[Fault]) -> Fault:
     """Return a fault in the middle of which another begins and ends."""
 
@@ -65,7 +69,7 @@ def together(faults: Sequence[Fault]) -> Fault:
     return Fault(
         " + ".join(each.name for each in faults),
         act,
-        excuses=frozenset().union(*(each.excuses for each in faults)),
+        excuses=_HELD.union(*(each.excuses for each in faults)) if len(faults) > 1 else faults[0].excuses,
         hurts=frozenset().union(*(each.hurts for each in faults)),
         aside=all(each.aside for each in faults),
     )
