@@ -229,6 +229,34 @@ def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def server_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped([psutil.Process(place.served.process.pid)]):
+        yield
+        _hold(rng, 3)
+
+
+@contextmanager
+def server_pressed(place: Place, rng: Random) -> Iterator[None]:
+    """Ask it to end twice: who is in a hurry does not wait for what is at work."""
+    place.served.process.send_signal(signal.SIGTERM)
+    _hold(rng, 0.5)
+    with server_terminated(place, rng):
+        yield
+
+
+@contextmanager
+def second_server(place: Place, rng: Random) -> Iterator[None]:
+    """Have another server work on the same home and be killed."""
+    other = place.served.beside()
+    other.start()
+    try:
+        yield
+        _hold(rng, 1)
+    finally:
+        other.end(signal.SIGKILL)
+
+
 _CALLS = frozenset({"tool error", "error"})
 _DATABASE, _SESSION, _TOOLS = frozenset({"database"}), frozenset({"session"}), frozenset({"tools"})
 _CRASHED = frozenset({"crashed"})
@@ -238,12 +266,15 @@ FAULTS = (
     Fault("workers stopped", workers_stopped, aside=False),
     Fault("zygote killed", zygote_killed, _CRASHED, _SESSION),
     Fault("zygote stopped", zygote_stopped, aside=False),
+    Fault("server stopped", server_stopped, aside=False),
+    Fault("second server", second_server),
     Fault("upstreams killed", upstreams_killed, hurts=_TOOLS),
     Fault("upstreams stopped", upstreams_stopped, hurts=_TOOLS),
     Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
     Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
     Fault("server killed", server_killed, GONE, _SESSION, aside=False),
     Fault("server terminated", server_terminated, GONE | STOPPING, _SESSION, aside=False),
+    Fault("server pressed", server_pressed, GONE | STOPPING | {"cancelled"}, _SESSION, aside=False),
 )
 OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)
 OF_POSTGRESQL = (

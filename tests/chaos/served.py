@@ -34,13 +34,16 @@ class Served:
     def __init__(self, home: Path, database_url: str | None, command: Sequence[str] = SEALAB) -> None:
         self.url = ""
         self.lives = 0
-        self._home = home
-        self._command = command
+        self._home, self._database_url, self._command = home, database_url, command
         self._env = environment(SEALAB_SESSION_IDLE_SECONDS="4", SEALAB_QUEUE_SECONDS="15")
         if database_url is not None:
             self._env["SEALAB_DATABASE_URL"] = database_url
         self._said: list[str] = []
         self._heard = 0
+
+    def beside(self) -> Served:
+        """Return another server on the same home and database."""
+        return Served(self._home, self._database_url, self._command)
 
     def start(self) -> None:
         """Start it and wait until it says where it listens."""
