@@ -39,7 +39,7 @@ STEPS, VISITS = 20, 12
 SECOND_FAULTS = 0.3
 """How often a second thing goes wrong in the middle of the first."""
 QUIET_SECONDS = 25.0
-ANSWERED_SECONDS, CONTROLS = 1.0, 15.0
+ANSWERED_SECONDS, CONTROLS = 1.0, 10.0
 """How late `1 + 1` may come: a second, or as long as this machine takes to start so many processes at the moment."""
 LATE_OFTEN = 2
 """An answer that is late once may be the machine's fault."""

@@ -222,18 +222,8 @@ def server_killed(place: Place, _rng: Random) -> Iterator[None]:
 
 @contextmanager
 def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
-    code, left = place.served.end(signal.SIGTERM)
-    if code != 0 or left:
-        place.wrong.append(f"SIGTERM ended the server with {code} and left {len(left)} processes")
-    place.served.start()
+    _terminate(place, {0})
     yield
-
-
-@contextmanager
-def server_stopped(place: Place, rng: Random) -> Iterator[None]:
-    with _stopped([psutil.Process(place.served.process.pid)]):
-        yield
-        _hold(rng, 3)
 
 
 @contextmanager
@@ -241,8 +231,22 @@ def server_pressed(place: Place, rng: Random) -> Iterator[None]:
     """Ask it to end twice: who is in a hurry does not wait for what is at work."""
     place.served.process.send_signal(signal.SIGTERM)
     _hold(rng, 0.5)
-    with server_terminated(place, rng):
+    _terminate(place, {0, -signal.SIGTERM})
+    yield
+
+
+def _terminate(place: Place, codes: set[int]) -> None:
+    code, left = place.served.end(signal.SIGTERM)
+    if code not in codes or left:
+        place.wrong.append(f"SIGTERM ended the server with {code} and left {len(left)} processes")
+    place.served.start()
+
+
+@contextmanager
+def server_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped([psutil.Process(place.served.process.pid)]):
         yield
+        _hold(rng, 3)
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def _is_upstream(process: psutil.Process) -> bool:
 
 
 def control_seconds() -> float:
-    """Return how long this machine takes at the moment to start a small process."""
+    """Return how long this machine takes at the moment to start a process that loads a little."""
     began = time.monotonic()
-    subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
+    subprocess.run([sys.executable, "-I", "-S", "-c", "import asyncio"], check=True)
     return time.monotonic() - began
