@@ -175,9 +175,8 @@ class Round:
         self._reread(most=4)
         worked = ", ".join(load.__name__ for load in chosen)
         print(f"{self._at}: {fault.name}; {worked}; {time.monotonic() - step_began:.1f} s", flush=True)
-        for line in self._served.news():
-            if re.match(r"(\w+\.)*\w*(Error|Exception|Interrupt)\b.*", line):
-                self._find(f"traceback in the log ({fault.name}): {line.strip()}")
+        for traceback in _tracebacks(self._served.news()):
+            self._find(f"traceback in the log ({fault.name}): {traceback}")
 
     # What is looked at
 
@@ -254,6 +253,17 @@ class Round:
 
     def _find(self, text: str) -> None:
         self._record.find(text, self._at)
+
+
+def _tracebacks(lines: Sequence[str]) -> Iterator[str]:
+    """Give for each traceback what was raised, and where."""
+    frames: list[str] = []
+    for line in lines:
+        if line.lstrip().startswith('File "'):
+            frames.append(line.strip().rpartition("/")[2])
+        elif frames and re.match(r"(\w+\.)*\w*(Error|Exception|Cancelled|Interrupt)\w*\b", line):
+            yield f"{line.strip()} in {' < '.join(reversed(frames[-6:]))}"
+            frames = []
 
 
 @contextmanager
