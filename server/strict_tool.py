@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
-from .errors import KNOWN_ERRORS
+from .errors import KNOWN_ERRORS, shortage_in
 from .kept_schemas import Schemas, kept_schemas
 from .visible import visible
 
@@ -81,6 +81,9 @@ class StrictTool(Tool):
         except MCPError:
             raise
         except Exception as error:
+            if (shortage := shortage_in(error)) is not None:
+                _LOG.warning("%s failed: %s", self.name, error)
+                raise ToolError(shortage) from error
             raise UnexpectedToolError(
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."

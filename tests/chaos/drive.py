@@ -41,6 +41,8 @@ SECOND_FAULTS = 0.3
 QUIET_SECONDS = 25.0
 ANSWERED_SECONDS, CONTROLS = 1.0, 10.0
 """How late `1 + 1` may come: a second, or as long as this machine takes to start so many processes at the moment."""
+DATABASE_SECONDS = 5.0
+"""How long after a fault the database may be refused: a server of its own is asked again in a while."""
 LATE_OFTEN = 2
 """An answer that is late once may be the machine's fault."""
 DESCRIPTORS_SLACK, PROCESSES_SLACK = 16, 3
@@ -168,6 +170,7 @@ class Round:
         if self._served.process.poll() is not None:
             self._find(f"the server ended by itself with {self._served.process.returncode}")
             self._served.start()
+        self._recovered(fault)
         if self._served.lives != self._life:
             self._life, self._ledger.waiting = self._served.lives, 0
             self._reread(most=40)
@@ -213,6 +216,16 @@ class Round:
             self._record.late[f"{name} {when}"] += 1
             if self._record.late[f"{name} {when}"] >= LATE_OFTEN:
                 self._find(f"1 + 1 {when} {name} came late, again: {took:.1f} s, control {control:.2f} s")
+
+    def _recovered(self, fault: Fault) -> None:
+        """Wait until the database can be used again."""
+        began = time.monotonic()
+        while not (answer := self._other.call("list_skills", {})).ok and time.monotonic() - began < QUIET_SECONDS:
+            time.sleep(0.1)
+        if time.monotonic() - began > DATABASE_SECONDS:
+            self._find(
+                f"the database came back {time.monotonic() - began:.1f} s after {fault.name}: {answer.status} {answer.text}"
+            )
 
     def _quiet(self) -> None:
         """Wait until nothing works any more. What then still has a turn, a descriptor or a process is lost."""

@@ -41,40 +41,24 @@ class Ledger:
 
     def reread(self, clients: list[Client], rng: Random, most: int) -> list[str]:
         """Read some of it again; return what is lost."""
-        readers: list[tuple[str, Callable[[Client], bool]]] = []
+        url = clients[0].url
+        reads: list[tuple[str, str, dict[str, Any], str, str | None]] = []
         for (name, version), code in list(self.skills.items()):
-            readers.append((f"skill {name} version {version}", _reader_of_skill(name, version, code)))
+            reads.append(("", "load_skill", {"name": name, "version": version}, "code", code))
         for file, content in list(self.files.items()):
-            readers.append((f"file {file}", _reader_of_file(file, content)))
+            reads.append(("", "read_workspace_file", {"filename": file}, "content", content))
         for (caller, text), token in list(self.tokens.items()):
-            readers.append((f"token of {caller}", _reader_of_token(caller, text, token)))
-        chosen = readers if len(readers) <= most else rng.sample(readers, most)
+            reads.append((caller, "restore_pii", {"text": token}, "restored_text", text))
+
+        def lost(owner: str, tool: str, given: dict[str, Any], key: str, right: str | None) -> str:
+            client = rng.choice(clients)
+            answer = (Client(url, client.era, owner) if owner else client).call(tool, given)
+            right_now = answer.status == "tool error" if right is None else answer.content.get(key) == right
+            return "" if right_now else f"lost: {tool} {given}: {answer.status} {answer.text[:300]}"
+
+        chosen = reads if len(reads) <= most else rng.sample(reads, most)
         with ThreadPoolExecutor(READERS) as threads:
-            found = [threads.submit(reads, rng.choice(clients)) for _, reads in chosen]
-        return [f"lost: {what}" for (what, _), read in zip(chosen, found, strict=True) if not read.result()]
-
-
-def _reader_of_skill(name: str, version: int, code: str) -> Callable[[Client], bool]:
-    def reads(client: Client) -> bool:
-        return client.call("load_skill", {"name": name, "version": version}).content.get("code") == code
-
-    return reads
-
-
-def _reader_of_file(file: str, content: str | None) -> Callable[[Client], bool]:
-    def reads(client: Client) -> bool:
-        answer = client.call("read_workspace_file", {"filename": file})
-        return answer.status == "tool error" if content is None else answer.content.get("content") == content
-
-    return reads
-
-
-def _reader_of_token(caller: str, text: str, token: str) -> Callable[[Client], bool]:
-    def reads(client: Client) -> bool:
-        owner = Client(client.url, client.era, caller)
-        return owner.call("restore_pii", {"text": token}).content.get("restored_text") == text
-
-    return reads
+            return [each for each in threads.map(lambda read: lost(*read), chosen) if each]
 
 
 @dataclass

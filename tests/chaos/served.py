@@ -83,6 +83,9 @@ class Served:
             self.process.kill()
             self.process.wait(10)
         self._reader.join(10)
+        for each in family:  # one that was stopped notices nothing
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(signal.SIGCONT)
         _, left = psutil.wait_procs(family, timeout=10)
         for each in left:
             with suppress(psutil.NoSuchProcess):

@@ -36,7 +36,7 @@ def test_a_server_that_is_well_has_no_find() -> None:
 def test_wrong_results_lost_skills_lost_turns_and_lost_descriptors_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "QUIET_SECONDS", 2.0)
     finds = finds_in(PLANTED)
-    for what in ("a wrong answer", "lost: skill", "turns:", "descriptors"):
+    for what in ("a wrong answer", "lost: load_skill", "turns:", "descriptors"):
         assert what in finds
 
 
