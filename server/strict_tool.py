@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
-from .errors import KNOWN_ERRORS
+from .errors import KNOWN_ERRORS, shortage_in
 from .kept_schemas import Schemas, kept_schemas
 from .visible import visible
 
@@ -81,6 +81,9 @@ class StrictTool(Tool):
         except MCPError:
             raise
         except Exception as error:
+            if (shortage := shortage_in(error)) is not None:
+                _LOG.warning("%s failed: %s", self.name, error)
+                raise ToolError(shortage) from error
             raise UnexpectedToolError(
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."
@@ -102,7 +105,7 @@ class StrictTool(Tool):
 
                 near = difflib.get_close_matches(given, known, n=1)
                 raise ToolError(
-                    f"{self.name} takes no argument {_shown(given)}. "
+                    f"{self.name} takes no argument {shown(given)}. "
                     + (f"Did you mean {near[0]}?" if near else f"It takes {', '.join(known) or 'none'}.")
                 )
         try:
@@ -114,7 +117,7 @@ class StrictTool(Tool):
             if first["type"] == "missing":
                 raise ToolError(f"{self.name} needs the argument {name}. Give it; its schema is {schema}.") from error
             raise ToolError(
-                f"The argument {name} of {self.name} cannot be {_shown(first['input'])}. Its schema is {schema}."
+                f"The argument {name} of {self.name} cannot be {shown(first['input'])}. Its schema is {schema}."
             ) from error
 
 
@@ -193,6 +196,7 @@ def _compact_value(value: object) -> object:
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return what a caller gave as a message may show it: visible, and no longer than a line."""
     text = visible(json.dumps(value, ensure_ascii=False, default=repr))
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"

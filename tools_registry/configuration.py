@@ -9,6 +9,7 @@ where the variable is empty. What other clients keep in the file is left as it i
 from __future__ import annotations
 
 import difflib
+import errno
 import fcntl
 import json
 import math
@@ -142,7 +143,7 @@ def read_document(path: Path) -> Document:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigurationRefused(f"{path} cannot be read: {error.strerror}. Change its permissions.") from None
+        raise ConfigurationRefused(f"{path} cannot be read: {error.strerror}. {_remedy(error)}") from None
     except UnicodeDecodeError as error:
         raise ConfigurationRefused(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
     try:
@@ -170,7 +171,7 @@ def servers_of(document: Document, path: Path) -> dict[str, object]:
 
 @contextmanager
 def editing(path: Path) -> Iterator[Document]:
-    """Give the document to change, and write it whole when the block ends well; one editor at a time.
+    """Give the document to change, and write it whole if the block changed it and ended well; one editor at a time.
 
     The new file stands beside the old one until it is complete, so a crash leaves either the old or the new. A file
     that is made here can be read by its owner alone, since it may hold secrets. Raises `ConfigurationRefused`.
@@ -183,15 +184,31 @@ def editing(path: Path) -> Iterator[Document]:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         document = read_document(path)
+        before = _as_text(document)
         yield document
+        if _as_text(document) == before and real.exists():
+            return
         try:
             mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-            write_whole(real, json.dumps(document, ensure_ascii=False, indent=2) + "\n", mode=mode)
+            write_whole(real, _as_text(document), mode=mode)
             os.fsync(folder)
         except OSError as error:
-            raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. Change its permissions.") from None
+            raise ConfigurationRefused(f"{path} cannot be written: {error.strerror}. {_remedy(error)}") from None
     finally:
         os.close(folder)
+
+
+def _as_text(document: Document) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _remedy(error: OSError) -> str:
+    """Return what to do about a file that cannot be read or written."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return "Free some space there."
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return "Raise the limit of open files."
+    return "Change its permissions."
 
 
 class _Repeated(ValueError):

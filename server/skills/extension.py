@@ -16,11 +16,12 @@ from mcp.server import MCPServer
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    CallToolResult,
     InputRequiredResult,
     PaginatedRequestParams,
     RequestParams,
@@ -31,6 +32,7 @@ from pydantic import AnyUrl
 from ...skills_db.errors import SkillNotFound, SkillsDbError
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
+from ..strict_tool import shown
 from ..visible import visible
 from .files import files_of
 
@@ -138,6 +140,15 @@ class ServerWithSkills(MCPServer[None]):
     def __init__(self, app: App, *arguments: Any, **options: Any) -> None:
         self._app = app
         super().__init__(*arguments, extensions=[SkillsExtension(app)], **options)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Raises `ToolError` for one that there is not, with the names of those that there are."""
+        known = [tool.name for tool in self._tool_manager.list_tools()]
+        if name not in known:
+            raise ToolError(f"There is no tool {shown(name)}. Those that there are: {', '.join(known)}.")
+        return await super().call_tool(name, arguments, context)
 
     async def list_resources(self) -> list[Resource]:
         """Name the SKILL.md of each skill beside the fixed resources."""

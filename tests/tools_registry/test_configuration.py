@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
 import threading
 from pathlib import Path
@@ -300,3 +302,11 @@ def test_any_entry_is_either_read_or_refused_by_name(name, entry):
     except ConfigurationRefused as refused:
         said = str(refused)
     assert repr(name) in said or read.name == name
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Free some space"), (errno.EMFILE, "open files"), (errno.EACCES, "permissions")],
+)
+def test_what_to_do_about_a_file_fits_what_was_wrong(number, remedy):
+    assert remedy in configuration._remedy(OSError(number, os.strerror(number)))

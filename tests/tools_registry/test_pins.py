@@ -88,3 +88,13 @@ def test_the_order_of_keys_does_not_change_a_digest(properties, random):
     random.shuffle(shuffled)
     one = {"name": "t", "description": "", "input_schema": {"properties": properties}}
     assert digest(one) == digest({**one, "input_schema": {"properties": dict(shuffled)}})
+
+
+def test_a_server_that_says_what_it_said_before_has_nothing_written(tmp_path):
+    file = tmp_path / "pins.json"
+    Pins(file).see("s", [ADD])
+    before = file.stat()
+    assert Pins(file).see("s", [ADD]) == Seen()
+    assert file.stat().st_ino == before.st_ino
+    Pins(file).see("s", [ADD, SUB])
+    assert file.stat().st_ino != before.st_ino

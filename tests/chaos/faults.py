@@ -1,0 +1,287 @@
+"""What goes wrong, each as a context: it begins on the way in and is over on the way out.
+
+Processes are signalled by ids that were found below the server or the database of this driver, and no others.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from sealab.skills_db import DATABASE_FILE
+from tests.skills_db.postgres import Cluster
+
+from .served import Served
+
+GONE = frozenset({"cut", "unreachable", "http 404"})
+STOPPING = frozenset({"tool error", "rpc error", "http 503"})
+FULL = frozenset({"busy", "cut", "unreachable", "tool error", "rpc error", "http 503", "http 429", "crashed"})
+
+
+@dataclass
+class Place:
+    """What can be hurt: a server, its home, and its database server if it has one."""
+
+    served: Served
+    home: Path
+    cluster: Cluster | None
+    wrong: list[str]
+    """What a fault itself found: how the server ended."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What it does; which answers it excuses, of all calls or of those that need what it `hurts`.
+
+    With `aside`, who needs nothing of what it hurts is answered while it lasts.
+    """
+
+    name: str
+    act: Callable[[Place, Random], AbstractContextManager[None]]
+    excuses: frozenset[str] = frozenset()
+    hurts: frozenset[str] = frozenset()
+    aside: bool = True
+
+
+_HELD = frozenset({"busy", "timeout"})
+"""What may come of a fault that lasts as long as another does, which may be a minute."""
+
+
+def together(faults: Sequence[Fault]) -> Fault:
+    """Return a fault in the middle of which another begins and ends."""
+
+    @contextmanager
+    def act(place: Place, rng: Random) -> Iterator[None]:
+        with ExitStack() as stack:
+            for each in faults:
+                stack.enter_context(each.act(place, rng))
+            yield
+
+    return Fault(
+        " + ".join(each.name for each in faults),
+        act,
+        excuses=_HELD.union(*(each.excuses for each in faults)) if len(faults) > 1 else faults[0].excuses,
+        hurts=frozenset().union(*(each.hurts for each in faults)),
+        aside=all(each.aside for each in faults),
+    )
+
+
+@contextmanager
+def nothing(_place: Place, _rng: Random) -> Iterator[None]:
+    yield
+
+
+def _hold(rng: Random, most: float) -> None:
+    time.sleep(rng.uniform(0.1, most))
+
+
+def _some(processes: list[psutil.Process], rng: Random, most: int) -> list[psutil.Process]:
+    return rng.sample(processes, min(len(processes), rng.randint(1, most)))
+
+
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):
+            each.send_signal(number)
+
+
+@contextmanager
+def _stopped(processes: list[psutil.Process]) -> Iterator[None]:
+    _signal(processes, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal(processes, signal.SIGCONT)
+
+
+@contextmanager
+def workers_killed(place: Place, rng: Random) -> Iterator[None]:
+    _signal(_some(place.served.workers(), rng, 3), signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def workers_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped(_some(place.served.workers(), rng, 3)):
+        yield
+        _hold(rng, 2)
+
+
+@contextmanager
+def zygote_killed(place: Place, rng: Random) -> Iterator[None]:
+    _signal(place.served.zygotes(), signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def zygote_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped(place.served.zygotes()):
+        yield
+        _hold(rng, 3)
+
+
+@contextmanager
+def upstreams_killed(place: Place, rng: Random) -> Iterator[None]:
+    _signal(_some(place.served.upstreams(), rng, 2), signal.SIGKILL)
+    yield
+
+
+@contextmanager
+def upstreams_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped(place.served.upstreams()):
+        yield
+        _hold(rng, 5)
+
+
+@contextmanager
+def descriptors_gone(place: Place, rng: Random) -> Iterator[None]:
+    was = place.served.allow_descriptors(place.served.descriptors() + rng.randint(0, 6))
+    try:
+        yield
+        _hold(rng, 2)
+    finally:
+        place.served.allow_descriptors(was)
+
+
+@contextmanager
+def disk_full(place: Place, rng: Random) -> Iterator[None]:
+    """Fill the file system of the home, which is a small one of its own, with one file."""
+    ballast = place.home.parent / "ballast"
+    with ballast.open("wb") as file:
+        free = os.statvfs(place.home)
+        size = free.f_bavail * free.f_frsize
+        with suppress(OSError):
+            os.posix_fallocate(file.fileno(), 0, size)
+        while size > 4096:
+            size //= 2
+            with suppress(OSError):
+                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), size)
+        try:
+            yield
+            _hold(rng, 2)
+        finally:
+            ballast.unlink()
+
+
+@contextmanager
+def database_locked(place: Place, rng: Random) -> Iterator[None]:
+    connection = sqlite3.connect(place.home / DATABASE_FILE, timeout=20, isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        _hold(rng, 8)
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+
+
+@contextmanager
+def database_frozen(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped(_of(place.cluster)):
+        yield
+        _hold(rng, 8)
+
+
+@contextmanager
+def database_killed(place: Place, rng: Random) -> Iterator[None]:
+    assert place.cluster is not None
+    family = _of(place.cluster)
+    place.cluster.stop(signal.SIGKILL)
+    try:
+        yield
+        _hold(rng, 2)
+    finally:
+        psutil.wait_procs(family, timeout=20)
+        place.cluster.start()
+
+
+def _of(cluster: Cluster | None) -> list[psutil.Process]:
+    assert cluster is not None
+    assert cluster.process is not None
+    parent = psutil.Process(cluster.process.pid)
+    return [parent, *parent.children()]
+
+
+@contextmanager
+def server_killed(place: Place, _rng: Random) -> Iterator[None]:
+    _code, left = place.served.end(signal.SIGKILL)
+    if left:
+        place.wrong.append(f"a killed server left {len(left)} processes")
+    place.served.start()
+    yield
+
+
+@contextmanager
+def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
+    _terminate(place, {0})
+    yield
+
+
+@contextmanager
+def server_pressed(place: Place, rng: Random) -> Iterator[None]:
+    """Ask it to end twice: who is in a hurry does not wait for what is at work."""
+    place.served.process.send_signal(signal.SIGTERM)
+    _hold(rng, 0.5)
+    _terminate(place, {0, -signal.SIGTERM})
+    yield
+
+
+def _terminate(place: Place, codes: set[int]) -> None:
+    code, left = place.served.end(signal.SIGTERM)
+    if code not in codes or left:
+        place.wrong.append(f"SIGTERM ended the server with {code} and left {len(left)} processes")
+    place.served.start()
+
+
+@contextmanager
+def server_stopped(place: Place, rng: Random) -> Iterator[None]:
+    with _stopped([psutil.Process(place.served.process.pid)]):
+        yield
+        _hold(rng, 3)
+
+
+@contextmanager
+def second_server(place: Place, rng: Random) -> Iterator[None]:
+    """Have another server work on the same home and be killed."""
+    other = place.served.beside()
+    other.start()
+    try:
+        yield
+        _hold(rng, 1)
+    finally:
+        other.end(signal.SIGKILL)
+
+
+_CALLS = frozenset({"tool error", "error"})
+_DATABASE, _SESSION, _TOOLS = frozenset({"database"}), frozenset({"session"}), frozenset({"tools"})
+_CRASHED = frozenset({"crashed"})
+FAULTS = (
+    Fault("nothing", nothing),
+    Fault("workers killed", workers_killed, _CRASHED, _SESSION),
+    Fault("workers stopped", workers_stopped, aside=False),
+    Fault("zygote killed", zygote_killed, _CRASHED, _SESSION),
+    Fault("zygote stopped", zygote_stopped, aside=False),
+    Fault("server stopped", server_stopped, aside=False),
+    Fault("second server", second_server),
+    Fault("upstreams killed", upstreams_killed, hurts=_TOOLS),
+    Fault("upstreams stopped", upstreams_stopped, hurts=_TOOLS),
+    Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
+    Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
+    Fault("server killed", server_killed, GONE, _SESSION, aside=False),
+    Fault("server terminated", server_terminated, GONE | STOPPING, _SESSION, aside=False),
+    Fault("server pressed", server_pressed, GONE | STOPPING | {"cancelled"}, _SESSION, aside=False),
+)
+OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)
+OF_POSTGRESQL = (
+    Fault("database frozen", database_frozen, hurts=_DATABASE),
+    Fault("database killed", database_killed, hurts=_DATABASE),
+)
