@@ -134,9 +134,9 @@ class Clients:
 
     def told(self) -> Told:
         """Wait until they have ended, and return what came of it."""
-        found = json.loads(self._read())
+        found = Told(**json.loads(self._read()))
         self._process.communicate()
-        return Told(**{**found, "refused": Counter(found["refused"])})
+        return found
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -182,7 +182,7 @@ class Table:
     def row(self, what: str, figure: str, goal: str = "", *, met: bool | None = None, of: Sequence[Told] = ()) -> None:
         """Print a row; `of` is what the clients told, whose wrong answers and refusals are counted."""
         wrong = sum(each.wrong for each in of)
-        refused = sum((each.refused for each in of), Counter[str]())
+        refused: Counter[str] = sum((Counter(each.refused) for each in of), Counter())
         self.wrong += wrong
         verdict = "" if met is None else "met" if met else "MISSED"
         counted = f"wrong {wrong}" if of else ""
@@ -221,7 +221,8 @@ class Stdio:
 def one(table: Table) -> None:
     """One client, one call after another, over HTTP and stdio in turns."""
     rounds, calls = 5, 60
-    over_stdio, over_http = Told(), {MODERN: [], LEGACY: []}
+    over_stdio = Told()
+    over_http: dict[str, list[float]] = {MODERN: [], LEGACY: []}
     of: list[Told] = [over_stdio]
     with server() as served, tempfile.TemporaryDirectory() as home:
         stdio = Stdio(home)
@@ -306,8 +307,10 @@ def many(table: Table) -> None:
     for clients in (128, MANY):
         for era in (MODERN, LEGACY):
             with server() as served:
+                running = Clients(Load(served.url, clients=clients, seconds=8, era=era))
                 used = Used(served)
-                found = told(Load(served.url, clients=clients, seconds=8, era=era))
+                running.go()
+                found = running.told()
                 rate = len(found.latencies_ms) / found.seconds
                 p99, most = at(found.latencies_ms, 0.99), 3 * clients / rate * 1000
                 table.row(
@@ -439,7 +442,7 @@ def agents(table: Table) -> None:
             f"{AGENTS} agents, {DESCRIPTORS} descriptors",
             f"{answered} answered in {found.seconds:.1f} s, log {said:.2f} MB; after it {len(after.latencies_ms)} of 20",
             "all, or refused",
-            met=answered + found.refused.total() == AGENTS and len(after.latencies_ms) == 20,
+            met=answered + sum(found.refused.values()) == AGENTS and len(after.latencies_ms) == 20,
             of=[found, after],
         )
 

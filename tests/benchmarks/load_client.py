@@ -12,7 +12,6 @@ import json
 import resource
 import sys
 import time
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,11 +60,16 @@ class Told:
     results: list[Any] = field(default_factory=list)
     wrong: int = 0
     shown: list[str] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
+    def is_refused(self, kind: str) -> None:
+        """Note a clear refusal."""
+        self.refused[kind] = self.refused.get(kind, 0) + 1
+
     def is_wrong(self, why: str) -> None:
+        """Note an answer that is neither right nor a clear refusal."""
         self.wrong += 1
         if len(self.shown) < _SHOWN_MAX:
             self.shown.append(why[:300])
@@ -88,7 +92,7 @@ def judge(told: Told, number: int, message: dict[str, Any], expected: str) -> bo
         told.is_wrong(f"call {number}: {json.dumps(message)}")
         return False
     if report["status"] == "busy":
-        told.refused["busy"] += 1
+        told.is_refused("busy")
         return False
     value = report.get("result")
     right = expected == ANY_REPORT or (report["success"] and (expected == ANY_RESULT or value == number + 1))
@@ -132,6 +136,8 @@ class Client:
         await self.post(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._streams is not None and self._streams[0].at_eof():
+            self.close()  # it was idle for longer than the server keeps it
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port, limit=_BUFFER_BYTES)
         return self._streams
@@ -176,14 +182,14 @@ class Client:
             return False
         took = time.monotonic() - began
         if status in _REFUSALS:
-            told.refused[f"HTTP {status}{' with Retry-After' if 'retry-after' in headers else ''}"] += 1
+            told.is_refused(f"HTTP {status}{' with Retry-After' if 'retry-after' in headers else ''}")
             return False
         if status != 200:
             told.is_wrong(f"call {number}: HTTP {status} {data[:200]!r}")
             return False
         if headers.get("content-type", "").startswith("text/event-stream"):
             events = [line[6:] for line in data.splitlines() if line.startswith(b"data: {")]
-            message = next((each for each in map(json.loads, events) if "id" in each), {})
+            message: dict[str, Any] = next((each for each in map(json.loads, events) if "id" in each), {})
         else:
             message = json.loads(data)
         right = judge(told, number, message, load.expected)
