@@ -18,6 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from ..sandbox.run import Isolation
 from .address import Address
 from .app import App
+from .fair_starts import FairStarts
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .later import as_if_missing
 from .privacy import log_filter
@@ -138,7 +139,7 @@ async def serve_http(app: App, address: Address) -> None:
             ),
         )
         config = uvicorn.Config(
-            web, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS, ws="none"
+            FairStarts(web), log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS, ws="none"
         )
         server = Server(config)
         print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this

@@ -34,7 +34,7 @@ class Load:
     """What the clients do. `code` may name `{n}`, a number of its own in each call, which `expected` may rest on.
 
     Each client makes `calls` calls, or as many as it can in `seconds`. `own_callers` says that the server is to see
-    each client as another caller. `connects_ahead` says that connections are made before the clients begin.
+    each client as another caller; else they share one session, or send no credentials. `connects_ahead` says that connections are made before the clients begin.
     """
 
     url: str
@@ -121,11 +121,15 @@ class Client:
         if load.own_callers and load.era == MODERN:
             headers.append(f"Authorization: Bearer {name}")
         self._headers = headers
+        self._reused = False
 
-    async def open(self) -> None:
-        """Connect, and open a session in the older era. Raises `OSError`, or `ConnectionError` for a refusal."""
+    async def open(self, like: Client | None = None) -> None:
+        """Connect, and open a session in the older era, or join that of another. Raises `OSError`."""
         await self._connect()
         if self._load.era == MODERN:
+            return
+        if like is not None and not self._load.own_callers:
+            self._headers = like._headers
             return
         params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}}
         asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
@@ -140,6 +144,7 @@ class Client:
             self.close()  # it was idle for longer than the server keeps it
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port, limit=_BUFFER_BYTES)
+            self._reused = False
         return self._streams
 
     def close(self) -> None:
@@ -164,6 +169,7 @@ class Client:
             data = b"".join(parts)
         else:
             data = await reader.readexactly(int(headers.get("content-length", 0)))
+        self._reused = True
         if headers.get("connection") == "close":
             self.close()
         return status, headers, data
@@ -175,7 +181,13 @@ class Client:
         began = time.monotonic()
         try:
             async with asyncio.timeout(load.answer_seconds):
-                status, headers, data = await self.post(body)
+                try:
+                    status, headers, data = await self.post(body)
+                except (ConnectionError, asyncio.IncompleteReadError) as error:
+                    if not self._reused or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
+                        raise
+                    self.close()  # it was idle for as long as the server keeps it, and closed in this moment
+                    status, headers, data = await self.post(body)
         except (OSError, EOFError) as error:
             self.close()
             told.is_wrong(f"call {number} after {time.monotonic() - began:.1f} s: {type(error).__name__} {error}")
@@ -207,7 +219,7 @@ async def main() -> None:
     clients = [Client(load, f"client-{number}-{time.monotonic_ns()}") for number in range(load.clients)]
     if load.connects_ahead:
         for client in clients:
-            await client.open()
+            await client.open(clients[0] if client is not clients[0] else None)
     told = Told()
     numbers = itertools.count(1000)
     print(READY, flush=True)
