@@ -42,6 +42,7 @@ START_SECONDS = 30.0
 STOP_SECONDS = 40.0
 POLITE_PAUSE_SECONDS = 0.02
 MANY = 400
+LONG_SLEEP_SECONDS = 20
 AGENTS = 1_100
 DESCRIPTORS = 1_024
 LONG = "import time\nends = time.monotonic() + 2\nwhile time.monotonic() < ends: pass\n{n} + 1"
@@ -360,41 +361,28 @@ def sleeping(table: Table) -> None:
     """Many clients that each wait, in code and in a tool."""
     for where, wait in (("code", "asyncio.sleep({})"), ("a tool", "tools.slow.wait(seconds={})")):
         with server() as served:
-            told(Load(served.url, code=SLEEP.format(wait=wait.format(0.01)), calls=1, expected=ANY_RESULT))
-            found = told(
-                Load(
-                    served.url,
-                    MANY,
-                    1,
-                    code=SLEEP.format(wait=wait.format(1)),
-                    expected=ANY_RESULT,
-                    era=LEGACY,
-                    own_callers=True,
-                )
-            )
+            load = Load(served.url, MANY, 1, expected=ANY_RESULT, own_callers=True)
+            told(replace(load, clients=1, code=SLEEP.format(wait=wait.format(0.01))))
+            before, _count = memory_mb(served)
+            found = told(replace(load, code=SLEEP.format(wait=wait.format(1))))
             figure = f"{overlapping(found.results)} at once, the last after {found.seconds:.1f} s"
             table.row(f"{MANY} clients that sleep 1 s in {where}", figure, of=[found])
-            seconds = 12
             clients = Clients(
-                Load(
-                    served.url,
-                    MANY,
-                    1,
-                    code=SLEEP.format(wait=wait.format(seconds)),
-                    expected=ANY_RESULT,
-                    era=LEGACY,
-                    own_callers=True,
+                replace(
+                    load, code=SLEEP.format(wait=wait.format(LONG_SLEEP_SECONDS)), arguments={"timeout_seconds": 60}
                 )
             )
-            before, _count = memory_mb(served)
             clients.go()
-            time.sleep(seconds * 0.8)
+            ends = time.monotonic() + LONG_SLEEP_SECONDS * 0.9
+            while len(served.zygote().children()) < MANY and time.monotonic() < ends:
+                time.sleep(0.5)
+            time.sleep(0.5)
             used, processes = memory_mb(served)
             found = clients.told()
             at_once = overlapping(found.results)
             table.row(
-                f"{MANY} clients that sleep {seconds} s in {where}",
-                f"{at_once} at once, {used:.0f} MB with {processes} processes ({before:.0f} before), {found.seconds:.1f} s",
+                f"{MANY} clients that sleep {LONG_SLEEP_SECONDS} s in {where}",
+                f"{at_once} at once, {used:.0f} MB in {processes} processes ({before:.0f} before), {found.seconds:.1f} s",
                 f"{MANY} in ≤ 1,500 MB",
                 met=at_once == MANY and used <= 1500,
                 of=[found],
