@@ -26,6 +26,7 @@ from ..warming import warming
 from .bodies import BODY_BYTES_MAX, Bodies
 from .connections import ACCEPTED_AT_ONCE, Bounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
+from .fair_starts import FairStarts
 from .sessions import CALLERS_WORTH, Sessions
 
 MCP_PATH = "/mcp"
@@ -134,4 +135,4 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
     )
     sessions = Sessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
-    return Exchanges(bodies, partial(_why_not_ready, app)), sessions
+    return Exchanges(FairStarts(bodies), partial(_why_not_ready, app)), sessions
