@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import types
+import typing
 from collections import UserString
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -43,6 +44,9 @@ _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
 _OF_CLASSES_ALONE: Final = SHIELDED | names.GUEST_ONLY_METHODS
 _OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
 _origin_of = types.GenericAlias.__dict__["__origin__"].__get__
+_receiver_of_super = super.__dict__["__self__"].__get__
+_TYPING_ALIAS: Final = cast("type", cast("Any", typing)._BaseGenericAlias)
+_SLOT_DESCRIPTORS: Final = frozenset({types.MemberDescriptorType, types.GetSetDescriptorType})
 
 
 class SecurityError(AttributeError):
@@ -206,6 +210,9 @@ def _judged(value: object, name: str) -> object:
         return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
     if isinstance(value, type):
         return shown_type(value)
+    if kind in _SLOT_DESCRIPTORS and not is_guest_class(cast("Any", value).__objclass__):
+        # Bound by hand, or by another descriptor, it would give unjudged what is judged here.
+        raise SecurityError(f"the attribute {name!r} of this class is not for code here; read it from an object")
     if kind is types.GenericAlias and not leads_nowhere(value):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
     if issubclass(kind, _NEVER) or issubclass(kind, asyncio.AbstractEventLoop):
@@ -308,7 +315,11 @@ def leads_nowhere(hint: object, depth: int = 0) -> bool:
 def _subject(obj: object, name: str) -> object:
     """Give what an error is about only where code could hold it: inside the host that may be anything."""
     value = builtins.getattr(obj, name)
-    if not isinstance(obj, AttributeError) or is_guest_class(type(obj)):
+    if type(obj) is super:
+        obj = _receiver_of_super(obj)
+    while derives(type(obj), _TYPING_ALIAS):
+        obj = cast("Any", obj).__origin__
+    if not derives(type(obj), AttributeError) or is_guest_class(type(obj)):
         return _judged(value, name)
     if is_guest_class(type(value)) or type(value) in _IMMUTABLE or is_guest_callable(value):
         return value

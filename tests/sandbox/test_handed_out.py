@@ -1347,6 +1347,19 @@ BESIDE = {
             def x(self): pass
         Own.x.__doc__ = "mine"
         made += [] if Own.x.__doc__ == "mine" else [1]""",
+    "what a guarded attribute is read by, bound by hand": """
+        import fractions, re, typing
+        ways = [lambda: property.fget.__get__(fractions.Fraction.numerator), lambda: AttributeError.obj.__get__(error),
+                lambda: typing.Annotated[error, 1].obj]
+        error = None
+        try: re.compile("x").nothing
+        except AttributeError as caught: error = caught
+        for way in ways:
+            try: made.append(way())
+            except AttributeError: pass
+        pattern = re.compile("(?P<a>x)")
+        try: re.Pattern.groupindex.__get__(pattern) == Told()
+        except AttributeError: pass""",
     "an enum without its members": """
         import enum
         try:
