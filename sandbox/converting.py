@@ -46,22 +46,22 @@ def converted(
     hints = _hints(function)
     left = {name: _as_hinted(value, hints.get(name), 0) for name, value in arguments.items()}
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
+        parameters = list(_signature(function).parameters.values())
+    except (TypeError, ValueError, NotImplementedError):
         return [], left
-    many = next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_POSITIONAL), None)
+    many = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
     rest = left.pop(many, None) if many is not None else None
     extra = _rest(rest, hints.get(many or ""))
     positional: list[object] = []
     left_out: list[object] = []
     for each in parameters:
-        by_place = each.kind is inspect.Parameter.POSITIONAL_ONLY
-        if not (by_place or (extra and each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)):
+        by_place = each.kind is each.POSITIONAL_ONLY
+        if not (by_place or (extra and each.kind is each.POSITIONAL_OR_KEYWORD)):
             continue
         if each.name in left:
             positional += [*left_out, left.pop(each.name)]
             left_out = []
-        elif each.default is inspect.Parameter.empty:
+        elif each.default is each.empty:
             return positional, left  # the function says itself what it lacks
         else:
             left_out.append(each.default)
@@ -70,6 +70,15 @@ def converted(
 
 def _rest(value: object, hint: object) -> list[object]:
     return [_as_hinted(item, hint, 0) for item in value] if isinstance(value, list | tuple) else []
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature. The code may have said itself what it is, in text that the real module would evaluate."""
+    if GUEST.full_python:
+        return inspect.signature(function)
+    from . import facades  # noqa: PLC0415 - full Python does without
+
+    return cast("inspect.Signature", getattr(facades.find("inspect"), "signature")(function))  # noqa: B009 - a facade has no static names
 
 
 def _hints(function: Callable[..., object]) -> Mapping[str, object]:

@@ -13,7 +13,8 @@ import asyncio
 import builtins
 import types
 from collections import UserString
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from . import names
@@ -30,6 +31,7 @@ _own_dict = type.__dict__["__dict__"].__get__
 _own_mro = type.__dict__["__mro__"].__get__
 _subclasses_of: Final[Callable[[type], list[type]]] = type.__subclasses__
 _instance_attribute = object.__getattribute__
+_store_plainly = object.__setattr__
 _NEVER: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, complex, bool, types.NoneType})
 _HINT_DEPTH_MAX: Final = 20
@@ -38,6 +40,9 @@ _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Excep
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
 _OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
+_OF_CLASSES_ALONE: Final = SHIELDED | names.GUEST_ONLY_METHODS
+_OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
+_origin_of = types.GenericAlias.__dict__["__origin__"].__get__
 
 
 class SecurityError(AttributeError):
@@ -140,9 +145,31 @@ def slot_of(obj: object, name: str) -> Slot:
     return Slot(obj, name)
 
 
+def store_field(obj: object, name: str, value: object, /) -> None:
+    """Do what `object.__setattr__(obj, name, value)` means in source, for the `__init__` of a frozen dataclass.
+
+    Code can find it among builtins, so that it trusts no name. Raises as `guarded_setattr` does.
+    """
+    if type(name) is not str:
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    if not is_guest_class(type(obj)):
+        raise SecurityError(f"{type(obj).__name__!r} object is not an instance of a class that the code made itself")
+    _store_plainly(obj, _field_spelling(name), value)
+
+
+@lru_cache(maxsize=1024)
+def _field_spelling(name: str) -> str:
+    name = names.demangle(name)
+    if name.startswith("__") or names.judge(name) is Verdict.REFUSED:
+        raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
+    return names.mangle(name)
+
+
 def _read(obj: object, name: str) -> object:
     verdict = names.judge(name)
     if verdict is Verdict.GUARDED:
+        if name not in _OF_ALIASES:
+            obj = _aliased(obj)
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
             return builtins.getattr(obj, name)  # the name of somebody's tool or skill
         reader = _READERS.get(name)
@@ -150,6 +177,13 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.REFUSED:
         raise _refusal(name)
     return builtins.getattr(obj, names.mangle(name))
+
+
+def _aliased(obj: object) -> object:
+    """Return what `obj` is an alias of (`list` of `list[int]`): it hands attributes on, whatever its own class is."""
+    while derives(type(obj), types.GenericAlias):
+        obj = _origin_of(cast("types.GenericAlias", obj))
+    return obj
 
 
 def _is_dynamic(obj: object) -> bool:
@@ -172,7 +206,7 @@ def _judged(value: object, name: str) -> object:
         return tuple(_judged(item, name) for item in value)  # type: ignore[attr-defined]  # a tuple by its exact type
     if isinstance(value, type):
         return shown_type(value)
-    if kind is types.GenericAlias and not _leads_nowhere(value, 0):
+    if kind is types.GenericAlias and not leads_nowhere(value):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
     if issubclass(kind, _NEVER) or issubclass(kind, asyncio.AbstractEventLoop):
         raise SecurityError(f"the attribute {name!r} of this object leads into the interpreter")
@@ -190,7 +224,10 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         if not is_guest_class(obj):
             raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
         own = shown_attributes(_own_dict(obj))
-        return types.MappingProxyType({key: unshielded(value) for key, value in own.items()})
+        shown = {key: unshielded(value) for key, value in own.items()}
+        # A frozen dataclass has these of the host's, which set whatever they are given.
+        hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
+        return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
@@ -209,6 +246,7 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     Python calls it again on whatever it is given: `property.__init__` on a property of a host class, for one. That
     `super()` gives it says nothing, since the second argument of `super` may be a class.
     """
+    obj = _aliased(obj)
     value: Any = builtins.getattr(obj, names.INITIALIZER)
     kind = type(value)
     if kind is types.MethodType or kind is types.MethodWrapperType:
@@ -223,8 +261,10 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
             if not arguments:
                 raise TypeError("__init__() needs an object")
             owner = arguments[0]
-            cls = builtins.getattr(obj, "__self__", None) if type(obj) is super else obj
-            if isinstance(cls, type) and not derives(type(owner), cls):
+            cls: Any = builtins.getattr(obj, "__self__", None) if type(obj) is super else obj
+            if not issubclass(type(cls), type):  # whatever hands it on does not say on what it works
+                raise SecurityError("__init__() of a class of Python's own is called on the class, or by super()")
+            if not derives(type(owner), cls):
                 raise TypeError(
                     f"__init__() of {cls.__name__!r} needs an object of that class, not {type(owner).__name__!r}"
                 )
@@ -241,24 +281,27 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
     Those of a host function may hold `type[Any]`, which makes classes when it is called.
     """
     value = builtins.getattr(obj, name)
-    own = obj if isinstance(obj, type) else type(obj)
-    if is_guest_class(own) or is_guest_callable(obj) or type(value) is not dict:
+    if is_guest_callable(obj) or (issubclass(type(obj), type) and is_guest_class(cast("type", obj))):
         return value
+    if type(value) is not dict:
+        return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}
 
 
 def shown_annotation(hint: object) -> object:
-    """Return one annotation of a host function, or its text where it leads to a class that code may not hold."""
-    return hint if _leads_nowhere(hint, 0) else repr(hint)
+    """Return an annotation, or its text where it leads to a class that code may not hold."""
+    return hint if leads_nowhere(hint) else repr(hint)
 
 
-def _leads_nowhere(hint: object, depth: int) -> bool:
+def leads_nowhere(hint: object, depth: int = 0) -> bool:
+    """Return whether an annotation and all its parts are what code may hold."""
     if issubclass(type(hint), type):
         return shown_type(cast("type", hint)) is hint
+    if is_guest_class(type(hint)):
+        return True
     parts = (builtins.getattr(hint, "__origin__", None), *(builtins.getattr(hint, "__args__", None) or ()))
     return depth < _HINT_DEPTH_MAX and all(
-        part is None or part is Ellipsis or type(part) in _IMMUTABLE or _leads_nowhere(part, depth + 1)
-        for part in parts
+        part is None or part is Ellipsis or type(part) in _IMMUTABLE or leads_nowhere(part, depth + 1) for part in parts
     )
 
 
@@ -289,10 +332,13 @@ def _naming(obj: object, name: str) -> object:
 
 
 def _class_table(obj: object, name: str) -> object:
+    """Give a table of the code's own class or object as it is, and one that a host class has as a copy."""
     value = builtins.getattr(obj, name)
-    if is_guest_class(obj if isinstance(obj, type) else type(obj)):
-        return value
-    return _copied_container(value, name)
+    is_class = issubclass(type(obj), type)
+    cls = cast("type", obj) if is_class else type(obj)
+    owner = next((base for base in _own_mro(cls) if name in _own_dict(base)), None)
+    own = (not is_class and is_guest_class(cls)) if owner is None else is_guest_class(owner)
+    return value if own else _copied_container(value, name)
 
 
 def _copied_container(value: object, name: str) -> object:
@@ -303,8 +349,8 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if isinstance(obj, type) and not is_guest_class(obj):
-        raise SecurityError(f"the attribute {name!r} of {obj.__name__!r} cannot be read here; use isinstance()")
+    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
+        raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 
 
@@ -414,6 +460,8 @@ def _named_access(obj: object, name: str) -> object:
             )
         if name in {"__setattr__", "__delattr__"}:
             _check_store(owner, attribute)
+        elif issubclass(type(owner), type):
+            return _read(owner, attribute)  # the one of `object` would read the metaclass
         elif names.judge(attribute) is Verdict.REFUSED:
             raise _refusal(attribute)
         elif attribute in _READERS:
@@ -472,14 +520,27 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
 }
 
 
+_HOST_DESCRIPTORS: Final[set[int]] = set()
+"""What stands in classes of the host and takes stores, by identity. It lives as long as they do."""
+
+
+def keep_descriptors(descriptors: Iterable[object]) -> None:
+    """Let no store describe these otherwise: a sealed class still holds properties whose texts can be changed."""
+    _HOST_DESCRIPTORS.update(map(id, descriptors))
+
+
 def _check_store(obj: object, name: str) -> None:
     verdict = names.judge(name)
+    if name in names.SETTABLE and id(obj) in _HOST_DESCRIPTORS:
+        raise SecurityError(f"{name!r} of an attribute of a class of Python's own cannot be changed")
     if verdict is Verdict.PRIVATE or not name.startswith("_") or name in names.SETTABLE:
         if name in names.INSPECTION:
             raise _refusal(name)
         return
     own = obj if isinstance(obj, type) else type(obj)
-    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own):
+    # Python looks special methods up in the class. On an instance these would be seen by host code alone, unshielded.
+    on_class = name not in _OF_CLASSES_ALONE or own is obj
+    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and on_class:
         return
     raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
 

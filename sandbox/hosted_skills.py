@@ -26,7 +26,28 @@ from .run import Json
 
 T = TypeVar("T")
 _PIN: Final = re.compile(r"v([1-9][0-9]{0,8})")
-_calling: ContextVar[tuple[str, ...]] = ContextVar("skills that are being called, outermost first", default=())
+
+
+class _Stack:
+    """The names of the skills that are being called, outermost first.
+
+    Code finds it by `contextvars.copy_context()`, and can set the variable: what it set is not believed.
+    """
+
+    __slots__ = ("_names",)  # which guest source cannot spell
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        if hasattr(self, "_names"):  # `__init__` is an ordinary method, which code may call again
+            raise TypeError("this object cannot be made anew")
+        self._names = names
+
+
+_calling: ContextVar[_Stack] = ContextVar("skills that are being called")
+
+
+def _called() -> tuple[str, ...]:
+    found = _calling.get(None)
+    return found._names if type(found) is _Stack else ()
 
 
 @dataclass(slots=True)
@@ -190,7 +211,7 @@ def _skill(name: str, version: int | None = None) -> Skill:
     try:
         told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
     except LookupError as error:
-        asking = [*_calling.get(), *_LOADED.loading]
+        asking = [*_called(), *_LOADED.loading]
         needed = f" The skill {asking[-1]!r} needs it." if asking else ""
         raise AttributeError(f"{error.args[0]}{needed}") from None
     skill = _loaded(told, pinned=version is not None)
@@ -226,12 +247,12 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
 
 def _tracked(name: str, call: Callable[[], object]) -> object:
     """Call a skill, remembering for everything it calls that it is being called."""
-    stack = _calling.get()
+    stack = _called()
     if name in stack[:-1]:
         circle = " → ".join([*stack[stack.index(name) :], name])
         raise RuntimeError(f"The skills {circle} call one another in a circle. Let one of them do without the next.")
     within = stack if stack[-1:] == (name,) else (*stack, name)
-    token = _calling.set(within)
+    token = _calling.set(_Stack(within))
     try:
         answer = call()
     finally:
@@ -244,7 +265,7 @@ def _tracked(name: str, call: Callable[[], object]) -> object:
 
 
 async def _awaited(stack: tuple[str, ...], coroutine: Coroutine[Any, Any, T]) -> T:
-    token = _calling.set(stack)
+    token = _calling.set(_Stack(stack))
     try:
         return await coroutine
     finally:

@@ -24,7 +24,7 @@ from .guards import SecurityError
 from .guest import GUEST, variables_of
 from .names import exact
 from .ownership import is_guest_frame, marked_code
-from .policy import LAST_VALUE, Policy
+from .policy import LAST_VALUE, GeneratedPolicy, Policy
 from .results import result_of
 from .views import namespace_of, namespace_view, shown_variables
 
@@ -78,6 +78,11 @@ def guarded_exec(source: object, globals: object = None, locals: object = None, 
 def guarded_eval(source: object, globals: object = None, locals: object = None, /) -> object:  # noqa: A002 - as above
     """Return the value of an expression under the dialect, as `eval` does."""
     return _run(source, "eval", globals, locals, sys._getframe(1))
+
+
+def exec_generated(source: str, variables: dict[str, object]) -> None:
+    """Run the methods that `dataclasses` wrote, under the dialect, in `variables`."""
+    _evaluate(_compile(source, "<string>", "exec", policy=GeneratedPolicy), _as_namespace(variables))
 
 
 def guarded_compile(
@@ -216,7 +221,7 @@ def _fresh_builtins() -> dict[str, object]:
     return guarded_builtins()
 
 
-def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> CodeType:
+def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Policy] = Policy) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:
@@ -229,9 +234,12 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0) -> Code
     try:
         tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
-        judged = Policy().visit(tree)
+        transformer = policy()
+        judged = transformer.visit(tree)
         sys.setrecursionlimit(frames)
-        return marked_code(cast("CodeType", compile(judged, filename, mode, flags, dont_inherit=True)))
+        return marked_code(
+            cast("CodeType", compile(judged, filename, mode, flags | transformer.flags, dont_inherit=True))
+        )
     except (RecursionError, MemoryError):
         raise Refused(
             "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"

@@ -106,6 +106,7 @@ HOOKS: Final[Mapping[str, object]] = {
     policy.ATTRIBUTE_HOOK: guards.guarded_getattr,
     policy.INITIALIZER_HOOK: guards.initializer_of,
     policy.SLOT_HOOK: guards.slot_of,
+    policy.STORE_HOOK: guards.store_field,
     policy.PLAIN_NAME_HOOK: demangle,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,

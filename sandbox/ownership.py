@@ -1,8 +1,8 @@
 """Security boundary: tells the classes and functions that guest code made from those of the host.
 
-The mark of a class is an attribute of its own dictionary, that of a function or a frame the last constant of its code:
-the code of a function cannot be exchanged, whereas the builtins that it runs under can. Guest code can reach neither
-mark, and each is one object that only this module hands out.
+The mark of a class is one of its flags, which no store reaches: a name that came from data could otherwise shadow it.
+That of a function or a frame is the last constant of its code: the code of a function cannot be exchanged, whereas the
+builtins that it runs under can. Guest code can reach neither mark.
 """
 
 from __future__ import annotations
@@ -10,28 +10,39 @@ from __future__ import annotations
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Final
 
-_CLASS_SEAL: Final = object()
-_CODE_SEAL: Final = object()
-# `typing` leaves names that start with _abc_ out of a protocol's members; any other mark would become one of them.
-_CLASS_MARK: Final = "_abc_sealab"
+from .type_flags import GUEST, flags_of, set_flag
 
-_own_dict = type.__dict__["__dict__"].__get__
-_set_on_class = type.__setattr__
+_CODE_SEAL: Final = object()
+# `typing` leaves names that start with _abc_ out of a protocol's members; any other would become one of them.
+_MARKER_NAME: Final = "_abc_sealab"
 
 
 def mark_class(cls: type) -> None:
     """Record that guest code made `cls`."""
-    _set_on_class(cls, _CLASS_MARK, _CLASS_SEAL)
+    set_flag(cls, GUEST)
+
+
+class _Marker:
+    """Stands first in the body of a class: Python calls its `__set_name__` before any method that the body defines."""
+
+    __slots__ = ()
+
+    def __set_name__(self, owner: type, _name: str) -> None:
+        mark_class(owner)
 
 
 def mark_body(body: dict[str, object]) -> None:
-    """Record that guest code makes the class whose dictionary this will be."""
-    dict.__setitem__(body, _CLASS_MARK, _CLASS_SEAL)
+    """Let each class that is made of this dictionary, or of a copy of it, be marked before code of its own can run."""
+    entries = list(dict.items(body))
+    dict.clear(body)
+    dict.__setitem__(body, _MARKER_NAME, _Marker())
+    for name, value in entries:
+        dict.__setitem__(body, name, value)
 
 
 def is_guest_class(cls: type) -> bool:
     """Return whether guest code made `cls` itself; a base that it made does not count."""
-    return _own_dict(cls).get(_CLASS_MARK) is _CLASS_SEAL
+    return flags_of(cls) & GUEST != 0
 
 
 def marked_code(code: CodeType) -> CodeType:

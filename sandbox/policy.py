@@ -9,10 +9,12 @@ the base class has and that only visit their children (literals, operators, `whi
 # ruff: noqa: N802, N815 - the methods are named for the syntax nodes
 
 from __future__ import annotations
+import __future__
 
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Final, NoReturn, TypeVar, cast
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
@@ -29,6 +31,7 @@ LAST_VALUE: Final = "last value"
 ATTRIBUTE_HOOK: Final = f"{PREFIX}attribute"
 INITIALIZER_HOOK: Final = f"{PREFIX}initializer"
 SLOT_HOOK: Final = f"{PREFIX}slot"
+STORE_HOOK: Final = f"{PREFIX}store"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
@@ -45,6 +48,9 @@ class Policy(RestrictingNodeTransformer):
         self._class_name: str | None = None
         self._import_may_fail = False
         self._annotations_are_text = False
+        self._futures: Sequence[ast.stmt] = ()
+        self.flags = 0
+        """What the judged tree is to be compiled with: the features that were imported from `__future__`."""
 
     # What is refused, and the names that may be bound
 
@@ -134,8 +140,10 @@ class Policy(RestrictingNodeTransformer):
         return verdict
 
     def _may_store(self, attribute: str) -> bool:
-        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES:
+        if attribute in names.RUNTIME_PUBLIC or attribute in names.SETTABLE - names.TITLES - {"__doc__"}:
             return True
+        if attribute in names.INSPECTION:
+            return False
         return not attribute.startswith("_") or names.judge(attribute) is Verdict.PRIVATE
 
     def _through_slot(self, node: ast.Attribute) -> ast.AST:
@@ -293,20 +301,29 @@ class Policy(RestrictingNodeTransformer):
             statements.append(imports.module(node, alias, self._import_may_fail))
         return statements
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | Sequence[ast.stmt]:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Sequence[ast.stmt]:
         """Refuse every name that the module's facade does not list; the others are taken from the facade.
 
         CPython's own `from` statement falls back to `sys.modules`, so it must never see a facade.
         """
         if node.module == "__future__" and not node.level:
-            for alias in node.names:
-                self.check_name(node, alias.asname or alias.name)
-            return node
+            self._judge_future(node)
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
             statements.append(imports.member(node, alias, self._import_may_fail))
         return statements
+
+    def _judge_future(self, node: ast.ImportFrom) -> None:
+        """Refuse what the compiler would refuse, which then no longer sees the statement."""
+        at = ("<code>", node.lineno, node.col_offset + 1, None)
+        if not any(node is future for future in self._futures):
+            raise SyntaxError("from __future__ imports must occur at the beginning of the file", at)
+        for alias in node.names:
+            if alias.name not in __future__.all_feature_names:
+                raise SyntaxError(f"future feature {alias.name} is not defined", at)
+            if alias.name == "annotations":
+                self.flags |= __future__.annotations.compiler_flag
 
     # Scopes
 
@@ -367,11 +384,10 @@ class Policy(RestrictingNodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
         """Keep the value of the last expression statement."""
+        body = node.body[_has_docstring(node.body) :]
+        self._futures = [*takewhile(_is_future, body)]
         self._annotations_are_text = any(
-            isinstance(statement, ast.ImportFrom)
-            and statement.module == "__future__"
-            and any(alias.name == "annotations" for alias in statement.names)
-            for statement in node.body
+            alias.name == "annotations" for each in self._futures for alias in cast("ast.ImportFrom", each).names
         )
         node.body = self._statements(node.body)
         last = node.body[-1] if node.body else None
@@ -389,6 +405,28 @@ class Policy(RestrictingNodeTransformer):
             else:
                 visited.append(new)
         return visited
+
+
+class GeneratedPolicy(Policy):
+    """The dialect for the methods that `dataclasses` writes: a frozen class stores past its own `__setattr__`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Let such a store be a call of the machinery, which stands in no variable that code could read."""
+        match node.func:
+            case ast.Attribute(value=ast.Name(id="__dataclass_builtins_object__"), attr="__setattr__"):
+                stored = ast.Call(ast.Name(STORE_HOOK, ast.Load()), [self.visit(each) for each in node.args], [])
+                return placed(stored, node)
+            case _:
+                return super().visit_Call(node)
+
+
+def _has_docstring(body: Sequence[ast.stmt]) -> bool:
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
 
 
 def _is_class(node: ast.expr) -> bool:

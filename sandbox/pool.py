@@ -62,8 +62,8 @@ class PoolSettings:
 
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
     full Python that hints may name. `cpus` is how many processors all workers may use together. At most `workers_max`
-    workers compute at once; at most `queue_max` jobs wait to begin, each for `queue_seconds`. A zygote is renewed after
-    `zygote_seconds`, if code ran.
+    workers compute at once, and at most one more than there are processors; at most `queue_max` jobs wait to begin,
+    each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran.
     """
 
     spares: int = 2
@@ -121,7 +121,7 @@ class Pool:
         self._memory = Memory()
         self._alive_max = _alive_max(settings, self._memory)
         self._scheduler = Scheduler(
-            Room(settings.workers_max, self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
+            Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
         )
         self._making: set[asyncio.Task[None]] = set()
         self._leaving: list[LiveWorker] = []
@@ -303,7 +303,9 @@ class Pool:
     def _made(self, task: asyncio.Task[None]) -> None:
         self._making.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            self._failed(WorkerLost("A worker cannot be made for a fault of sealab itself; its log says why."))
+            self._failed(
+                WorkerLost("A worker cannot be made for a fault of sealab itself; its log says why."), self._failures
+            )
             _LOG.error("A worker could not be made.", exc_info=task.exception())
         # After some failures only the next call tries again: a broken machine is not kept busy with trying.
         if not task.cancelled() and (self._failures < _TRIES or any(not taker.done() for taker in self._takers)):
@@ -312,6 +314,7 @@ class Pool:
     async def _make(self) -> None:
         if self._failures:
             await asyncio.sleep(_BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)])
+        earlier_failures = self._failures
         try:
             zygote = await self._zygotes.ready()
             worker = await LiveWorker.make(
@@ -322,7 +325,7 @@ class Pool:
             )
         except (ContainerMissing, LevelMissing, WorkerLost) as error:
             _LOG.warning("No worker could be made: %s", error)
-            self._failed(error)
+            self._failed(error, earlier_failures)
             return
         self._failures = 0
         self._workers += 1
@@ -332,8 +335,8 @@ class Pool:
         worker.on_exit(lambda: self._bury(worker))
         self._put(worker)
 
-    def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost) -> None:
-        self._failures += 1
+    def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
+        self._failures = max(self._failures, earlier + 1)  # those that failed together failed for one reason
         if self._failures < _TRIES and isinstance(error, WorkerLost):
             return
         while self._takers:
@@ -377,6 +380,14 @@ class Pool:
         # A worker of full Python has an init of its own; the spawning of one overlaps with the end of another.
         processes = 2 * workers * (standing.processes + 2)
         return min(memory_bytes, int(self._memory.limit_bytes() * MACHINE_SHARE_MAX)), min(processes, _PROCESSES_MAX)
+
+
+def _turns(settings: PoolSettings) -> int:
+    """Return how many runs compute at once: no more than keep the processors busy, since each one more delays all."""
+    if settings.isolation is Isolation.CONTAINER:  # where it is not seen from outside what waits
+        return settings.workers_max
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(settings.workers_max, processors + 1)
 
 
 def _alive_max(settings: PoolSettings, memory: Memory) -> int:

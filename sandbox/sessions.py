@@ -8,7 +8,7 @@ it ends with, if there is one, and in the next report of that name.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -42,6 +42,7 @@ class _Session:
     memory_mb: int = 0
     calls: int = 0
     idle: asyncio.TimerHandle | None = None
+    idle_since: float = 0.0
 
 
 class Sessions:
@@ -70,8 +71,8 @@ class Sessions:
     async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
         """Run a call in its session, which begins with its first call.
 
-        Raises `SessionRefused` when as many sessions as allowed are alive, in all or of this caller, or when the call's
-        turn did not come within its own time-out.
+        Where as many as allowed are alive, an idle one ends for it (`_make_room`). Raises `SessionRefused` when all of
+        them are busy, or when the call's turn did not come within its own time-out.
         """
         session = self._enter(name, job.caller)
         try:
@@ -100,7 +101,7 @@ class Sessions:
     def _enter(self, name: str, caller: str) -> _Session:
         session = self._alive.get(name)
         if session is None:
-            self._judge_room(caller)
+            self._make_room(caller)
             session = self._alive[name] = _Session(name, caller)
         session.calls += 1
         if session.idle is not None:
@@ -108,18 +109,32 @@ class Sessions:
             session.idle = None
         return session
 
-    def _judge_room(self, caller: str) -> None:
-        """Refuse a session more where the caller has as many as allowed, or all callers together have."""
-        own = sum(each.caller == caller for each in self._alive.values())
-        if len(self._alive) >= self._sessions_max:
-            full = f"{len(self._alive)} sessions are alive, as many as are allowed."
-        elif own >= of_one_caller(self._sessions_max):
-            full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max}."
-        else:
-            return
-        raise SessionRefused(
-            f"{full} Use one of them, leave out `session`, or wait: idle ones end after {self._idle_seconds:g} s."
-        )
+    def _make_room(self, caller: str) -> None:
+        """Have an idle session end where a new one is one too many, or refuse the new one where none may.
+
+        A caller that has as many as one may have loses its own; where all places are taken, whoever has the most loses
+        one, the caller itself where it has as many, and of those the one that was idle for the longest. What is busy
+        stays.
+        """
+        counts = Counter(each.caller for each in self._alive.values())
+        own = counts[caller]
+        while own >= of_one_caller(self._sessions_max) or len(self._alive) >= self._sessions_max:
+            idle = [each for each in self._alive.values() if not each.calls]
+            if own >= of_one_caller(self._sessions_max):
+                full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max},"
+                idle = [each for each in idle if each.caller == caller]
+            else:
+                full = f"{len(self._alive)} sessions are alive, as many as are allowed,"
+                idle = [each for each in idle if counts[each.caller] >= own]
+            if not idle:
+                raise SessionRefused(
+                    f"{full} and none that could end is idle. Use one of yours, leave out `session`, or wait until a "
+                    "call in one has ended."
+                )
+            chosen = min(idle, key=lambda each: (-counts[each.caller], each.caller != caller, each.idle_since))
+            self.end(chosen.name, "a new session needed its place, and it was idle")
+            counts[chosen.caller] -= 1
+            own = counts[caller]
 
     def _leave(self, session: _Session) -> None:
         session.calls -= 1
@@ -132,6 +147,7 @@ class Sessions:
         if session.worker is None:
             del self._alive[session.name]
             return
+        session.idle_since = asyncio.get_running_loop().time()
         session.idle = asyncio.get_running_loop().call_later(
             self._idle_seconds, self.end, session.name, f"it was idle for {self._idle_seconds:g} seconds"
         )
@@ -172,7 +188,8 @@ class Sessions:
         earlier = self._endings.pop(session.name, None)
         if earlier is not None:
             told.append(
-                f"The session {shown(session.name)!r} had ended before this call: {earlier}. This call began a new one."
+                f"The session {shown(session.name)!r} had ended before this call: {earlier}. Its variables are gone; "
+                "this call began a new one."
             )
         if session.worker is None or session.worker.gone:
             why = _ENDING.get(outcome.status, "its process ended")

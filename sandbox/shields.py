@@ -36,8 +36,8 @@ def shielded(name: str, method: object, shown_type: Callable[[type], type]) -> o
     if method is None:
         return method
     if name == BINDING_METHOD:
-        return _described(_binding_shield(_as_function(method), shown_type), name, method)
-    return _named_access(name, method)
+        return _described(_binding_shield(_as_function(method, shown_type), shown_type), name, method)
+    return _named_access(name, method, shown_type)
 
 
 def unshielded(value: object) -> object:
@@ -50,8 +50,8 @@ def unshielded(value: object) -> object:
     return value
 
 
-def _named_access(name: str, method: object) -> FunctionType:
-    call = _as_function(method)
+def _named_access(name: str, method: object, shown_type: Callable[[type], type]) -> FunctionType:
+    call = _as_function(method, shown_type)
     plain = _PLAIN_ACCESS.get(name)
     made = _asked_shield(call) if plain is None else _access_shield(call, plain)
     return _described(made, name, method)
@@ -86,7 +86,7 @@ def _hook(method: object, shown_type: Callable[[type], type]) -> classmethod[Any
     if type(method) is not classmethod:
         raise TypeError(f"{SUBCLASS_HOOK} must be a class method: write @classmethod above its def")
     return classmethod(
-        _described(_hook_shield(_as_function(method.__func__), shown_type), SUBCLASS_HOOK, method.__func__)
+        _described(_hook_shield(_as_function(method.__func__, shown_type), shown_type), SUBCLASS_HOOK, method.__func__)
     )
 
 
@@ -102,13 +102,13 @@ def _hook_shield(call: Callable[..., object], shown_type: Callable[[type], type]
     return shield  # type: ignore[return-value]  # a function is a FunctionType
 
 
-def _as_function(method: object) -> Callable[..., object]:
+def _as_function(method: object, shown_type: Callable[[type], type]) -> Callable[..., object]:
     if type(method) is FunctionType:
         return method
     bind = getattr(type(method), "__get__", None)
     if bind is None:
         return lambda _self, *arguments: method(*arguments)  # type: ignore[operator]  # Python says what is not callable
-    return lambda self, *arguments: bind(method, self, type(self))(*arguments)
+    return lambda self, *arguments: bind(method, self, shown_type(type(self)))(*arguments)
 
 
 def _described(shield: FunctionType, name: str, method: object) -> FunctionType:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -17,6 +19,7 @@ from .bridge.registry import Registry
 from .broker import Handler
 from .database import HomeDatabase
 from .home import Home
+from .host_work import ended_within, settled
 from .isolations import Offer, offer
 from .keeping import Keeping
 from .privacy.privacy import Privacy
@@ -25,10 +28,18 @@ from .skills import calls as skill_calls
 from .skills.search import SkillDocuments
 from .skills.shelf import SkillShelf
 from .stats import RunStats
+from .watchdog import LoopStats
 
+CLOSING_SECONDS = 2.0
+"""How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""
+_LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may hold the interpreter while the event loop waits for it: each of the many system
 calls of a run lets it go. Python's own 5 ms add up to a tenth of a second."""
+
+_COLLECTIONS = 100
+"""Garbage collections of the younger objects before one of the oldest. Requests that wait are old soon, hundreds of
+objects each, and no garbage: with Python's own 10, 400 at once stop the event loop again and again to look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,7 @@ class App:
     skills: SkillShelf
     registry: Registry
     stats: RunStats = field(default_factory=RunStats)
+    loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
 @asynccontextmanager
@@ -58,6 +70,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     """
     home.prepare()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         runs = Keeping(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
@@ -81,11 +94,23 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                     settings, workspace, runs, pools, offered, host_functions, privacy, database, skills, registry
                 )
                 made.append(app)
-                yield app
+                purging = asyncio.create_task(privacy.keep_purged()) if serves else None
+                try:
+                    yield app
+                finally:
+                    if purging is not None:
+                        purging.cancel()
         finally:
             async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
                 ending.callback(database.close)
-                ending.push_async_callback(asyncio.to_thread, privacy.close)
-                ending.push_async_callback(asyncio.to_thread, skills.close)
+                ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
+                ending.push_async_callback(_closed, "The records of the last runs", skills.close)
+                ending.push_async_callback(settled, CLOSING_SECONDS)
                 ending.push_async_callback(registry.close)
                 ending.push_async_callback(runs.aclose)
+
+
+async def _closed(what: str, close: Callable[[], None]) -> None:
+    """Have something written that no caller was told of, unless the database does not answer."""
+    if not await ended_within(CLOSING_SECONDS, close):
+        _LOG.warning("%s could not be written: the database did not answer in time.", what)

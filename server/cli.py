@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,13 +160,15 @@ def _serve(chosen: argparse.Namespace) -> int:
 
     from .address import Address  # noqa: PLC0415 - as above
     from .process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
+    from .watchdog import WatchedLoop  # noqa: PLC0415 - as above
 
     home, settings = _home_and_settings(chosen)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
         _say("sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it.")
-    asyncio.run(_serving(settings, home, address))
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        runner.run(_serving(settings, home, address))
     return Exit.OK
 
 
@@ -173,6 +176,7 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
     import asyncio  # noqa: PLC0415 - as above
 
     from .app import running  # noqa: PLC0415 - as above
+    from .watchdog import watching  # noqa: PLC0415 - as above
 
     async with running(settings, home, serves=True) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
@@ -181,19 +185,26 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
         await asyncio.sleep(0)
         from .light_import import imported  # noqa: PLC0415 - as above
 
-        serve_stdio, serve_http = imported(_import_serving, http=address is not None)
+        serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
         if home.holds_something_to_find or settings.database_url is not None:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
-        await (serve_stdio(app) if address is None else serve_http(app, address))
+        with watching(app.loop_stats):
+            await serve(app)
 
 
-def _import_serving() -> tuple[Callable[[App], Awaitable[None]], Callable[[App, Address], Awaitable[None]]]:
-    from .serving import serve_http, serve_stdio  # noqa: PLC0415 - as above
+def _import_stdio() -> Callable[[App], Awaitable[None]]:
+    from .serving import serve_stdio  # noqa: PLC0415 - as above
 
-    return serve_stdio, serve_http
+    return serve_stdio
+
+
+def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
+    from .web.serving import serve_http  # noqa: PLC0415 - as above
+
+    return partial(serve_http, address=address)
 
 
 def _run(chosen: argparse.Namespace) -> int:

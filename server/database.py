@@ -3,11 +3,60 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..skills_db.errors import DatabaseUnreachable
 
 if TYPE_CHECKING:
     from ..skills_db.engine import Database
+
+T = TypeVar("T")
+
+
+class Opening(Generic[T]):
+    """What is opened by the thread that first asks for it, while the others wait.
+
+    Where that fails since a server does not answer, those that waited are told so too, and do not try each in its turn;
+    from then on nobody waits for another's try.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._turn = threading.Lock()
+        self._failure: DatabaseUnreachable | None = None
+        self._failed_at = 0.0
+        self.made: T | None = None
+
+    def __call__(self) -> T:
+        """Return it. Blocks. Raises what opening it raises."""
+        if self.made is not None:
+            return self.made
+        asked = time.monotonic()
+        if not self._turn.acquire(blocking=self._failure is None):
+            raise self._told()
+        try:
+            if self.made is None:
+                if self._failure is not None and self._failed_at >= asked:
+                    raise self._told()
+                self.made = self._made()
+            return self.made
+        finally:
+            self._turn.release()
+
+    def _made(self) -> T:
+        try:
+            made = self._make()
+        except DatabaseUnreachable as failure:
+            self._failure, self._failed_at = failure, time.monotonic()
+            raise
+        self._failure = None
+        return made
+
+    def _told(self) -> DatabaseUnreachable:
+        return DatabaseUnreachable(*(() if self._failure is None else self._failure.args))
 
 
 class HomeDatabase:
@@ -16,21 +65,19 @@ class HomeDatabase:
     def __init__(self, url: str | None, home: Path) -> None:
         self._url = url
         self._home = home
-        self._turn = threading.Lock()
-        self._open: Database | None = None
+        self._opening = Opening(self._open)
 
     def __call__(self) -> Database:
         """Return the open database. Blocks. Raises what `open_database` raises."""
-        with self._turn:
-            if self._open is None:
-                from ..skills_db.engine import open_database  # noqa: PLC0415 - takes half a second to import
-
-                self._open = open_database(self._url, self._home)
-            return self._open
+        return self._opening()
 
     def close(self) -> None:
         """Close it, if it was ever opened."""
-        with self._turn:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
+        database, self._opening = self._opening.made, Opening(self._open)
+        if database is not None:
+            database.close()
+
+    def _open(self) -> Database:
+        from ..skills_db.engine import open_database  # noqa: PLC0415 - takes half a second to import
+
+        return open_database(self._url, self._home)

@@ -13,7 +13,9 @@ from ..sandbox import confine
 from ..sandbox.errors import LevelMissing, SandboxError
 from ..sandbox.python_versions import require_walked
 from ..sandbox.run import Isolation, Job, Limits
+from ..skills_db.errors import SkillsDbError
 from .app import App, running
+from .database import HomeDatabase
 from .errors import ServerError
 from .home import Home
 from .settings import Privacy, Settings
@@ -48,8 +50,18 @@ class PrivacyFinding(TypedDict):
     note: str | None
 
 
+class DatabaseFinding(TypedDict):
+    """Where skills and the vault are kept, whether that can be used, and what was seen of it."""
+
+    place: str
+    ok: bool
+    note: str
+
+
 class Findings(TypedDict):
     """Every layer and every isolation allowed; `ok` says that the required level is reached and that code ran.
+
+    It says too that the database is whole and can be reached.
 
     `layers` speak of the isolation that `auto` begins with. One that is allowed but not offered is no problem; one that
     is offered and does not run is.
@@ -61,6 +73,7 @@ class Findings(TypedDict):
     layers: list[LayerFinding]
     isolations: list[IsolationFinding]
     privacy: PrivacyFinding
+    database: DatabaseFinding
     problem: str | None
 
 
@@ -71,6 +84,8 @@ def examined(settings: Settings, home: Home) -> Findings:
     """
     probe = confine.probe()
     isolations, problem = asyncio.run(_try_isolations(settings, home))
+    database = _database(settings, home)
+    problem = problem or (None if database["ok"] else database["note"])
     active = isolations[0]["layers"] if isolations else []
     found = [
         LayerFinding(
@@ -96,6 +111,7 @@ def examined(settings: Settings, home: Home) -> Findings:
         layers=own + found,
         isolations=isolations,
         privacy=_privacy(settings),
+        database=database,
         problem=problem,
     )
 
@@ -116,6 +132,29 @@ def _privacy(settings: Settings) -> PrivacyFinding:
 
     note = None if settings.privacy is Privacy.OFF else without_ner(Mode(settings.privacy_mode.value))
     return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
+
+
+def _database(settings: Settings, home: Home) -> DatabaseFinding:
+    """Look through the whole of a file, however long that takes, or ask the server."""
+    from ..skills_db.engine import place_of  # noqa: PLC0415 - not for every start
+    from ..skills_db.file_check import damage_of, damaged  # noqa: PLC0415 - as above
+
+    place = "The database"
+    try:
+        place, file = place_of(settings.database_url, home.root)
+        if file is not None:
+            if not file.exists():
+                return DatabaseFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
+            if found := damage_of(file):
+                return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
+        database = HomeDatabase(settings.database_url, home.root)
+        try:
+            database()
+        finally:
+            database.close()
+    except SkillsDbError as error:
+        return DatabaseFinding(place=place, ok=False, note=str(error))
+    return DatabaseFinding(place=place, ok=True, note="it answers" if file is None else "it is whole")
 
 
 async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
@@ -165,5 +204,7 @@ def as_lines(findings: Findings) -> Iterator[str]:
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == Privacy.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
+    database = findings["database"]
+    yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"
     yield f"level: {findings['level']} (required: {findings['required_level']})"
     yield "ok" if findings["problem"] is None else findings["problem"]

@@ -9,6 +9,7 @@
     ├── SkillUnfit        code cannot be a skill, or its tests do not pass; nothing was stored
     ├── SkillNameRefused  a skill cannot have this name
     ├── HostWorkRefused   a run asks the host to compute more than it may, or has ended
+    │   └── HostWorkBusy      too much of the same kind waits, or waited too long; nothing of it was begun
     └── ArgumentsRefused  the arguments of a skill do not fit its parameters
 
 The folders' own trees are in their `errors.py`. Every error has a stable `code` and a message of two sentences: what
@@ -83,6 +84,12 @@ class HostWorkRefused(ServerError):
     """A run has the host compute more than its time limit allows, or has ended."""
 
     code = "host_work"
+
+
+class HostWorkBusy(HostWorkRefused):
+    """Other work of the same kind is in the way; nothing of this was begun, so it may be asked for again."""
+
+    code = "busy"
 
 
 class ArgumentsRefused(ServerError):

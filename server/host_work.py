@@ -14,14 +14,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from .errors import HostWorkRefused
+from .daemon_threads import DaemonThreads
+from .errors import HostWorkBusy, HostWorkRefused
 
 CPU_SHARE = 1.0
 """CPU seconds of the host for each second of a run's time limit; the filter of what it shows has as much again."""
@@ -29,6 +30,7 @@ _SLICE_SECONDS = 0.02
 """How long work goes on before others may run."""
 _YIELD_SECONDS = 0.0002
 _ITEMS_PER_CHECK = 256
+_SETTLING_SECONDS = 0.02
 _COLLECT_SECONDS = 60.0
 """How long the oldest objects are left alone where long work never ends."""
 
@@ -41,15 +43,21 @@ class Kind(Enum):
     DATABASE = "database"
     FILES = "files"
     SEARCH = "search"
+    ANSWERS = "answers"
+    """Large answers of upstream tools."""
     PRIVACY = "privacy"
     LONG_PRIVACY = "long privacy"
     """Texts too long for the others to wait for: one at a time computes, in turns."""
 
 
 THREADS = MappingProxyType(
-    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
+    {Kind.DATABASE: 4, Kind.FILES: 4, Kind.SEARCH: 2, Kind.ANSWERS: 2, Kind.PRIVACY: 2, Kind.LONG_PRIVACY: 8},
 )
 """How many threads do the work of each kind at most."""
+QUEUE_MAX = 1000
+"""How much work of a kind may wait."""
+QUEUE_SECONDS = 30.0
+"""How long it may wait until it is begun."""
 
 
 class Account:
@@ -130,21 +138,62 @@ def charged(timeout_seconds: float) -> Iterator[Account]:
         yield own
 
 
-async def in_thread(kind: Kind, work: Callable[[], _T]) -> _T:
-    """Do blocking work in a thread of its kind, and charge it. Raises `HostWorkRefused`.
+async def in_thread(kind: Kind, work: Callable[[], _T], *, charged: bool = True) -> _T:
+    """Do blocking work in a thread of its kind, and charge it. Raises `HostWorkRefused`, and as such `HostWorkBusy`.
 
+    Not `charged` is what is done once for all, such as loading.
     Cancelled, work that has not begun never begins; other work goes on to its next checkpoint after its account's end.
     """
-    payer = _ACCOUNT.get()
+    payer = _ACCOUNT.get() if charged else None
     if payer is not None:
         payer.check()
-    executor = _executor(kind)
-    context = copy_context()
-    run = asyncio.get_running_loop().run_in_executor
+    metered = partial(copy_context().run, _metered, kind, payer, work)
     if payer is None or kind not in {Kind.PRIVACY, Kind.LONG_PRIVACY}:
-        return await run(executor, context.run, _metered, kind, payer, work)
+        return await _done(kind, metered)
     async with payer.turn:
-        return await run(executor, context.run, _metered, kind, payer, work)
+        return await _done(kind, metered)
+
+
+async def ended_within(seconds: float, work: Callable[[], object]) -> bool:
+    """Do blocking work at the end of the process, and return whether it ended in time; else it is left alone."""
+    submitted = asyncio.wrap_future(DaemonThreads(1, "closing", 1).submit(work))
+    done, _ = await asyncio.wait({submitted}, timeout=seconds)
+    for each in done:
+        each.result()
+    return bool(done)
+
+
+async def settled(seconds: float) -> bool:
+    """Wait until no work of any kind is being done, but no longer than that; return whether none is."""
+    end = time.monotonic() + seconds
+    while any(threads.busy for threads in _EXECUTORS.values()):
+        if time.monotonic() >= end:
+            return False
+        await asyncio.sleep(_SETTLING_SECONDS)
+    return True
+
+
+async def _done(kind: Kind, work: Callable[[], _T]) -> _T:
+    submitted = _executor(kind).submit(work)
+    refused = False
+
+    def refuse() -> None:
+        nonlocal refused
+        refused = submitted.cancel()  # which it cannot be once it has begun
+
+    timer = asyncio.get_running_loop().call_later(QUEUE_SECONDS, refuse)
+    try:
+        return await asyncio.wrap_future(submitted)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not refused or (task is not None and task.cancelling()):
+            raise
+        raise HostWorkBusy(
+            f"The server's {kind.value} was busy with other calls for {QUEUE_SECONDS:g} seconds, so nothing was done. "
+            "Try again in a moment."
+        ) from None
+    finally:
+        timer.cancel()
 
 
 def checkpoint() -> None:
@@ -278,15 +327,15 @@ def _metered(kind: Kind, payer: Account | None, work: Callable[[], _T]) -> _T:
             gate.leave()
 
 
-def _executor(kind: Kind) -> ThreadPoolExecutor:
-    with _MAKING:
-        made = _EXECUTORS.get(kind)
-        if made is None:
-            made = _EXECUTORS[kind] = ThreadPoolExecutor(THREADS[kind], f"sealab {kind.value}")
-        return made
+def _executor(kind: Kind) -> DaemonThreads:
+    made = _EXECUTORS.get(kind)
+    if made is None:
+        with _MAKING:
+            made = _EXECUTORS.setdefault(kind, DaemonThreads(THREADS[kind], kind.value, QUEUE_MAX))
+    return made
 
 
 _LONG = _Gate()
 _PAUSE = _Pause()
 _MAKING = threading.Lock()
-_EXECUTORS: dict[Kind, ThreadPoolExecutor] = {}
+_EXECUTORS: dict[Kind, DaemonThreads] = {}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from ..workspace.archive import RunArchive
+from .host_work import Kind, ended_within, in_thread
 
 _AFTER_SECONDS = 0.05
+_CLOSING_SECONDS = 10.0
 
 
 class Keeping:
@@ -15,6 +17,7 @@ class Keeping:
     def __init__(self, archive: RunArchive) -> None:
         self.archive = archive
         self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
         self._closed = False
 
     def soon(self, run_id: str, *, owner: str, code: str) -> bool:
@@ -30,8 +33,8 @@ class Keeping:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        await asyncio.to_thread(self.archive.flush)
+        await ended_within(_CLOSING_SECONDS, self.archive.flush)
 
     def _flush(self) -> None:
         self._timer = None
-        asyncio.get_running_loop().run_in_executor(None, self.archive.flush)
+        self._flushing = asyncio.create_task(in_thread(Kind.FILES, self.archive.flush, charged=False))

@@ -5,6 +5,8 @@ streams there is one caller, whoever started the process: the scope is the home'
 caller is told by the credentials that it sends, else by its MCP session; callers that send neither cannot be told
 apart, and share one scope that is not the home's.
 
+A scope that only a session tells ends with it, since nobody can name it again: what the vault keeps for it is brief.
+
 What callers with credentials of their own call a session is theirs too. Others name the same sessions: who has nothing
 but a connection may come back over another one.
 """
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 _CREDENTIALS = "http credentials "
+_SESSION = "http session "
 
 
 def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
@@ -30,8 +33,18 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     if credentials := headers.get("authorization"):
         return f"{_CREDENTIALS}{hashlib.sha256(credentials.encode()).hexdigest()}"
     if session := headers.get("mcp-session-id"):
-        return f"http session {session}"
+        return f"{_SESSION}{session}"
     return "http"
+
+
+def is_brief(scope: str) -> bool:
+    """Return whether a scope is that of one MCP session, and ends with it."""
+    return scope.startswith(_SESSION)
+
+
+def of_mcp_session(session: str) -> str:
+    """Return the scope of callers that nothing but an MCP session tells."""
+    return f"{_SESSION}{session}"
 
 
 def session_of(scope: str, name: str) -> str:

@@ -1,41 +1,40 @@
-"""The MCP server: what it shows, and the two transports it speaks over."""
+"""The MCP server: what it shows, and how it is served over the standard streams; `web` serves it over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
 
+import anyio
 from mcp.server import MCPServer
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
 
 from ..sandbox.run import Isolation
-from .address import Address
 from .app import App
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .later import as_if_missing
+from .open_requests import OpenRequests
 from .privacy import log_filter
 from .privacy.answer_filter import AnswerFilter
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .scopes import scope_of
+from .signals import signals
 from .skills.extension import ServerWithSkills
 from .standard_streams import StandardInput, StandardOutput
 from .strict_tool import StrictTool
 from .tools import tools_of
 from .warming import warming
 
-SHUTDOWN_SECONDS = 1
-MCP_PATH = "/mcp"
+_WRITTEN_SECONDS = 0.1
+"""How long it takes at most until the answer of a request that has ended is handed to the stream."""
 
 
 def mcp_server(
-    app: App, requests: Requests | None = None, tools: Sequence[StrictTool] | None = None
+    app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
 ) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
     with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
@@ -76,98 +75,30 @@ def _filters(app: App) -> list[AnswerFilter]:
 
 
 async def serve_stdio(app: App) -> None:
-    """Serve one client over the standard streams until it closes them or a signal says to stop."""
-    requests = Requests()
+    """Serve one client over the standard streams until it closes them or a signal says to stop.
+
+    Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
+    """
+    requests = OpenRequests()
     tools = tools_of(app)
     server = mcp_server(app, requests, tools)
-    given = StandardInput(idle=requests.idle)
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(error))
+
+    given = StandardInput(idle=requests.idle, refuse=refuse)
     answers = StandardOutput(lost=given.end)
     inner = server._lowlevel_server
     serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))
-    async with _signals() as signalled:
+    async with signals() as signalled:
         with warming(tools):
-            await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        if signalled.done():
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            draining = asyncio.ensure_future(requests.drain(app.settings.drain_seconds, signalled.second))
+            await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(_WRITTEN_SECONDS)
+            draining.cancel()
             answers.hurry()
         given.end()
         await serving
-
-
-class Requests:
-    """Counts the messages that are being worked on."""
-
-    def __init__(self) -> None:
-        self._open = 0
-
-    def idle(self) -> bool:
-        """Tell whether there is none."""
-        return self._open == 0
-
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Work on one message, as a middleware of the SDK."""
-        self._open += 1
-        try:
-            return await call_next(ctx)
-        finally:
-            self._open -= 1
-
-
-async def serve_http(app: App, address: Address) -> None:
-    """Serve streamable HTTP at `MCP_PATH` until a signal says to stop. Raises `AddressRefused` for a port in use.
-
-    `Host` and `Origin` must name this machine, which stops DNS rebinding: a web page whose name has come to stand for
-    127.0.0.1 is refused, and so is a page that another port of this machine serves.
-    """
-    import uvicorn  # noqa: PLC0415 - stdio does not need it
-
-    class Server(uvicorn.Server):
-        """A server that leaves signals to sealab: its own handling would end the process before the workers."""
-
-        def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]  # any context will do
-            return nullcontext()
-
-    names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
-    tools = tools_of(app)
-    with address.listen() as listener:
-        port = listener.getsockname()[1]
-        web = mcp_server(app, tools=tools).streamable_http_app(
-            streamable_http_path=MCP_PATH,
-            transport_security=TransportSecuritySettings(
-                allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
-                allowed_origins=[f"http://{name}:{port}" for name in names],
-            ),
-        )
-        config = uvicorn.Config(
-            web, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS, ws="none"
-        )
-        server = Server(config)
-        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-            f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
-            file=sys.stderr,
-            flush=True,
-        )
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        async with _signals() as signalled:
-            with warming(tools):
-                await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-            server.should_exit = True
-            await serving
-
-
-@asynccontextmanager
-async def _signals() -> AsyncIterator[asyncio.Future[None]]:
-    """Give a future that is done once SIGINT or SIGTERM has come."""
-    loop = asyncio.get_running_loop()
-    signalled: asyncio.Future[None] = loop.create_future()
-
-    def stop() -> None:
-        if not signalled.done():
-            signalled.set_result(None)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        yield signalled
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)

@@ -97,6 +97,10 @@ class Settings:
     vault_key: str | None = field(default=None, repr=False)
     vault_keyring: bool = True
     database_url: str | None = None
+    drain_seconds: float = 30.0
+    http_sessions_max: int = 2000
+    http_bodies_mb: int = 128
+    http_receive_seconds: float = 30.0
     surface: Surface = Surface.FULL
     log_level: LogLevel = LogLevel.WARNING
 
@@ -267,6 +271,10 @@ _PARSERS: Mapping[str, _Parser] = MappingProxyType(
         "vault_key": _text,
         "vault_keyring": _yes_or_no,
         "database_url": _text,
+        "drain_seconds": _number(0),
+        "http_sessions_max": _whole(1),
+        "http_bodies_mb": _whole(16),
+        "http_receive_seconds": _number(0.001),
         "surface": _one_of(Surface),
         "log_level": _one_of(LogLevel, fold=str.upper),
     }

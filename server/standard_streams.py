@@ -5,6 +5,8 @@ does for a message costs less. Here the event loop waits for the descriptors, an
 non-blocking, since that would reach everybody who shares them (open(2), "open file description"); instead it reads what
 poll(2) says is there, and writes no more at once than poll(2) says there is room for.
 
+A message above `MESSAGE_BYTES_MAX` is answered by an error, and what is left of its line is skipped without being kept.
+
 The end of the input ends the serving, but not at once: a script that pipes its requests in and closes the pipe gets its
 answers, if they come within `GRACE_SECONDS`.
 """
@@ -18,14 +20,19 @@ import os
 import select
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from ..tools_registry.json_lines import LARGE_CHARS, Edges, Lines, TooLong
+from .bridge.large_json import read_large
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The largest message that is taken."""
 GRACE_SECONDS = 2.0
 HURRY_SECONDS = 0.5
 """Short, since whoever sends a signal to end waits a second or two before it sends the next one (SIGKILL)."""
@@ -34,7 +41,10 @@ _QUIET_LOOKS = 2
 _READ_BYTES = 1 << 16
 _WRITE_BYTES = select.PIPE_BUF
 """What can be written without blocking when poll(2) says that there is room (pipe(7))."""
+_WRITES_AT_ONCE = 64
+"""How often the event loop writes before it looks after others."""
 _LINES_WAITING_MAX = 64
+_BYTES_WAITING_MAX = 2 * _READ_BYTES
 _LOG = logging.getLogger(__name__)
 
 
@@ -57,20 +67,23 @@ class _Stream(ABC):
 class StandardInput(_Stream):
     """The messages on standard input, for one reader. `idle` tells whether nothing that was read is being worked on.
 
-    A line that is no message is given as the exception that says so.
+    A line that is no message is given as the exception that says so; one that is too large goes to `refuse`.
 
     Takes descriptor 0 for itself: whoever else reads it finds it empty.
     """
 
-    def __init__(self, idle: Callable[[], bool]) -> None:
+    def __init__(self, idle: Callable[[], bool], refuse: Callable[[JSONRPCError], Awaitable[None]]) -> None:
         self._idle = idle
+        self._refuse = refuse
         self._descriptor = os.dup(0)
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         os.dup2(nothing, 0)
         os.close(nothing)
         self._loop = asyncio.get_running_loop()
-        self._lines: deque[bytes] = deque()
-        self._rest = bytearray()
+        self._lines: deque[bytes | TooLong] = deque()
+        self._waiting_bytes = 0
+        self._reading = False
+        self._cut = Lines(MESSAGE_BYTES_MAX)
         self._more: asyncio.Future[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ended = False
@@ -88,15 +101,42 @@ class StandardInput(_Stream):
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        while not self._lines:
-            if self._ended:
-                raise StopAsyncIteration
-            self._listen()
-            self._more = self._loop.create_future()
-            await self._more
-        line = self._lines.popleft().decode("utf-8", "replace")
+        while True:
+            while not self._lines:
+                if self._ended:
+                    raise StopAsyncIteration
+                self._listen()
+                self._more = self._loop.create_future()
+                await self._more
+            line = self._lines.popleft()
+            if not isinstance(line, TooLong):
+                self._waiting_bytes -= len(line)
+            self._reading = True
+            try:
+                message = await self._message(line)
+            finally:
+                self._reading = False
+            if message is not None:
+                return message
+
+    async def _message(self, line: bytes | TooLong) -> SessionMessage | Exception | None:
+        """Return the message on a line, or None where it was refused."""
+        if isinstance(line, TooLong):
+            what = f"is {line.size} bytes large, and at most {MESSAGE_BYTES_MAX} are taken"
+            await self._refuse(_refusal(line.edges, what))
+            return None
+        text = line.decode("utf-8", "replace")
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            if len(text) <= LARGE_CHARS:
+                return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+            value = await read_large(text)
+        except ValueError as error:
+            if len(text) <= LARGE_CHARS:
+                return error
+            await self._refuse(_refusal(Edges.of(line), f"cannot be read: {error}"))
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_python(value, by_name=False))
         except ValueError as error:
             return error
 
@@ -135,22 +175,23 @@ class StandardInput(_Stream):
             data = b""
         if not data:
             self._deafen()
-            if self._rest:
-                self._lines.append(bytes(self._rest))
-                self._rest.clear()
+            if (rest := self._cut.rest()) is not None:
+                self._take(rest)
             self._closing = self._loop.create_task(self._end_when_quiet())
         else:
-            first, *others = data.split(b"\n")
-            self._rest += first
-            for other in others:
-                self._lines.append(bytes(self._rest))
-                self._rest = bytearray(other)
-            if len(self._lines) > _LINES_WAITING_MAX:
+            for line in self._cut.feed(data):
+                self._take(line)
+            if len(self._lines) > _LINES_WAITING_MAX or self._waiting_bytes > _BYTES_WAITING_MAX:
                 self._deafen()
             elif not self._polled:
                 self._loop.call_soon(self._read)
         if self._lines:
             self._wake()
+
+    def _take(self, line: bytes | TooLong) -> None:
+        self._lines.append(line)
+        if not isinstance(line, TooLong):
+            self._waiting_bytes += len(line)
 
     def _wake(self) -> None:
         if self._more is not None and not self._more.done():
@@ -162,7 +203,7 @@ class StandardInput(_Stream):
         quiet = 0
         while quiet < _QUIET_LOOKS and self._loop.time() < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
-            quiet = quiet + 1 if self._idle() and not self._lines else 0
+            quiet = quiet + 1 if self._idle() and not self._lines and not self._reading else 0
         self.end()
 
 
@@ -223,8 +264,10 @@ class StandardOutput(_Stream):
             self._loop.remove_writer(self._descriptor)
 
     def _write(self) -> None:
-        """Write what there is room for."""
-        while self._waiting and self._room.poll(0):
+        """Write what there is room for, and no more than a part of a large message before others have their turn."""
+        for _ in range(_WRITES_AT_ONCE):
+            if not self._waiting or not self._room.poll(0):
+                return
             rest, written = self._waiting[0]
             try:
                 count = os.write(self._descriptor, rest[:_WRITE_BYTES])
@@ -248,3 +291,8 @@ class StandardOutput(_Stream):
             if not written.done():
                 written.set_exception(anyio.BrokenResourceError())
         self._waiting.clear()
+
+
+def _refusal(edges: Edges, what: str) -> JSONRPCError:
+    message = f"The message {what}. Send less at once, such as a file in parts."
+    return JSONRPCError(jsonrpc="2.0", id=edges.asks, error=ErrorData(code=INVALID_REQUEST, message=message))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import NotRequired
 
@@ -11,8 +12,13 @@ from typing_extensions import TypedDict
 from ..sandbox.confine.levels import Finding, Level, Probe
 from ..skills_db.errors import SkillsDbError
 from .app import App
+from .errors import HostWorkBusy
+from .host_work import Kind, in_thread
 from .registry_report import RegistryReport
 from .stats import Process, Runs, processes_now
+
+DATABASE_SECONDS = 5.0
+"""How long the database may take to count; without it everything else is told."""
 
 
 class LimitsReport(TypedDict):
@@ -73,6 +79,14 @@ class PoolReport(TypedDict):
     zygotes_made: int
 
 
+class EventLoopReport(TypedDict):
+    """How often one thing held the event loop for 100 ms or more, in which nobody was answered, and for how long."""
+
+    held: int
+    held_ms_total: float
+    held_ms_max: float
+
+
 class WorkspaceReport(TypedDict):
     """How full the workspace is, in bytes and in files and folders together."""
 
@@ -82,11 +96,15 @@ class WorkspaceReport(TypedDict):
 
 
 class VaultCounts(TypedDict):
-    """How many values stand behind tokens, in how many scopes, and of which types."""
+    """How many values stand behind tokens, in how many scopes, and of which types.
+
+    `problem` says why nothing could be counted, where that is so.
+    """
 
     values: int
     scopes: int
     types: dict[str, int]
+    problem: NotRequired[str]
 
 
 class SkillsReport(TypedDict):
@@ -112,6 +130,7 @@ class Statistics(TypedDict):
     pool: PoolReport
     server: Process
     workers: Process
+    event_loop: EventLoopReport
     workspace: WorkspaceReport
     vault: VaultCounts
     skills: SkillsReport
@@ -125,8 +144,8 @@ async def statistics_of(app: App) -> Statistics:
     server, workers = await anyio.to_thread.run_sync(processes_now)
     pools = app.pools.stats()
     default = pools[app.pools.default]
-    usage = await anyio.to_thread.run_sync(app.workspace.usage)
-    vault = await app.privacy.counts()
+    usage = await in_thread(Kind.FILES, app.workspace.usage)
+    vault, skills = await asyncio.gather(_vault(app), _skills(app))
     return Statistics(
         limits=LimitsReport(
             timeout_seconds=settings.timeout_seconds,
@@ -174,22 +193,46 @@ async def statistics_of(app: App) -> Statistics:
         ),
         server=server,
         workers=workers,
+        event_loop=EventLoopReport(
+            held=app.loop_stats.held,
+            held_ms_total=round(app.loop_stats.held_ms_total, 3),
+            held_ms_max=round(app.loop_stats.held_ms_max, 3),
+        ),
         workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
-        vault=VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types)),
-        skills=await _skills(app),
+        vault=vault,
+        skills=skills,
         registry=await app.registry.statistics(),
         uptime_seconds=round(app.stats.uptime_seconds(), 3),
     )
 
 
+async def _vault(app: App) -> VaultCounts:
+    """Count what the vault holds, as `_skills` does."""
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            vault = await app.privacy.counts()
+    except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
+        return VaultCounts(values=0, scopes=0, types={}, problem=_problem(error))
+    return VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types))
+
+
 async def _skills(app: App) -> SkillsReport:
     """Count what the store holds. A database that cannot be used is told of, and hides nothing else."""
     try:
-        counts = await app.skills.ask(lambda store: store.counts())
-        recorded = await anyio.to_thread.run_sync(lambda: app.skills.run_store().count_by_status())
-    except SkillsDbError as error:
-        return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=str(error))
+        async with asyncio.timeout(DATABASE_SECONDS):
+            counts, recorded = await app.skills.ask(
+                lambda store: (store.counts(), app.skills.run_store().count_by_status())
+            )
+    except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
+        return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=_problem(error))
     return SkillsReport(skills=counts.skills, versions=counts.versions, runs=counts.runs, recorded_runs=recorded)
+
+
+def _problem(error: Exception) -> str:
+    return str(error) or (
+        f"The database did not answer within {DATABASE_SECONDS:g} seconds, so nothing was counted. Ask again in a "
+        "moment."
+    )
 
 
 def level_of(layers: Iterable[str]) -> Level:

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
-from sqlmodel import Session, col, select
-
 from .archive import RUNS, SKILLS, VERSIONS, Archive, Record, reading, write_archive
 from .content import SkillDraft, SkillKind
 from .engine import Database
 from .errors import BackupRefused, SkillRefused
 from .models import RunRow, SkillRow, VersionRow
 from .skills import draft_of, next_revision, version_row
+from .sql import IntegrityError, Session, col, sa, select
 
 _BATCH = 500
 _NAMES_SHOWN = 5

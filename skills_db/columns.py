@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from sqlalchemy import DateTime, Dialect, Text
-from sqlalchemy.types import TypeDecorator
-
 from .content import json_text
+from .sql import DateTime, Dialect, Text, TypeDecorator
 
 
 class UtcTime(TypeDecorator[datetime]):

@@ -16,19 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import sqlalchemy as sa
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.pool import ConnectionPoolEntry
-from sqlmodel import Session
-
-from . import DATABASE_FILE, migrations
+from . import DATABASE_FILE, migrations, postgresql
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
+from .file_check import refuse_damage
+from .silence import Silence
+from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
 
 BUSY_SECONDS = 30.0
 """How long a change waits for those of other threads and programs."""
-CONNECT_SECONDS = 10
 _RETRY_SECONDS = 0.01
 
 
@@ -39,20 +35,28 @@ def open_database(url: str | None, home: Path) -> Database:
     the file in `home`, which must exist. Two programs may open the same database at the same moment.
     Raises `DatabaseUnavailable`, `DatabaseDamaged` or `DatabaseNewer`.
     """
-    address = None if url is None else _parsed(url)
-    if address is None:
-        database = _open_file(home / DATABASE_FILE)
-    elif address.drivername == "sqlite":
-        database = _open_file(Path(address.database or "").absolute())
-    else:
-        database = _open_server(address)
+    place, file = place_of(url, home)
+    database = _open_server(_parsed(url or ""), place) if file is None else _open_file(file, place)
     try:
         with translated(database.place):
-            migrations.apply(database.durable)
+            migrations.apply(database.migrating)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def place_of(url: str | None, home: Path) -> tuple[str, Path | None]:
+    """Return what messages call the database at `url` or in `home`, and its file, unless a server has it.
+
+    Raises `DatabaseUnavailable` where `url` is no address.
+    """
+    address = None if url is None else _parsed(url)
+    if address is None or address.drivername == "sqlite":
+        file = home / DATABASE_FILE if address is None else Path(address.database or "").absolute()
+        return f"The database file {file}", file
+    host = address.host or address.query.get("host") or "this machine"
+    return f"The PostgreSQL database {address.database or '(the default)'} on {host}", None
 
 
 class Database:
@@ -62,12 +66,14 @@ class Database:
         self.place = place
         self.file = file
         self.durable = engine.execution_options(sealab="durable")
+        self.migrating = engine.execution_options(sealab="migration")
         self._engine = engine
         self._quick = engine.execution_options(sealab="quick")
         moment = {} if file is not None else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         self._reading = engine.execution_options(sealab="read", **moment)
         self._identity = None if file is None else _identity(file)
         self._turn = threading.Lock()
+        self._silence = Silence(place)
 
     @property
     def is_file(self) -> bool:
@@ -83,7 +89,8 @@ class Database:
         the changes survive a crash of the program and, when `durable`, a crash of the machine. Do not nest.
         Raises `DatabaseUnavailable`, `DatabaseDamaged` or `OutcomeUnknown`.
         """
-        with translated(self.place), self._writing(), Session(self.durable if durable else self._quick) as session:
+        chosen = self.durable if durable else self._quick
+        with self._silence.tried(), translated(self.place), self._writing(), Session(chosen) as session:
             yield session
             try:
                 session.commit()
@@ -101,7 +108,7 @@ class Database:
 
         Raises `DatabaseUnavailable` or `DatabaseDamaged`.
         """
-        with translated(self.place), Session(self._reading) as session:
+        with self._silence.tried(), translated(self.place), Session(self._reading) as session:
             self._check_file()
             yield session
 
@@ -165,8 +172,7 @@ def _parsed(url: str) -> sa.URL:
     return address.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
 
 
-def _open_file(file: Path) -> Database:
-    place = f"The database file {file}"
+def _open_file(file: Path, place: str) -> Database:
     try:
         # SQLite gives its side files the mode of the file itself.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -174,6 +180,7 @@ def _open_file(file: Path) -> Database:
         raise DatabaseUnavailable(
             f"{place} cannot be opened: {error.strerror}. Correct its permissions, or name another home with --home."
         ) from error
+    refuse_damage(file, place)
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
         connect_args={"timeout": BUSY_SECONDS},
@@ -220,27 +227,8 @@ def _begin_on_file(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _open_server(address: sa.URL) -> Database:
-    try:
-        import psycopg  # noqa: F401, PLC0415 - an extra, and only for those who name a server
-    except ImportError as error:
-        raise DatabaseUnavailable(
-            "DATABASE_URL names a PostgreSQL server, but the driver for it is not installed. "
-            "Install sealab with its extra: pip install 'sealab[postgres]'."
-        ) from error
-    host = address.host or address.query.get("host") or "this machine"
-    place = f"The PostgreSQL database {address.database or '(the default)'} on {host}"
-    engine = sa.create_engine(
-        address,
-        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "sealab"},
-        hide_parameters=True,
-        pool_pre_ping=True,
-        pool_size=8,
-        max_overflow=32,
-    )
-    sa.event.listen(engine, "connect", _prepare_server_connection)
-    sa.event.listen(engine, "begin", _begin_on_server)
-    database = Database(engine, place, None)
+def _open_server(address: sa.URL, place: str) -> Database:
+    database = Database(postgresql.make_engine(address, busy_seconds=lambda: BUSY_SECONDS), place, None)
     with database.read() as session:
         encoding = session.connection().exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
@@ -249,26 +237,3 @@ def _open_server(address: sa.URL) -> Database:
             f"{place} keeps text as {encoding}, which cannot hold every skill. Create it with ENCODING 'UTF8'."
         )
     return database
-
-
-def _prepare_server_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    cursor = connection.cursor()
-    cursor.execute("SHOW synchronous_commit")
-    row = cursor.fetchone()
-    if row is not None and row[0] == "off":
-        # Such a server forgets acknowledged commits in a crash.
-        cursor.execute("SET SESSION synchronous_commit = on")
-    cursor.close()
-    connection.commit()
-
-
-def _begin_on_server(connection: sa.Connection) -> None:
-    purpose = connection.get_execution_options().get("sealab")
-    if purpose == "read":
-        return
-    # Whoever waits gives up in time, and a program that was cut off holds up the others no longer than that.
-    connection.exec_driver_sql(
-        f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s';"
-        f"SET LOCAL idle_in_transaction_session_timeout = '{2 * BUSY_SECONDS}s';"
-        + ("SET LOCAL synchronous_commit = off;" if purpose == "quick" else "")
-    )

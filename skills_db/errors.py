@@ -1,7 +1,8 @@
 """Everything `sealab.skills_db` raises.
 
     SkillsDbError
-    ├── DatabaseUnavailable   it cannot be reached, opened, written, or another program holds it too long
+    ├── DatabaseUnavailable   it cannot be opened or written, or another program holds it too long
+    │   └── DatabaseUnreachable   its server cannot be reached, or does not answer in time
     ├── DatabaseDamaged       the file is no database, or a damaged one; it was not touched
     ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
     ├── OutcomeUnknown        the connection went away while a change was being committed
@@ -32,6 +33,12 @@ class DatabaseUnavailable(SkillsDbError):
     """The database cannot be reached, opened, read or written."""
 
     code = "database"
+
+
+class DatabaseUnreachable(DatabaseUnavailable):
+    """The server of the database cannot be reached, or did not answer in time."""
+
+    code = "database_unreachable"
 
 
 class DatabaseDamaged(SkillsDbError):

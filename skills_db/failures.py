@@ -6,10 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-
-from .errors import DatabaseDamaged, DatabaseUnavailable, SkillsDbError
+from .errors import DatabaseDamaged, DatabaseUnavailable, DatabaseUnreachable, SkillsDbError
+from .sql import DBAPIError, PoolTimeout, SQLAlchemyError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _ADVICE = {
@@ -64,10 +62,17 @@ def _known(place: str, error: DBAPIError) -> SkillsDbError | None:
 
 def _known_of_server(place: str, error: DBAPIError) -> SkillsDbError | None:
     state = getattr(error.orig, "sqlstate", None)
+    if type(error.orig).__name__ == "ConnectionTimeout":  # of psycopg, which need not be installed
+        return DatabaseUnreachable(
+            f"{place} does not answer, so nothing was changed. Try again in a moment, or check that the server runs "
+            "and can be reached."
+        )
     if error.connection_invalidated or state is None:
-        return DatabaseUnavailable(
+        return DatabaseUnreachable(
             f"{place} cannot be reached. Check DATABASE_URL, and that the server runs and lets this machine in."
         )
+    if state == "57014":  # query canceled, by the statement time-out
+        return DatabaseUnavailable(f"{place} took too long, so nothing was changed. Try again later, or ask for less.")
     if state == "55P03":  # lock not available
         return DatabaseUnavailable(f"{place} is held by another program. Wait until that has ended and try again.")
     family = state[:2]

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import sqlalchemy as sa
-
 from .columns import UtcTime
 from .errors import DatabaseNewer
+from .sql import sa
 
 _LOCK = 0x5EA1AB01
 """A number that no other program is likely to take as its advisory lock."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar
 
-from sqlalchemy import BigInteger, Text
-from sqlmodel import Field, SQLModel
-
 from .columns import JsonText, UtcTime
+from .sql import BigInteger, Field, SQLModel, Text
 
 
 class RevisionRow(SQLModel, table=True):

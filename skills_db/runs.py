@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-import sqlalchemy as sa
-from sqlmodel import Session, col, select
-
 from .content import storable
 from .engine import Database
 from .models import RunRow, SkillRow
+from .sql import Session, col, sa, select
 
 RUNS_KEPT = 10_000
 _TRIM_EVERY = 100

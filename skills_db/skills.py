@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import sqlalchemy as sa
-from sqlmodel import Session, col, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
 from .listing import SkillIndex, SkillPage, SkillSummary
 from .models import RevisionRow, RunRow, SkillRow, VersionRow
+from .sql import SelectOfScalar, Session, col, sa, select
 
 _LOCK = 0x5EA1AB02
 _NAMES_IN_QUERY = 500

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import sqlalchemy as sa
-
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
+from .sql import sa
 from .vault_entries import AuditLine, Entry, Form, Known, Note, Value, VaultCounts
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
@@ -54,6 +53,8 @@ __all__ = [
 ]
 
 SECONDS_PER_DAY = 86_400.0
+BRIEF_DAYS = 1.0
+"""How long values live whose owner is known by a connection alone, at most."""
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
@@ -73,12 +74,43 @@ _FEW = 4
 _T = TypeVar("_T")
 
 
+def is_keyed(database: Database) -> bool:
+    """Return whether the vault of a database was made with a key."""
+    with database.read() as session:
+        return session.execute(_KEY_MARK).scalar_one() is not None
+
+
+def drop_expired(database: Database) -> int:
+    """Remove from the vault of a database what has outlived its time, and return how many values that were."""
+    now = time.time()
+    with database.read() as session:
+        if not session.execute(_EXPIRED, {"now": now}).scalar_one():
+            return 0
+    with database.transaction() as session:
+        gone = session.execute(_EXPIRED, {"now": now}).scalar_one()
+        session.execute(sa.text("DELETE FROM sealab_vault_value WHERE expires <= :now"), {"now": now})
+        session.execute(
+            sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
+            {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
+        )
+        session.execute(_PURGED)
+    return int(gone)
+
+
 class Vault:
     """The values of one database under one master key; safe to use from several threads."""
 
-    def __init__(self, database: Database, key: bytes, *, ttl_days: float | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        key: bytes,
+        *,
+        ttl_days: float | None = None,
+        is_brief: Callable[[str], bool] = lambda _scope: False,
+    ) -> None:
         """Open the vault; entries live `ttl_days` after they were last met, or for ever.
 
+        Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: nobody can ask for them after that.
         Raises `VaultKeyWrong` when the vault was made with another key, and what `Database` raises.
         """
         if len(key) != KEY_BYTES:
@@ -86,9 +118,10 @@ class Vault:
         self._database = database
         self._keys = VaultKeys(key)
         self._ttl_seconds = None if ttl_days is None else ttl_days * SECONDS_PER_DAY
+        self._is_brief = is_brief
         self._sizes: OrderedDict[str, _Size] = OrderedDict()
         self._check_key()
-        self.drop_expired()
+        drop_expired(database)
 
     def tokens_for(
         self,
@@ -110,7 +143,7 @@ class Vault:
         lookups = [keys.lookup(value) for value in values]
         wanted = dict(zip(lookups, values, strict=True))
         with self._database.transaction(durable=durable or not self._database.is_file) as session:
-            found, new = self._made(session.connection(), keys, wanted)
+            found, new = self._made(session.connection(), keys, wanted, self._life_of(scope))
             if new.values:
                 if admits is not None:
                     admits(new.values, new.bytes)
@@ -119,12 +152,16 @@ class Vault:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
 
-    def fades(self, entry: Entry) -> bool:
-        """Tell whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
-        if self._ttl_seconds is None:
-            return entry.expires is not None
-        slack = min(SECONDS_PER_DAY, self._ttl_seconds / 10)
-        return entry.expires is not None and entry.expires < time.time() + self._ttl_seconds - slack
+    def fades(self, entry: Entry, scope: str) -> bool:
+        """Return whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
+        return _fades(entry, self._life_of(scope))
+
+    def _life_of(self, scope: str) -> float | None:
+        """Return for how many seconds an entry of a scope lives after it was last met."""
+        brief = BRIEF_DAYS * SECONDS_PER_DAY
+        if not self._is_brief(scope):
+            return self._ttl_seconds
+        return brief if self._ttl_seconds is None else min(brief, self._ttl_seconds)
 
     def resolve(self, scope: str, tokens: Collection[str]) -> dict[str, Entry]:
         """Return the entries of those tokens that the scope has; what is unknown costs as much as what is known."""
@@ -191,21 +228,12 @@ class Vault:
         self._forget(holds, only=None if scope is None else self._keys.of_scope(scope).name)
         return forgotten
 
-    def drop_expired(self) -> int:
-        """Remove what has outlived its time, and return how many values that were."""
-        now = time.time()
-        with self._database.read() as session:
-            if not session.execute(_EXPIRED, {"now": now}).scalar_one():
-                return 0
+    def drop_scopes(self, scopes: Iterable[str]) -> None:
+        """Remove all values of scopes that nobody can ask for any more."""
         with self._database.transaction() as session:
-            gone = session.execute(_EXPIRED, {"now": now}).scalar_one()
-            session.execute(sa.text("DELETE FROM sealab_vault_value WHERE expires <= :now"), {"now": now})
-            session.execute(
-                sa.text("DELETE FROM sealab_vault_audit WHERE made_at <= :before"),
-                {"before": now - AUDIT_DAYS * SECONDS_PER_DAY},
-            )
+            for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
+                session.execute(_DELETE_SCOPES, {"scopes": some})
             session.execute(_PURGED)
-        return int(gone)
 
     def note(self, *notes: Note) -> None:
         """Write down, all at once, what was done with values. Durable, and whatever was committed before is with it."""
@@ -277,10 +305,10 @@ class Vault:
             )
 
     def _made(
-        self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]
+        self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value], life: float | None
     ) -> tuple[dict[str, Entry], _Size]:
         """Insert what is missing, again with the next counter where a token is another value's; tell what was new."""
-        expires = None if self._ttl_seconds is None else time.time() + self._ttl_seconds
+        expires = None if life is None else time.time() + life
         found: dict[str, Entry] = {}
         inserted = inserted_bytes = counter = 0
         while missing := {lookup: value for lookup, value in wanted.items() if lookup not in found}:
@@ -298,7 +326,7 @@ class Vault:
             if others := {lookup: value for lookup, value in missing.items() if lookup not in found}:
                 found |= self._found(connection, keys, others)
             counter += 1
-        faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if self.fades(entry)}
+        faded = {lookup: replace(entry, expires=expires) for lookup, entry in found.items() if _fades(entry, life)}
         for some in _batches(entry.number for entry in faded.values()):
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
@@ -367,6 +395,12 @@ class _Size:
         return self.values > SCOPE_VALUES_MAX or self.bytes > SCOPE_BYTES_MAX
 
 
+def _fades(entry: Entry, life: float | None) -> bool:
+    if life is None or entry.expires is None:
+        return entry.expires is not None
+    return entry.expires < time.time() + life - min(SECONDS_PER_DAY, life / 10)
+
+
 def _sealed_bytes(row: Mapping[str, object]) -> int:
     return len(cast("bytes", row["sealed"]))
 
@@ -408,6 +442,7 @@ _SIZE = sa.text(
 )
 _ALL = sa.text(f"SELECT {_COLUMNS} FROM sealab_vault_value WHERE scope = coalesce(:scope, scope)")  # noqa: S608 - as above
 _DELETE = _in("DELETE FROM sealab_vault_value WHERE id IN :ids", "ids")
+_DELETE_SCOPES = _in("DELETE FROM sealab_vault_value WHERE scope IN :scopes", "scopes")
 _LONGER = _in("UPDATE sealab_vault_value SET expires = :expires WHERE id IN :ids", "ids")
 _INSERT = sa.text(
     "INSERT INTO sealab_vault_value (scope, token, type, form, lookup, sealed, expires) "

@@ -18,19 +18,20 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from .vault_entries import Value
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from .cipher import AESGCM
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 TOKEN_CHARS = 10
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _HASH_BYTES = 16
+_SCOPES_MAX = 10_000
 
 
 class SealBroken(Exception):
@@ -42,7 +43,7 @@ class VaultKeys:
 
     def __init__(self, master: bytes) -> None:
         self._master = master
-        self._scopes: dict[str, ScopeKeys] = {}
+        self._of_scope = lru_cache(_SCOPES_MAX)(self._derive)
 
     @property
     def mark(self) -> str:
@@ -51,12 +52,10 @@ class VaultKeys:
 
     def of_scope(self, scope: str) -> ScopeKeys:
         """Return the keys of a scope."""
-        keys = self._scopes.get(scope)
-        if keys is None:
-            keys = self._scopes[scope] = self.named(
-                _derived(self._master, "scope name", scope).hex()[: 2 * _HASH_BYTES]
-            )
-        return keys
+        return self._of_scope(scope)
+
+    def _derive(self, scope: str) -> ScopeKeys:
+        return self.named(_derived(self._master, "scope name", scope).hex()[: 2 * _HASH_BYTES])
 
     def named(self, name: str) -> ScopeKeys:
         """Return the keys of the scope that is called `name` in the database."""
@@ -69,7 +68,7 @@ class VaultKeys:
 
     def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
         """Decrypt what was sealed for the row with that token; `empty` tells type and form. Raises `SealBroken`."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
+        from .cipher import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
 
         bound = _bound(keys.name, empty, token)
         try:
@@ -86,7 +85,7 @@ class VaultKeys:
 
     @cached_property
     def _cipher(self) -> AESGCM:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
+        from .cipher import AESGCM  # noqa: PLC0415 - as above
 
         return AESGCM(_derived(self._master, "values", ""))
 

@@ -73,6 +73,7 @@ def test_the_container_of_the_compose_file_is_hardened_and_serves_on_loopback() 
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+    assert int(service["stop_grace_period"].removesuffix("s")) >= Settings().drain_seconds + 10
     options = make_parser().parse_args(service["command"])
     assert Address.parse(options.http).port > 0
 

@@ -1,4 +1,4 @@
-"""A security boundary: a method of a host class works on instances of that class only.
+"""A security boundary: a method or property of a host class works on instances of that class only.
 
 `Counter.copy` ends in `self.__class__(self)`. Called as `Counter.copy(int)`, that is `type(int)`: the real `type`, with
 which code could make classes that no compiler has judged. Methods written in C check their receiver; those written in
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, DynamicClassAttribute, FunctionType
+from typing import Any, cast
 
 from ..names import Verdict, judge
 
@@ -19,14 +20,28 @@ _ASKS = frozenset({"__class__", "__dict__", "delattr", "getattr", "setattr", "ty
 
 
 def bind_methods(classes: Iterable[type]) -> int:
-    """Give the methods that ask for their receiver's class a check of it; return how many."""
+    """Give the methods and properties that ask for their receiver's class a check of it; return how many."""
     bound = 0
     for cls in classes:
-        for name, method in list(vars(cls).items()):
-            if type(method) is FunctionType and _is_reachable(name) and _is_to_be_bound(method):
-                type.__setattr__(cls, name, _checked(method, cls))
+        for name, member in list(vars(cls).items()):
+            checked = _bound(member, cls) if _is_reachable(name) else member
+            if checked is not member:
+                type.__setattr__(cls, name, checked)
                 bound += 1
     return bound
+
+
+def _bound(member: object, cls: type) -> object:
+    """Return what is to stand in `cls` for `member`, which a class of the code's own may have as its attribute."""
+    if isinstance(member, property):
+        asked = [_bound(each, cls) for each in (member.fget, member.fset, member.fdel)]
+        same = asked[0] is member.fget and asked[1] is member.fset and asked[2] is member.fdel
+        return member if same else cast("Any", type(member))(*asked, member.__doc__)
+    for attribute in ("fget", "fset", "fdel") if isinstance(member, DynamicClassAttribute) else ("func",):
+        if isinstance(member, DynamicClassAttribute | functools.cached_property):
+            # Those of an enum and the cached ones are written in Python, and may be refused stores by now.
+            object.__setattr__(member, attribute, _bound(getattr(member, attribute), cls))
+    return _checked(member, cls) if type(member) is FunctionType and _is_to_be_bound(member) else member
 
 
 def _is_reachable(name: str) -> bool:

@@ -1,31 +1,19 @@
-"""`calendar` printing to the guest's output."""
+"""`calendar` of a private copy that prints to the guest's output."""
 
 from __future__ import annotations
 
-import calendar
-from typing import Any
+import calendar  # noqa: F401 - into whose variables Python 3.12 and later put the members of the copy's enums
 
 from ..guest import GUEST
-
-__all__ = ["TextCalendar", "prcal", "prmonth"]
-
-
-class TextCalendar(calendar.TextCalendar):
-    """A calendar as plain text."""
-
-    def prweek(self, theweek: Any, width: int) -> None:
-        """Print one week."""
-        GUEST.write(self.formatweek(theweek, width))
-
-    def prmonth(self, theyear: int, themonth: int, w: int = 0, l: int = 0) -> None:  # noqa: E741 - Python's own names
-        """Print a month."""
-        GUEST.write(self.formatmonth(theyear, themonth, w, l))
-
-    def pryear(self, theyear: int, w: int = 0, l: int = 0, c: int = 6, m: int = 3) -> None:  # noqa: E741 - as above
-        """Print a year."""
-        GUEST.write(self.formatyear(theyear, w, l, c, m))
+from .private import copy_of
 
 
-_calendar = TextCalendar()
-prmonth = _calendar.prmonth
-prcal = _calendar.pryear
+def _print(text: object = "", end: str = "\n") -> None:
+    GUEST.write(f"{text}{end}")
+
+
+# Formatting the name of a day imports `time`.
+_copy = copy_of("calendar", keeping=("__import__",), replacing={"print": _print})
+vars(_copy).update({member.name: member for name in ("Month", "Day") for member in getattr(_copy, name, ())})
+__all__ = [name for name in _copy.__all__ if not name.startswith("_")]
+globals().update({name: getattr(_copy, name) for name in __all__})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..names import given
+from ..ownership import mark_class
 
 __all__ = ["UserString", "namedtuple"]
 
@@ -25,9 +27,11 @@ def namedtuple(
     if isinstance(field_names, str):
         field_names = given(field_names, "the list of names").replace(",", " ").split()
     names = [given(name, "the name of a field") for name in field_names]
-    return collections.namedtuple(  # noqa: PYI024 - made from data, by design
-        given(typename, "the name of a class"), names, rename=bool(rename), defaults=defaults, module="__main__"
-    )
+    make: Any = collections.namedtuple  # noqa: PYI024 - made from data, by design
+    name = given(typename, "the name of a class")
+    made: type[tuple[object, ...]] = make(name, names, rename=bool(rename), defaults=defaults, module="__main__")
+    mark_class(made)
+    return made
 
 
 class UserString(collections.UserString):

@@ -1,8 +1,8 @@
 """A security boundary: `copy` that gives no object an attribute which its class lacks, and shows nobody its state.
 
 The real module applies whatever state an object's `__getstate__` hands it, by name, to whatever its constructor
-returned: `setattr` without a guard. Here state reaches only an object of the same class, and where the guest wrote
-`__getstate__`, only names that its source could have written.
+returned: `setattr` without a guard. Here state reaches only an object of the same class, and only under names that
+source could have written, or with the values that the copied object itself holds.
 
 The real module also leaves all that it copied in the memo, which every `__deepcopy__` is handed. Here the memo that
 guest code sees holds only what guest code put there, and only objects of its own classes are looked up in it.
@@ -10,17 +10,21 @@ guest code sees holds only what guest code put there, and only objects of its ow
 
 from __future__ import annotations
 
+import builtins
 import copy as real
 import copyreg
 import types
 import weakref
+from collections import UserDict, UserList
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
-from ..names import PREFIX, SETTABLE, Verdict, judge
+from ..classes import private_names
+from ..names import NATIVE, PREFIX, SETTABLE, Verdict, demangle, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
-from ..views import DictionaryView, shown_attributes
+from ..views import DictionaryView
 
 __all__ = ["Error", "copy", "deepcopy", "replace"]
 
@@ -32,6 +36,8 @@ _ATOMIC: frozenset[type] = frozenset(
     {
         bool, bytes, complex, float, int, range, slice, str, type, property, types.NoneType, types.EllipsisType,
         types.NotImplementedType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, weakref.ref,
+        types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     }
 )  # fmt: skip
 
@@ -43,7 +49,7 @@ _IMMUTABLE: frozenset[type] = _ATOMIC | {tuple, frozenset}
 def copy(x: T) -> T:
     """Return a shallow copy of `x`. Raises TypeError where the class cannot be copied."""
     cls = type(x)
-    if cls in _IMMUTABLE or isinstance(x, type):
+    if cls in _IMMUTABLE or cls is types.MethodType or isinstance(x, type):
         return x
     if cls in _COPYABLE:
         return cast("T", cast("list[object]", x).copy())
@@ -71,8 +77,12 @@ class _Copying:
     def __init__(self, memo: dict[int, object]) -> None:
         self.memo = memo
         self.copies: dict[int, object] = {}
-        # Ids are unique only among the living: what was copied must live as long as this.
         self.kept: list[object] = []
+
+    def remember(self, x: object, made: object) -> None:
+        """Note the copy of `x`. Ids are unique only among the living: `x` must live as long as its entry."""
+        self.kept.append(x)
+        self.copies[id(x)] = made
 
 
 _NOTHING: Final = object()
@@ -116,8 +126,7 @@ def _deep(x: Any, copying: _Copying) -> Any:
     else:
         made = _deep_object(x, cls, copying)
     if made is not x:
-        copying.copies[id(x)] = made
-        copying.kept.append(x)
+        copying.remember(x, made)
     return made
 
 
@@ -131,7 +140,7 @@ def _deep_object(x: object, cls: type, copying: _Copying) -> object:
 
 def _copy_list(x: list[object], copying: _Copying) -> list[object]:
     made: list[object] = []
-    copying.copies[id(x)] = made
+    copying.remember(x, made)
     append = made.append
     for item in x:
         append(item if type(item) in _ATOMIC else _deep(item, copying))
@@ -140,7 +149,7 @@ def _copy_list(x: list[object], copying: _Copying) -> list[object]:
 
 def _copy_dict(x: dict[object, object], copying: _Copying) -> dict[object, object]:
     made: dict[object, object] = {}
-    copying.copies[id(x)] = made
+    copying.remember(x, made)
     for key, value in x.items():
         made[_deep(key, copying)] = value if type(value) in _ATOMIC else _deep(value, copying)
     return made
@@ -178,14 +187,19 @@ def _rebuilt(x: object, reduced: _Reduced | str, copying: _Copying | None) -> ob
     if isinstance(reduced, str):
         return x
     build, args, state, items, pairs = (*reduced, None, None, None)[:5]
+    if build is builtins.getattr:  # what is found again by a name that code may have changed, such as a method
+        return x
+    setter = _found(type(x), "__setstate__")
+    if state is not None:
+        state = _own_state(x, state, setter)  # before any other code of the guest runs
     if copying is not None:
         args = tuple(_deep(argument, copying) for argument in args)
     made = build(*args)
     if copying is not None:
-        copying.copies[id(x)] = made
+        copying.remember(x, made)
         state = _deep(state, copying)
     if state is not None:
-        _restore(x, made, state)
+        _restore(x, made, state, setter)
     for item in _copied(items, copying):
         made.append(item)
     for key, value in _copied(pairs, copying):
@@ -198,47 +212,104 @@ def _copied(items: Iterable[Any] | None, copying: _Copying | None) -> Iterable[A
         yield item if copying is None else _deep(item, copying)
 
 
-def _restore(x: object, made: Any, state: object) -> None:
+def _found(cls: type, name: str) -> tuple[type, Any] | None:
+    """Return the class that has the attribute for `cls`, with the attribute unbound: looked up once, it stays."""
+    for base in mro_of(cls):
+        attributes = class_dict(base)
+        if name in attributes:
+            return base, attributes[name]
+    return None
+
+
+def _own_state(x: object, state: object, setter: tuple[type, Any] | None) -> object:
+    """Return what of `state` may be set on a copy of `x`, or be shown to a `__setstate__` of the code's own.
+
+    Who made the state cannot be told: hooks of the code ran meanwhile, and could have put a `__getstate__` in and taken
+    it out again. So it is judged by what it holds: under a name of the host's, only what `x` itself holds there.
+    """
+    cls = type(x)
+    if not (is_guest_class(cls) or any(map(is_guest_class, mro_of(cls)))):
+        return state
+    if setter is None:
+        two = isinstance(state, tuple) and len(state) == 2  # noqa: PLR2004 - as `object.__reduce_ex__` gives them
+        attributes, slots = cast("tuple[object, object]", state) if two else (state, None)
+        return _own_attributes(x, attributes), _own_attributes(x, slots)
+    if is_guest_class(setter[0]):
+        return _shown(x, state)
+    if issubclass(cls, BaseException):
+        return _own_attributes(x, state)
+    getter = _found(cls, "__getstate__")
+    if getter is not None and is_guest_class(getter[0]):
+        raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
+    return state if getter is None or getter[0] is object else getter[1].__get__(x, cls)()
+
+
+def _own_attributes(x: object, state: object) -> dict[str, object] | None:
+    """Return a copy of attributes that code may still hold. Raises TypeError for one of the host's that `x` lacks."""
+    if state is None:
+        return None
+    if type(state) is not dict:
+        raise TypeError("__getstate__ must return a dict here, or the class must define __setstate__")
+    state, own, is_error = dict(state), _dictionary_of(x), isinstance(x, BaseException)
+    for name, value in state.items():
+        if type(name) is not str:
+            raise TypeError(f"an attribute cannot be named by a {type(name).__name__!r}")
+        if is_error and name.startswith("__") and name not in SETTABLE:
+            raise TypeError(f"the attribute {name!r} of an exception cannot be copied")
+        if own.get(name, _NOTHING) is not value and not (_is_nameable(name) or _slot_of(x, name) is value):
+            raise TypeError(f"__getstate__ returned the name {name!r}, which cannot be set")
+    return state
+
+
+def _dictionary_of(x: object) -> dict[str, object]:
+    """Return what `x` itself holds, asking no code of the guest."""
+    try:
+        own = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+    return own if type(own) is dict else {}
+
+
+def _slot_of(x: object, name: str) -> object:
+    slot = attribute_of_class(type(x), name)
+    with suppress(AttributeError):
+        return slot.__get__(x) if type(slot) is types.MemberDescriptorType else _NOTHING
+    return _NOTHING
+
+
+def _restore(x: object, made: Any, state: Any, setter: tuple[type, Any] | None) -> None:
     cls = type(x)
     if type(made) is not cls:
         raise TypeError(f"copying a {cls.__name__} made a {type(made).__name__}; define __copy__ or __deepcopy__")
-    getter, setter = _owner(cls, "__getstate__"), _owner(cls, "__setstate__")
-    own = getter is None or not is_guest_class(getter)
     if setter is not None:
-        if not own and not is_guest_class(setter):
-            raise TypeError(f"copying a {cls.__name__} needs __setstate__ beside __getstate__; or define __copy__")
-        if own and is_guest_class(setter):
-            state = _shown(state)  # of the host's making: what the host keeps there is not for code
-        elif issubclass(cls, BaseException):
-            _check_attributes(state)  # an exception sets whatever it is given
-        cast("Any", cls).__setstate__(made, state)
+        setter[1].__get__(made, cls)(state)
         return
-    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004 - as `object.__reduce_ex__` gives them
-    if not own:
-        attributes, slots = _checked(attributes), _checked(slots)
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)  # noqa: PLR2004 - as above
     if attributes:
-        made.__dict__.update(cast("dict[str, object]", attributes))
+        made.__dict__.update(attributes)
     for name, value in (slots or {}).items():
         # A class lists its slots in a list that code may change; what it did not make a slot of is no state.
         if type(attribute_of_class(cls, name)) is types.MemberDescriptorType:
             setattr(made, name, value)
 
 
-def _shown(state: object) -> object:
-    if type(state) is dict:
-        return shown_attributes(state)
-    return tuple(_shown(part) for part in state) if type(state) is tuple else state
+def _shown(x: object, state: object) -> object:
+    """Return a state for a `__setstate__` of the code's own: without what the host keeps in `x`."""
+    if type(state) is tuple:
+        return tuple(_shown(x, part) for part in state)
+    if type(state) is not dict or not any(map(_is_private, state)):
+        return state
+    hosts = [base for base in mro_of(type(x)) if not is_guest_class(base)]
+    kept = {*_dictionary_of(x), *(name for base in hosts for name in private_names(base))}
+    return {
+        demangle(name) if type(name) is str else name: value
+        for name, value in state.items()
+        if not _is_private(name) or name.startswith(PREFIX) or name not in kept
+    }
 
 
-def _check_attributes(state: object) -> None:
-    for name in cast("dict[object, object]", state) if type(state) is dict else ():
-        if type(name) is not str or (name.startswith("__") and name not in SETTABLE):
-            raise TypeError(f"the attribute {name!r} of an exception cannot be copied")
-
-
-def _owner(cls: type, name: str) -> type | None:
-    """Return the class that has the attribute for `cls`."""
-    return next((base for base in mro_of(cls) if name in class_dict(base)), None)
+def _is_private(name: object) -> bool:
+    return type(name) is str and (name.startswith(PREFIX) or (name.startswith("_") and name not in NATIVE))
 
 
 def replace_real_copying() -> None:
@@ -249,6 +320,16 @@ def replace_real_copying() -> None:
     real._reconstruct = _reconstruct  # type: ignore[attr-defined]  # what every copy of an object goes through
     real.__dict__["_guarded_deepcopy"] = deepcopy
     real.deepcopy.__code__ = _calling_guarded.__code__
+    for cls in (UserDict, UserList):
+        type.__setattr__(cls, "__copy__", _copy_of_user_collection)
+
+
+def _copy_of_user_collection(self: Any) -> Any:
+    """Do what `UserDict.__copy__` does; the real one writes into whatever a `__new__` of the code's own returned."""
+    made = object.__new__(type(self))
+    made.__dict__.update(self.__dict__)
+    made.__dict__["data"] = self.__dict__["data"].copy()
+    return made
 
 
 def _reconstruct(
@@ -266,18 +347,6 @@ def _calling_guarded(x: Any, memo: Any = None, _nil: Any = None) -> Any:
     return _guarded_deepcopy(x, memo)  # type: ignore[name-defined]  # noqa: F821 - runs in the real module
 
 
-def _checked(state: object) -> dict[str, object] | None:
-    """Return a copy of what `__getstate__` returned, which code may still hold."""
-    if state is None:
-        return None
-    if type(state) is not dict:
-        raise TypeError("__getstate__ must return a dict here, or the class must define __setstate__")
-    state = dict(state)
-    for name in state:
-        if type(name) is not str or not (name.startswith(PREFIX) or _is_public(name)):
-            raise TypeError(f"__getstate__ returned the name {name!r}, which cannot be set")
-    return state
-
-
-def _is_public(name: str) -> bool:
-    return judge(name) is Verdict.PLAIN and not name.startswith("_")
+def _is_nameable(name: str) -> bool:
+    """Return whether source could have written the attribute, in the spelling that it has inside."""
+    return name.startswith(PREFIX) or (judge(name) is Verdict.PLAIN and not name.startswith("_"))

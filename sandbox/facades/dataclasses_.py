@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar, cast
 
-from ..classes import limit_match_args, make_class, shown_type
+from ..classes import limit_match_args, limited_match_args, make_class, shown_type
 from ..guest import variables_of
 from ..names import Verdict, demangle, given, judge, mangle
-from ..ownership import is_guest_class
+from ..ownership import is_guest_class, mark_class
 from ..shields import shielded, unshielded
 from ..value_kinds import recognise_fields
 from .copy_ import deepcopy
@@ -36,52 +36,71 @@ _MISSING: Any = dataclasses.MISSING
 _WRITTEN_NAME = re.compile(r"\s*(?:(\w+)\s*\.\s*)?(\w+)")
 _MARKERS: tuple[object, ...] = (typing.ClassVar, dataclasses.InitVar, dataclasses.KW_ONLY)
 T = TypeVar("T")
-_OBJECT = "__dataclass_builtins_object__"
-"""The name under which the source of a frozen class has `object`; here it has `_store` instead."""
 
 
 def _getattr(obj: object, name: str, *default: object) -> object:
     from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
 
+    if name == "__dataclass_fields__":
+        return _fields_of(obj, *default)
     return guarded_getattr(obj, name, *default)
 
 
+def _fields_of(cls: Any, *default: object) -> Any:
+    """Return a copy of the fields of a class: code can change the table, at any moment."""
+    found = getattr(cls, "__dataclass_fields__", *default)
+    if found is None:
+        return None
+    fields = dict(found) if type(found) is dict else {"": None}
+    if not all(type(item) is Field for item in fields.values()):
+        raise TypeError(f"the fields of {cls.__name__!r} were changed; fields come from annotations")
+    return fields
+
+
 def _execute(text: str, _globals: object, made: dict[str, Any]) -> None:
-    """Run the function that makes the methods of a class, as guest source."""
-    from ..language import guarded_exec  # noqa: PLC0415 - the language imports the facades
+    """Run the function that makes the methods of a class, as guest source.
+
+    What it is given are variables of a guest frame, which code can read (`field(default_factory=locals)`): values and
+    classes that code could hold anyway, and nothing of the machinery.
+    """
+    from ..language import exec_generated  # noqa: PLC0415 - the language imports the facades
 
     variables: dict[str, Any] = {}
-    guarded_exec(demangle(text).replace(f"{_OBJECT}.__setattr__(", f"{_OBJECT}("), variables)
+    exec_generated(demangle(text), variables)
     make = variables["__create_fn__"]
-
-    def create(**values: object) -> object:
-        given_values = {demangle(name): value for name, value in values.items()}
-        if _OBJECT in given_values:
-            given_values[_OBJECT] = _store
-        return make(**given_values)
-
-    made["__create_fn__"] = create
-
-
-def _store(obj: object, name: str, value: object) -> None:
-    """Set a field of a frozen dataclass, in its `__init__`."""
-    if not is_guest_class(type(obj)):
-        raise TypeError(f"{type(obj).__name__!r} object is not an instance of a dataclass")
-    object.__setattr__(obj, mangle(name), value)
+    made["__create_fn__"] = lambda **values: make(**{demangle(name): value for name, value in values.items()})
 
 
 def _state_of(obj: Any) -> list[object]:
-    return [_getattr(obj, item.name) for item in dataclasses.fields(obj)]
+    return [_getattr(obj, name) for name in _names_of(obj)]
 
 
 def _restore_state(obj: Any, state: Iterable[object]) -> None:
-    for item, value in zip(dataclasses.fields(obj), state, strict=False):
-        _store(obj, given(item.name), value)
+    for name, value in zip(_names_of(obj), state, strict=False):
+        if not is_guest_class(type(obj)):
+            raise TypeError(f"{type(obj).__name__!r} object is not an instance of a dataclass")
+        object.__setattr__(obj, mangle(name), value)
+
+
+def _names_of(obj: object) -> list[str]:
+    fields = [item for item in _fields_of(type(obj)).values() if item._field_type is _FIELD]
+    for item in fields:
+        _check_name(item.name)
+    return [demangle(item.name) for item in fields]
 
 
 # Compiling a private name in its source imports `unicodedata`.
 _copy = copy_of("dataclasses", keeping=("__import__",), replacing={"exec": _execute, "getattr": _getattr})
-_CLASS_VARIABLE, _INIT_VARIABLE = dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR  # type: ignore[attr-defined]  # names of its own
+_set_new_attribute = _copy._set_new_attribute
+
+
+def _set_limited(cls: type, name: str, value: object) -> object:
+    """Set an attribute as the module does, and `__match_args__` only as a class statement could have set them."""
+    return _set_new_attribute(cls, name, limited_match_args(value) if name == "__match_args__" else value)
+
+
+_copy._set_new_attribute = _set_limited  # type: ignore[attr-defined]  # a name of its own
+_CLASS_VARIABLE, _INIT_VARIABLE, _FIELD = dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR, dataclasses._FIELD  # type: ignore[attr-defined]  # names of its own
 _copy._dataclass_getstate = _state_of  # type: ignore[attr-defined]  # a name of its own
 _copy._dataclass_setstate = _restore_state  # type: ignore[attr-defined]  # a name of its own
 
@@ -125,9 +144,7 @@ class Field(metaclass=_Unchanging):
     @name.setter
     def name(self, name: str | None) -> None:
         if name is not None:
-            _check_name(name)
-            # The module sets an attribute of the class by it: in the spelling of the code's own, never of the host's.
-            name = mangle(given(name))
+            name = _field_name(name)  # the module sets an attribute of the class by it
         self._name = name
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -246,6 +263,12 @@ def replace(obj: Any, /, **changes: Any) -> Any:
 _copy._replace = replace  # type: ignore[attr-defined]  # what `copy.replace` calls, from Python 3.13 on
 
 
+def _field_name(name: object) -> str:
+    """Return the name of a field as attribute access spells it inside: never that of the host's own attribute."""
+    _check_name(name)
+    return mangle(given(name))
+
+
 def _check_name(name: object) -> None:
     plain = given(name, "the name of a field")
     if not plain.isidentifier() or keyword.iskeyword(plain):
@@ -257,24 +280,24 @@ def _check_name(name: object) -> None:
 def _made(cls: object, options: dict[str, Any]) -> Any:
     if not isinstance(cls, type) or not is_guest_class(cls):
         raise TypeError("dataclass() takes a class that the code itself defines")
+    # Anything may be given for an option; asked meanwhile whether it is true, it would run code of its own.
+    options = {name: bool(value) for name, value in options.items()}
     annotate = annotate_of(cls)
-    if annotate is None:
-        written = inspect.get_annotations(cls)
-    else:
-        written = {mangle(name): annotation for name, annotation in annotations_now(annotate).items()}
+    found = inspect.get_annotations(cls) if annotate is None else annotations_now(annotate)
+    written = {_field_name(name): annotation for name, annotation in found.items()}
     read = {name: _read(annotation) for name, annotation in written.items()}
     for name, annotation in read.items():
-        _check_name(name)
         if annotation is not dataclasses.KW_ONLY:
             _give_field(cls, name)
-    _check_inherited(cls)
     cls.__annotations__ = read
     try:
         made = _copy.dataclass(cls, **options)
     finally:
         cls.__annotations__ = written
+        limit_match_args(cls)
         if options.get("frozen"):
             _shield(cls)
+    mark_class(made)
     _tell_written_types(made, written)
     set_annotate(made, annotate)
     if isinstance(made.__doc__, str):
@@ -291,14 +314,6 @@ def _shield(cls: type) -> None:
         written = cls.__dict__.get(name)
         if written is not None and unshielded(written) is written:
             type.__setattr__(cls, name, shielded(name, written, shown_type))
-
-
-def _check_inherited(cls: type) -> None:
-    """Refuse what code put among the fields of a base. Between here and their use, no guest code runs."""
-    for base in cls.__mro__[1:]:
-        fields = base.__dict__.get("__dataclass_fields__", {})
-        if type(fields) is not dict or not all(type(item) is Field for item in fields.values()):
-            raise TypeError(f"the fields of {base.__name__!r} were changed; fields come from annotations")
 
 
 def _read(annotation: object) -> object:

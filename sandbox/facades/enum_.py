@@ -7,11 +7,14 @@ class it makes, past the rules for class bodies.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import BuiltinFunctionType
 from typing import Any, cast
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
+from ..classes import make_class
 from ..names import given, member_name
+from ..real_classes import derives
 
 __all__ = ["Enum", "EnumMeta", "EnumType", "Flag", "IntEnum", "IntFlag", "StrEnum"]
 
@@ -31,11 +34,32 @@ class _CheckedEnumType(enum.EnumType):
             # decide that by a list which code may change.
             return cast("Any", cls).__new__(cls, (value, *values) if values else value)
         names = values[0] if values else keywords.pop("names", None)
-        allowed = {name: keywords[name] for name in ("type", "start", "boundary") if name in keywords}
         name = given(value, "the name of an enum")
         if not name.isidentifier() or names is None:
             raise TypeError("an enum made by a call needs a name and the names of its members")
-        return super().__call__(name, _checked(names), module="__main__", **allowed)
+        kind = keywords.get("type")
+        boundary = {"boundary": keywords["boundary"]} if keywords.get("boundary") is not None else {}
+        # The real class would make it past the rules for bases and class bodies.
+        bases = (cls,) if kind is None else (kind, cls)
+        return make_class(name, bases, _members(cls, names, keywords.get("start", 1)), **boundary)
+
+    @classmethod
+    def _find_new_(cls, *found: Any) -> tuple[Any, bool, bool]:
+        """Find what makes the members. What it returns is a member: its `__init__` is called, and it gets a name."""
+        make, save_new, use_args = super()._find_new_(*found)  # type: ignore[misc]  # what the real class asks
+        return make if type(make) is BuiltinFunctionType else _making_members(make), save_new, use_args
+
+
+def _making_members(make: Callable[..., object]) -> Callable[..., object]:
+    def made(cls: type, *args: object) -> object:
+        member = make(cls, *args)
+        if not derives(type(member), cls):
+            raise TypeError(
+                f"__new__ of {cls.__name__!r} must return one of its members, not a {type(member).__name__!r}"
+            )
+        return member
+
+    return made
 
 
 class _NameOnce:
@@ -56,22 +80,44 @@ class _NameOnce:
 
 
 def keep_names() -> None:
-    """Let no store change the name that an attribute of an enum class looks up (Python 3.12 and later)."""
+    """Let no store change a member of a host enum, or the name that an enum's attribute looks up (Python 3.12)."""
     type.__setattr__(enum.property, "name", _NameOnce())
+    waiting: list[Any] = [enum.Enum]
+    for kind in waiting:
+        waiting += type.__subclasses__(kind)
+        if kind.__members__:
+            type.__setattr__(kind, "__setattr__", _keep_attributes)
 
 
-def _checked(names: str | Mapping[str, object] | Iterable[str | tuple[str, object]]) -> list[str] | list[Any]:
+def _keep_attributes(self: enum.Enum, name: str, value: object) -> None:
+    # A flag remembers what is not in it. Flags that combine others are made later, and known when they have a name.
+    known = type(self)._value2member_map_.get(self.__dict__.get("_value_"))
+    if known is self and name != "_inverted_":
+        raise AttributeError(f"cannot set {name!r}: the members of Python's own enums are read-only here")
+    object.__setattr__(self, name, value)
+
+
+def _members(
+    cls: Any, names: str | Mapping[str, object] | Iterable[str | tuple[str, object]], start: Any
+) -> dict[str, object]:
+    """Return the values of the members, by their names; a name alone gets the value that `auto()` would give it."""
+    given_names: list[Any]
     if isinstance(names, str):
-        return [member_name(name) for name in given(names, "the list of names").replace(",", " ").split()]
-    members: list[Any] = list(names.items()) if isinstance(names, Mapping) else list(names)
-    checked: list[Any] = []
-    for item in members:
+        given_names = [*given(names, "the list of names").replace(",", " ").split()]
+    else:
+        given_names = list(names.items()) if isinstance(names, Mapping) else list(names)
+    members: dict[str, object] = {}
+    for item in given_names:
         if isinstance(item, str):
-            checked.append(member_name(item))
+            name = member_name(item)
+            value = cls._generate_next_value_(name, start, len(members), list(members.values()))
         else:
             name, value = item
-            checked.append((member_name(name), value))
-    return checked
+            name = member_name(name)
+        if name in members:
+            raise TypeError(f"{name!r} already defined as {members[name]!r}")
+        members[name] = value
+    return members
 
 
 class Enum(enum.Enum, metaclass=_CheckedEnumType):

@@ -61,11 +61,17 @@ def _alike(
 ) -> _ANY:
     """Do what `functools.update_wrapper` does, without asking either side for its dictionary.
 
-    A class would give its real one, and an object whichever it likes.
+    A class would give its real one, and an object whichever it likes. What the host has becomes the code's own by it,
+    so it is read as the code would read it.
     """
+    from ..guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
+
+    read: Callable[[object, str], Any] = getattr if is_guest_callable(wrapped) else guarded_getattr
     for name in assigned:
         with suppress(AttributeError):
-            value = getattr(wrapped, name)
+            value = read(wrapped, name)
+            if name == "__module__" and not isinstance(value, str):
+                continue  # host code looks modules up by it
             setattr(wrapper, name, exact(value) if isinstance(value, str) else value)
     own = _attributes(wrapper) if updated else None
     if own is not None:

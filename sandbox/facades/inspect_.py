@@ -10,8 +10,9 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
+from ..classes import shown_type
 from ..names import ATTRIBUTE_METHODS
-from ..ownership import is_guest_callable, is_guest_class
+from ..ownership import is_guest_class
 from .private import copy_of
 from .typing_ import evaluated
 
@@ -33,7 +34,21 @@ def _is_builtin(obj: object) -> bool:
     return known or isinstance(obj, _copy._NonUserDefinedCallables)
 
 
-_copy._signature_is_builtin = _is_builtin  # type: ignore[attr-defined]  # a name of its own
+def _bound(descriptor: object, obj: object) -> object:
+    """Do what the real function does (Python 3.13), without telling a descriptor the class of a class."""
+    bind = None if isinstance(descriptor, type) else getattr(type(descriptor), "__get__", None)
+    return descriptor if bind is None else bind(descriptor, obj, shown_type(type(obj)))
+
+
+_OWN = {"_signature_is_builtin": _is_builtin, "_descriptor_get": _bound}
+vars(_copy).update(_OWN)
+
+
+def keep_comparisons() -> None:
+    """Let the real module, which asks the classes of errors and tasks, tell objects of the code nothing either."""
+    vars(inspect).update(_OWN)
+
+
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.
 Signature.parameters = property(lambda self: MappingProxyType(dict(self._parameters)))
 
@@ -47,13 +62,16 @@ def _unevaluated(obj: object, *, eval_str: bool = False, **_options: object) -> 
 _copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 on it is one of `annotationlib`, with the real `eval`
 
 
-def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
-    """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
+_from_callable = Signature.from_callable.__func__
+
+
+def _signature_of(
+    cls: type, obj: object, /, *, follow_wrapped: bool = True, eval_str: bool = False, **_options: object
+) -> Any:
+    """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    found = _copy.signature(obj, follow_wrapped=follow_wrapped)
-    if _is_of_code(obj):
-        return found
+    found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
         if parameter.annotation is not Parameter.empty
@@ -67,22 +85,24 @@ def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_opt
     )
 
 
-def _is_of_code(obj: object) -> bool:
-    return is_guest_callable(obj) or (isinstance(obj, type) and is_guest_class(obj))
+Signature.from_callable = classmethod(_signature_of)
 
 
-def _shown_annotations(obj: object, annotations: dict[str, Any]) -> dict[str, object]:
+def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_options: object) -> Any:
+    """Return the `Signature` of a callable, string annotations as strings. Raises TypeError or ValueError."""
+    return Signature.from_callable(obj, follow_wrapped=follow_wrapped)
+
+
+def _shown_annotations(annotations: dict[str, Any]) -> dict[str, object]:
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    if _is_of_code(obj):
-        return dict(annotations)
     return {name: shown_annotation(hint) for name, hint in annotations.items()}
 
 
 def getfullargspec(func: Callable[..., object]) -> Any:
     """Return the names and defaults of a function's parameters."""
     found = _copy.getfullargspec(func)
-    return found._replace(annotations=_shown_annotations(func, found.annotations))
+    return found._replace(annotations=_shown_annotations(found.annotations))
 
 
 def get_annotations(
@@ -93,9 +113,7 @@ def get_annotations(
     eval_str: bool = False,
 ) -> dict[str, object]:
     """Return the annotations of a class or function; with `eval_str`, strings are evaluated under the dialect."""
-    annotations = _shown_annotations(
-        obj, inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {}
-    )
+    annotations = _shown_annotations(inspect.get_annotations(obj) if isinstance(obj, type) or callable(obj) else {})
     if not eval_str:
         return annotations
     return {name: evaluated(hint, globals, locals) for name, hint in annotations.items()}

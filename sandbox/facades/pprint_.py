@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, cast
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 from ..guards import guarded_getattr
 from .private import copy_of
@@ -11,19 +13,12 @@ from .streams import STDOUT
 __all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
 
 _copy = copy_of("pprint", replacing={"getattr": guarded_getattr})
+_copy._sys = SimpleNamespace(stdout=STDOUT, maxsize=sys.maxsize)  # type: ignore[attr-defined]  # the copy's own name
 isreadable = _copy.isreadable
 isrecursive = _copy.isrecursive
 pformat = _copy.pformat
+PrettyPrinter = _copy.PrettyPrinter
 saferepr = _copy.saferepr
-
-
-class PrettyPrinter(_copy.PrettyPrinter):  # type: ignore[misc, name-defined]  # of the private copy
-    """Prints nested data, one item to a line where it does not fit on one."""
-
-    def __init__(
-        self, indent: int = 1, width: int = 80, depth: int | None = None, stream: Any = None, **options: Any
-    ) -> None:
-        super().__init__(indent, width, depth, cast("IO[str]", STDOUT) if stream is None else stream, **options)
 
 
 def pprint(object: object, stream: Any = None, indent: int = 1, width: int = 80, **options: Any) -> None:  # noqa: A002 - Python's own name

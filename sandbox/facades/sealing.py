@@ -8,17 +8,23 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
-import ctypes
+import gc
+import re
 import traceback
 from collections.abc import Iterator
-from types import MappingProxyType
+from doctest import TestResults
+from types import DynamicClassAttribute, FunctionType, MappingProxyType
 
-from . import asyncio_, copy_, enum_, functools_, late_annotations
+from ..guards import keep_descriptors, leads_nowhere
+from ..guest import GUEST
+from ..type_flags import IMMUTABLE, set_flag
+from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_
 from .binding import bind_methods
 
-_IMMUTABLE_TYPE = 1 << 8
-_FLAGS_OFFSET = 21 * ctypes.sizeof(ctypes.c_void_p)
-"""Where `tp_flags` stands in `PyTypeObject`: after 21 words, in every CPython that is not free-threaded."""
+_TEXTS = annotations.compiler_flag
+"""The flag of code whose annotations are texts."""
+_DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
+"""Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
 
 
 def seal() -> int:
@@ -33,13 +39,19 @@ def seal() -> int:
     enum_.keep_names()
     asyncio_.keep_loops()
     functools_.keep_cached_properties()
+    inspect_.keep_comparisons()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
+    typing_.keep_type()
+    for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
+        vars(module)["print"] = _print
     _keep_tables()
-    classes = [cls for cls in _classes() if not cls.__flags__ & _IMMUTABLE_TYPE]
+    _blunt_annotations()
+    classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods(cls for cls in classes if not issubclass(cls, type))
+    keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
-        _set_flag(cls)
+        set_flag(cls, IMMUTABLE)
     return len(classes)
 
 
@@ -49,6 +61,22 @@ def _keep_tables() -> None:
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):
                 type.__setattr__(cls, name, MappingProxyType(dict(value)) if type(value) is dict else tuple(value))
+
+
+def _blunt_annotations() -> None:
+    """Leave no annotation that leads to a class which code may not hold (`type[Any]`) in any function or class."""
+    functions = (each for each in gc.get_objects() if type(each) is FunctionType)
+    for obj in [*(each for each in functions if not each.__code__.co_flags & _TEXTS), *_classes()]:
+        try:
+            hints = obj.__annotations__
+        except Exception:  # noqa: BLE001, S112 - a class without any; names that only type checkers import (Python 3.14)
+            continue
+        if type(hints) is dict:
+            hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
+
+
+def _print(*values: object, end: str = "\n") -> None:
+    GUEST.write(" ".join(map(str, values)) + end)
 
 
 def _no_stack(kind: type[traceback.StackSummary], /, *_arguments: object, **_options: object) -> traceback.StackSummary:
@@ -64,10 +92,3 @@ def _classes() -> Iterator[type]:
             seen.add(cls)
             yield cls
             waiting.extend(type.__subclasses__(cls))
-
-
-def _set_flag(cls: type) -> None:
-    flags = ctypes.c_ulong.from_address(id(cls) + _FLAGS_OFFSET)
-    if flags.value != cls.__flags__:
-        raise RuntimeError("the classes of this Python cannot be sealed: it is not a CPython laid out as expected")
-    flags.value |= _IMMUTABLE_TYPE

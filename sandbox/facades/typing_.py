@@ -5,19 +5,20 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import reduce
 from operator import or_
 from typing import Any, cast
 
-from ..classes import shown_type
+from ..classes import make_class, shown_type, type_of
 from ..guest import GUEST
 from ..names import demangle, given
-from ..ownership import is_guest_class
 
-__all__ = ["TypedDict", "get_origin", "get_type_hints", "override", "reveal_type"]
+__all__ = ["NamedTuple", "Type", "TypedDict", "get_args", "get_origin", "get_type_hints", "override", "reveal_type"]
 
+Type = cast("Any", typing)._SpecialGenericAlias(type_of, 1, inst=False, name="Type")
+"""An alias of the stand-in: compared with what holds an object of the code's own, an alias tells it its origin."""
 T = typing.TypeVar("T")
 _Names = dict[str, Any] | None
 
@@ -40,6 +41,17 @@ def get_origin(tp: object) -> object:
     return shown_type(origin) if isinstance(origin, type) else origin
 
 
+def get_args(tp: object) -> tuple[object, ...]:
+    """Return what a generic alias is made of: `(int,)` of `list[int]`. Of what code may not hold, the text."""
+    return tuple(map(_shown_part, typing.get_args(tp)))
+
+
+def _shown_part(part: object) -> object:
+    from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
+
+    return [_shown_part(each) for each in part] if type(part) is list else shown_annotation(part)
+
+
 def reveal_type(obj: object, /) -> object:
     """Write the type of `obj` to the output and return `obj`."""
     GUEST.write(f"Runtime type is {type(obj).__name__!r}\n")
@@ -57,19 +69,39 @@ def TypedDict(  # noqa: N802 - Python's own name
     typename: str, fields: Mapping[str, object] | None = None, /, *, total: bool = True
 ) -> type:
     """Make a dictionary type from names and types; also a base class."""
-    made: Any = typing.TypedDict
     entries = {given(name, "the name of a field"): kind for name, kind in dict(fields or {}).items()}
-    return cast("type", made(given(typename, "the name of a class"), entries, total=total))
+    return cast("type", make_class(typename, (_TYPED_DICT,), {"__annotations__": entries}, total=total))
 
 
-TypedDict.__mro_entries__ = typing.TypedDict.__mro_entries__  # type: ignore[attr-defined]  # what makes it a base class
+def NamedTuple(  # noqa: N802 - Python's own name
+    typename: str, fields: Iterable[tuple[str, object]] | None = None, /, **kinds: object
+) -> type:
+    """Make a tuple class from names and types; also a base class."""
+    if fields is not None and kinds:
+        raise TypeError("Either list of fields or keywords can be provided to NamedTuple, not both")
+    entries: dict[str, object] = {}
+    for name, kind in kinds.items() if fields is None else fields:
+        if given(name, "the name of a field") in entries:
+            raise ValueError(f"Encountered duplicate field name: {name!r}")
+        entries[given(name)] = kind
+    return cast("type", make_class(typename, (_NAMED_TUPLE,), {"__annotations__": entries}))
+
+
+_TYPED_DICT, _NAMED_TUPLE = types.resolve_bases((typing.TypedDict, typing.NamedTuple))
+# What makes them base classes.
+TypedDict.__mro_entries__ = lambda _bases: (_TYPED_DICT,)  # type: ignore[attr-defined]  # Python looks for it there
+NamedTuple.__mro_entries__ = lambda _bases: (_NAMED_TUPLE,)  # type: ignore[attr-defined]  # as above
+
+
+def keep_type() -> None:
+    """Let a copied alias, which is looked up by its name, be the one of the stand-in as well."""
+    vars(typing)["Type"] = Type
 
 
 def _annotations_of(cls: type) -> Mapping[str, object]:
     from ..guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
 
-    own = inspect.get_annotations(cls)
-    return own if is_guest_class(cls) else {name: shown_annotation(hint) for name, hint in own.items()}
+    return {name: shown_annotation(hint) for name, hint in inspect.get_annotations(cls).items()}
 
 
 def _owners(obj: object) -> list[Mapping[str, object]]:

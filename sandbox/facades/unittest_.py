@@ -14,13 +14,14 @@ import sys
 import time
 import unittest
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
-from typing import Any, NoReturn, Self
+from types import FunctionType, SimpleNamespace
+from typing import Any, NoReturn, Self, cast
 
 from .. import event_loop
 from ..guards import guarded_getattr
 from ..guest import GUEST, variables_of
 from ..ownership import is_guest_class
+from ..real_classes import derives
 from . import logging_, warnings_
 from .private import copy_of
 from .streams import STDERR, STDOUT
@@ -46,13 +47,18 @@ def _getattr(obj: object, name: str, default: Any = _NOTHING) -> Any:
     return guarded_getattr(obj, name) if default is _NOTHING else guarded_getattr(obj, name, default)
 
 
-# A test names its methods and comparisons by text, which may come past the checks of `TestCase` by way of `super`.
+# A test names its methods and comparisons by text.
 _case = copy_of("unittest.case", replacing={"getattr": _getattr})
+_case.warnings = warnings_  # type: ignore[attr-defined]  # the copy's own name
 SkipTest = _case.SkipTest
 expectedFailure = _case.expectedFailure
 skip = _case.skip
 skipIf = _case.skipIf
 skipUnless = _case.skipUnless
+
+
+_real_init = _case.TestCase.__init__
+_real_add = _case.TestCase.addTypeEqualityFunc
 
 
 class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the private copy
@@ -61,13 +67,16 @@ class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the pr
     def __init__(self, methodName: str = "runTest") -> None:
         if type(methodName) is not str or not methodName.startswith(("test", "runTest")):
             raise ValueError("the name of a test method starts with 'test'")
-        super().__init__(methodName)
+        _real_init(self, methodName)
 
     def addTypeEqualityFunc(self, typeobj: type, function: Any) -> None:
         """Compare objects of exactly `typeobj` by calling `function`."""
+        # Tests look classes up by it, metaclasses among them: an object that looks like a class would be told of these.
+        if not issubclass(type(typeobj), type):
+            raise TypeError("pass the class whose objects are compared")
         if not callable(function) and not (type(function) is str and function.startswith("assert")):
             raise TypeError("pass the comparing function itself")
-        super().addTypeEqualityFunc(typeobj, function)
+        _real_add(self, typeobj, function)
 
     def assertWarns(self, expected_warning: Any, *args: Any, **kwargs: Any) -> Any:
         """Fail unless the block, or the call, issues a warning of that class."""
@@ -88,6 +97,11 @@ class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the pr
     def defaultTestResult(self) -> TestResult:
         """Return what results are kept in by default."""
         return TestResult()
+
+
+for _name, _method in list(vars(TestCase).items()):
+    if isinstance(_method, FunctionType):
+        setattr(_case.TestCase, _name, _method)  # `super()` would reach the real one
 
 
 def _called(context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -231,15 +245,164 @@ class TextTestResult(TestResult):
         self._tell(test, "unexpected success", "u")
 
 
-class TestSuite(unittest.TestSuite):
+class TestSuite:
     """Tests that run together."""
 
-    # There is one module, and no code outside it whose fixtures could be meant.
-    def _handleModuleFixture(self, test: Any, result: Any) -> None:
-        pass
+    def __init__(self, tests: Iterable[Any] = ()) -> None:
+        self._tests: list[Any] = []
+        self.addTests(tests)
 
-    def _handleModuleTearDown(self, result: Any) -> None:
-        pass
+    def __repr__(self) -> str:
+        return f"<unittest.suite.TestSuite tests={list(self)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(cast("TestSuite", other)) if derives(type(other), TestSuite) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as in Python
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._tests))
+
+    def __call__(self, result: TestResult, debug: bool = False) -> TestResult:
+        """Run the tests."""
+        return self.run(result, debug)
+
+    def countTestCases(self) -> int:
+        """Return how many tests there are."""
+        return sum(_test(test).countTestCases() for test in self)
+
+    def addTest(self, test: Any) -> None:
+        """Add a test case or a suite."""
+        self._tests.append(_test(test))
+
+    def addTests(self, tests: Iterable[Any]) -> None:
+        """Add several test cases or suites."""
+        if isinstance(tests, str):
+            raise TypeError("tests must be an iterable of tests, not a string")
+        for test in tests:
+            self.addTest(test)
+
+    def run(self, result: TestResult, debug: bool = False) -> TestResult:
+        """Run the tests, with the fixtures of their classes around those of each."""
+        if not derives(type(result), TestResult):
+            raise TypeError(f"a TestResult was expected, not {type(result).__name__!r}")
+        fixtures = _ClassFixtures(result, bool(debug))
+        _run_all(self, fixtures)
+        fixtures.change(None)
+        return result
+
+    def debug(self) -> None:
+        """Run the tests, and let through what they raise."""
+        self.run(TestResult(), debug=True)
+
+
+def _test(test: Any) -> Any:
+    """Return `test`, which is asked for its class and told of others': only a case or a suite may be one."""
+    if not (derives(type(test), _case.TestCase) or derives(type(test), TestSuite)):
+        raise TypeError(f"a test must be a TestCase or a TestSuite, not {type(test).__name__!r}")
+    return test
+
+
+def _run_all(suite: TestSuite, fixtures: _ClassFixtures) -> None:
+    for each in suite:
+        if fixtures.result.shouldStop:
+            return
+        test = _test(each)
+        if derives(type(test), TestSuite):
+            if type(test).run is TestSuite.run:
+                _run_all(test, fixtures)
+            else:
+                test.run(fixtures.result, fixtures.debug)
+        elif fixtures.change(type(test)):
+            if fixtures.debug:
+                test.debug()
+            else:
+                test(fixtures.result)
+
+
+class _ClassFixtures:
+    """Of which class the tests of a run are now, and what its methods for the whole class raised.
+
+    The real suite keeps this in attributes of the result, which may be an object of the code's own.
+    """
+
+    def __init__(self, result: TestResult, debug: bool) -> None:
+        self.result = result
+        self.debug = debug
+        self._cls: Any = None
+        self._ready = True
+
+    def change(self, cls: Any) -> bool:
+        """Leave the class before and enter `cls`; return whether its tests can run."""
+        if cls is self._cls:
+            return self._ready
+        if self._cls is not None and self._ready and not _is_skipped(self._cls):
+            self._call(self._cls, "tearDownClass")
+            self._clean_up(self._cls)
+        self._cls, self._ready = cls, True
+        if cls is not None and not _is_skipped(cls):
+            self._ready = self._call(cls, "setUpClass")
+            if not self._ready:
+                self._clean_up(cls)
+        return self._ready
+
+    def _call(self, cls: Any, name: str) -> bool:
+        method: Any = guarded_getattr(cls, name)
+        self.result._setupStdout()
+        try:
+            method()
+        except Exception as error:
+            if self.debug:
+                raise
+            self._tell(cls, name, error)
+            return False
+        finally:
+            self.result._restoreStdout()
+        return True
+
+    def _clean_up(self, cls: Any) -> None:
+        cls.doClassCleanups()
+        for _kind, error, _traceback in cls.tearDown_exceptions:
+            if self.debug:
+                raise error
+            self._tell(cls, "tearDownClass", error)
+
+    def _tell(self, cls: type, name: str, error: BaseException) -> None:
+        holder = _ErrorHolder(f"{name} ({cls.__module__}.{cls.__qualname__})")
+        if isinstance(error, SkipTest):
+            self.result.addSkip(holder, str(error))
+        else:
+            self.result.addError(holder, (type(error), error, error.__traceback__))
+
+
+def _is_skipped(cls: type) -> bool:
+    return bool(getattr(cls, "__unittest_skip__", False))
+
+
+class _ErrorHolder:
+    """Stands for a test where what failed belongs to a class."""
+
+    failureException = None
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+
+    def id(self) -> str:
+        """Return what failed."""
+        return self.description
+
+    def shortDescription(self) -> None:
+        """Return None: there is no docstring."""
+
+    def __str__(self) -> str:
+        return self.description
+
+    def __repr__(self) -> str:
+        return f"<ErrorHolder description={self.description!r}>"
+
+    def countTestCases(self) -> int:
+        """Return 0."""
+        return 0
 
 
 class TestLoader:
@@ -247,16 +410,16 @@ class TestLoader:
 
     testMethodPrefix = "test"
 
-    def getTestCaseNames(self, testCaseClass: type) -> list[str]:
+    def getTestCaseNames(self, testCaseClass: Any) -> list[str]:
         """Return the names of a class's test methods, sorted."""
+        if not (isinstance(testCaseClass, type) and derives(testCaseClass, _case.TestCase)):
+            raise TypeError("a subclass of unittest.TestCase was expected")
         return sorted(
             name for name in dir(testCaseClass) if name.startswith("test") and callable(getattr(testCaseClass, name))
         )
 
     def loadTestsFromTestCase(self, testCaseClass: type) -> TestSuite:
         """Return a suite of a class's tests."""
-        if not issubclass(testCaseClass, TestCase):
-            raise TypeError("a subclass of unittest.TestCase was expected")
         names = self.getTestCaseNames(testCaseClass)
         if not names and hasattr(testCaseClass, "runTest"):
             names = ["runTest"]

@@ -41,6 +41,9 @@ def _read(key: str) -> bytes:
         return b""
 
 
+_tzinfo_of = datetime.__dict__["tzinfo"].__get__
+
+
 class ZoneInfo(tzinfo):
     """A time zone by its IANA key."""
 
@@ -96,9 +99,14 @@ class ZoneInfo(tzinfo):
 
     def fromutc(self, dt: datetime, /) -> datetime:
         """Return the time in this zone for `dt`, which is in UTC."""
-        if dt.tzinfo is not self:
+        # Methods of a class of the code's own would be told the real zone, whose class reads files.
+        if _tzinfo_of(dt) is not self:
             raise ValueError("fromutc: dt.tzinfo is not self")
-        return self._zone.fromutc(dt.replace(tzinfo=self._zone)).replace(tzinfo=self)
+        plain = datetime.combine(datetime.date(dt), datetime.time(dt), tzinfo=self._zone)
+        there = self._zone.fromutc(plain)
+        day = {"year": there.year, "month": there.month, "day": there.day}
+        moment = {"hour": there.hour, "minute": there.minute, "second": there.second, "fold": there.fold}
+        return datetime.replace(dt, **day, **moment, microsecond=there.microsecond, tzinfo=self)
 
     def __str__(self) -> str:
         return str(self._zone)

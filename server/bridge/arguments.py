@@ -68,12 +68,12 @@ def _first_error(tool: Tool, arguments: Mapping[str, Json]) -> ValidationError |
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
     validator = _validator_class(_dialect(tool.input_schema))
     _JUDGING.until = time.monotonic() + JUDGING_SECONDS
-    from jsonschema.exceptions import best_match  # noqa: PLC0415 - as `_validator_class`
+    from jsonschema import exceptions  # noqa: PLC0415 - as `_validator_class`
     from referencing import Registry  # noqa: PLC0415 - as above
 
     try:
         errors = validator(tool.input_schema, registry=Registry()).iter_errors(dict(arguments))
-        return cast("ValidationError | None", best_match(errors))
+        return cast("ValidationError | None", exceptions.best_match(errors))
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None
 

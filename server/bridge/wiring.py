@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...tools_registry.configuration import Configuration, ServerConfig, read
 from ...tools_registry.errors import ServerUnknown, ToolUnknown
 from ..home import Home
+from .large_json import read_large
 from .policy import why_refused
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def wire(
         _LOG.warning("The server %s cannot be used: %s", name, problem)
     catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
     say_problems(catalog)
-    upstreams = Upstreams(configuration, state=home.registry, on_list_changed=on_list_changed)
+    upstreams = Upstreams(configuration, state=home.registry, on_list_changed=on_list_changed, read_large=read_large)
     return Wired(configured, defined, configuration, catalog, upstreams)
 
 

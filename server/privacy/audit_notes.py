@@ -15,12 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...skills_db.errors import DatabaseUnreachable
+
 if TYPE_CHECKING:
     from ...skills_db.vault import Note, Vault
 
 PAUSE_SECONDS = 0.5
 """How long lines gather before they are written together."""
 
+_WAITING_MAX = 10_000
+"""Lines that wait for a database that does not answer."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -34,6 +38,7 @@ class AuditNotes:
         self._writing = threading.Lock()
         self._starting = threading.Lock()
         self._ends = threading.Event()
+        self._unwritten = False
         self._thread: threading.Thread | None = None
 
     def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
@@ -54,10 +59,18 @@ class AuditNotes:
             notes = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not notes:
                 return
+            notes = _merged(notes)
             try:
-                self._vault().note(*_merged(notes))
+                self._vault().note(*notes)
+            except DatabaseUnreachable as error:
+                self._waiting.extendleft(reversed(notes[-_WAITING_MAX:]))  # nothing of them was written
+                if not self._unwritten:
+                    _LOG.warning("%d lines of the privacy audit wait to be written: %s", len(notes), error)
+                self._unwritten = True
             except Exception as error:  # noqa: BLE001 - the answer that it tells of has been given
                 _LOG.warning("%d lines of the privacy audit could not be written: %s", len(notes), error)
+            else:
+                self._unwritten = False
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""

@@ -25,26 +25,47 @@ SERVICE = "sealab vault"
 _LOG = logging.getLogger(__name__)
 
 
-def master_key(setting: str | None, home: Path, *, keyring: bool = True) -> bytes:
+def master_key(
+    setting: str | None, home: Path, *, keyring: bool = True, is_needed: Callable[[], bool] = lambda: False
+) -> bytes:
     """Return the 32 bytes of the key, made at first use.
 
     `setting` (VAULT_KEY) wins: 32 bytes in base64 or hexadecimal, or a passphrase of 20 characters at least. Else the
     key file in the home, where there is one; else the entry of this home in the system's keyring, where `keyring` may
     be asked; else a new key, kept in the keyring, or in the key file with mode 0600 where there is no keyring.
-    Raises `VaultKeyError` where a key is there and cannot be used: a new one would make the vault unreadable.
+    Raises `VaultKeyError` where a key is there and cannot be used, and where there is none and the vault was made with
+    one, which `is_needed` says: a new one would make the vault unreadable.
     """
     if setting is not None:
         return _from_setting(setting)
     file = home / FILE_NAME
-    with suppress(FileNotFoundError):
-        return _from_file(file)
     ring = _Keyring.of_this_machine(str(home.resolve())) if keyring else None
-    if ring is not None and (kept := ring.get()) is not None:
-        return _decoded(kept, "the keyring's entry for this home")
+    kept = _kept(file, ring)
+    if kept is None and is_needed():
+        kept = _kept(file, ring)  # another process may have made it just now, and the vault with it
+        if kept is None:
+            raise _missing(file, keyring=keyring)
+    if kept is not None:
+        return kept
     made = secrets.token_bytes(KEY_BYTES)
     if ring is not None and ring.keep(_encoded(made)):
         return made
     return _made_file(file, made)
+
+
+def _kept(file: Path, ring: _Keyring | None) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return _from_file(file)
+    kept = None if ring is None else ring.get()
+    return None if kept is None else _decoded(kept, "the keyring's entry for this home")
+
+
+def _missing(file: Path, *, keyring: bool) -> VaultKeyError:
+    return VaultKeyError(
+        f"The vault was made with a key, and it is gone: there is no file {file}"
+        + (", and no entry of the keyring for this home. " if keyring else ". ")
+        + "Put it back, or give it as VAULT_KEY; without it nobody can read the vault."
+    )
 
 
 def _from_setting(setting: str) -> bytes:

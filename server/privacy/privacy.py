@@ -9,15 +9,19 @@ import asyncio
 import gc
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ...sandbox.run import Json
+from ...skills_db import DATABASE_FILE
+from ...skills_db.errors import SkillsDbError
+from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
 from ..host_work import Kind, charged, in_thread
+from ..scopes import is_brief
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
 from .audit_notes import AuditNotes
@@ -45,6 +49,8 @@ That lasts for `TRIALS_SECONDS`, and twice as long each time that it was used up
 """
 TRIALS_SECONDS = 60.0
 
+PURGE_SECONDS = 600.0
+"""How often what has outlived its time is removed."""
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -73,11 +79,12 @@ class Privacy:
         self._home = home
         self._database = database
         self._opening = threading.Lock()
-        self._vault: Vault | None = None
+        self._vault = Opening(self._open_vault)
         self._sanitizer: Sanitizer | None = None
         self._guesses = Brake(GUESSES_MAX, GUESSES_SECONDS)
         self._trials = Brake(TRIALS_MAX, TRIALS_SECONDS, grows=True)
         self._notes = AuditNotes(self.vault)
+        self._brief: dict[str, None] = {}
         self._loaded = False
 
     @property
@@ -200,15 +207,39 @@ class Privacy:
 
     async def counts(self) -> VaultReport:
         """Count what the vault holds; a vault that nothing has used yet is not opened for that."""
-        vault = self._vault
+        vault = self._vault.made
         if vault is None:
             return VaultReport(0, 0, {})
         counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
     def close(self) -> None:
-        """Write what is still to be noted. Blocks; before the database closes."""
+        """Write what is still to be noted, and forget the sessions. Blocks; before the database closes."""
         self._notes.close()
+        try:
+            self.forget_ended(())
+        except SkillsDbError as error:
+            _LOG.warning("The values of sessions that have ended are kept for a day: %s", error)
+
+    def forget_ended(self, alive: Collection[str]) -> None:
+        """Forget the values of MCP sessions that have ended: of those that were served, all but those `alive`. Blocks.
+
+        Both are scopes. Where the process is killed, their values live on for a day at most.
+        """
+        ended = [scope for scope in list(self._brief) if scope not in alive]
+        if ended and self._vault.made is not None:
+            self._vault.made.drop_scopes(ended)
+        for scope in ended:
+            self._brief.pop(scope, None)
+
+    async def keep_purged(self) -> None:
+        """Remove, again and again, what has outlived its time, from a vault that is there; until it is cancelled."""
+        while not self.is_off:
+            await asyncio.sleep(PURGE_SECONDS)
+            try:
+                await in_thread(Kind.DATABASE, self._purge, charged=False)
+            except Exception as error:  # noqa: BLE001 - it is tried again
+                _LOG.warning("What has outlived its time in the vault could not be removed: %s", error)
 
     def note(self, action: str, destination: str, types: Mapping[str, int], *, scope: str) -> None:
         """Have it noted in the audit that something was done with values; returns at once."""
@@ -216,16 +247,7 @@ class Privacy:
 
     def vault(self) -> Vault:
         """Return the vault, opened at its first use. Blocks. Raises `VaultKeyError`, or what the database raises."""
-        with self._opening:
-            if self._vault is None:
-                from ...skills_db.vault import Vault  # noqa: PLC0415 - the database is slow to import
-                from .keys import master_key  # noqa: PLC0415 - as above
-
-                settings = self._settings
-                database = self._database()
-                key = master_key(settings.vault_key, self._home, keyring=settings.vault_keyring)
-                self._vault = Vault(database, key, ttl_days=settings.privacy_ttl_days)
-            return self._vault
+        return self._vault()
 
     def sanitizer(self) -> Sanitizer:
         """Return what hides and restores, made at its first use. Blocks."""
@@ -244,10 +266,30 @@ class Privacy:
                 )
             return self._sanitizer
 
+    def _purge(self) -> None:
+        """Open the database for it only where there is one: what an earlier process kept ends in time too."""
+        if self._vault.made is not None or self._settings.database_url or (self._home / DATABASE_FILE).exists():
+            from ...skills_db.vault import drop_expired  # noqa: PLC0415 - as above
+
+            drop_expired(self._database())
+
+    def _open_vault(self) -> Vault:
+        from ...skills_db.vault import Vault, is_keyed  # noqa: PLC0415 - the database is slow to import
+        from .keys import master_key  # noqa: PLC0415 - as above
+
+        settings = self._settings
+        database = self._database()
+        key = master_key(
+            settings.vault_key, self._home, keyring=settings.vault_keyring, is_needed=partial(is_keyed, database)
+        )
+        return Vault(database, key, ttl_days=settings.privacy_ttl_days, is_brief=is_brief)
+
     def _hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: Guest | None
     ) -> Hidden:
         _refuse_too_long([*parts, *kept])
+        if is_brief(scope):
+            self._brief[scope] = None
         hidden = self.sanitizer().hide(scope, parts, kept, guest=guest)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types)
@@ -296,7 +338,7 @@ class Privacy:
     async def _run(self, parts: Sequence[Part], work: Callable[[], _T], *, detects: bool = True) -> _T:
         """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""
         if detects and not self._loaded:
-            await asyncio.to_thread(self._load)  # charged to nobody
+            await in_thread(Kind.PRIVACY, self._load, charged=False)
         is_long = is_longer(parts, SMALL_CHARS)
         with charged(self._settings.timeout_seconds):
             try:

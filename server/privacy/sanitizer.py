@@ -39,18 +39,22 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-SCOPES_MAX = 32
-"""Scopes whose known values are held in memory."""
+SCOPES_MAX = 10_000
+"""Scopes of which anything is held in memory; an empty one takes a kilobyte."""
 KNOWN_IN_ALL_MAX = 200_000
 """Known values of all these scopes; beyond, the scopes that were not asked for longest are read again when they are."""
+_COUNT_EVERY = 64
+"""Calls after which the known values of all scopes are counted again."""
 LOADED_MAX = 10_000
 """Values of a scope that are read from the vault when it is first asked for: the newest."""
 ENTRIES_MAX = 20_000
 """Tokens of a scope that are held in memory, of values no longer than `_ENTRY_CHARS_MAX`; the vault has them all."""
-FOUND_MAX = 64
+FOUND_MAX = 4096
 """Detections that are remembered: where something was found and of what type, never what."""
 FOUND_SPANS_MAX = 5_000
 """Detections with more leaves and places than this are not."""
+FOUND_IN_ALL_MAX = 300_000
+"""Leaves and places of all that are remembered."""
 SHOWN_MAX = 4096
 """Texts that were shown lately, each as its hash."""
 
@@ -90,6 +94,7 @@ class Sanitizer:
         self._scopes: OrderedDict[str, _Scope] = OrderedDict()
         self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
         self._turn = threading.Lock()
+        self._asked = self._found_size = 0
 
     def hide(
         self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: Guest | None = None
@@ -237,12 +242,16 @@ class Sanitizer:
             found = self._found.get(mark)
         if found is None:
             found = _detect(detector, leaves)
-            if len(leaves) + sum(map(len, found)) > FOUND_SPANS_MAX:
+            size = _size(found)
+            if size > FOUND_SPANS_MAX:
                 return found
             with self._turn:
+                if mark not in self._found:
+                    self._found_size += size
                 self._found[mark] = found
-                while len(self._found) > FOUND_MAX:
-                    self._found.popitem(last=False)
+                while len(self._found) > FOUND_MAX or self._found_size > FOUND_IN_ALL_MAX:
+                    _, oldest = self._found.popitem(last=False)
+                    self._found_size -= _size(oldest)
         return found
 
     def _scope(self, scope: str) -> _Scope:
@@ -251,11 +260,16 @@ class Sanitizer:
             if known is None:
                 known = self._scopes[scope] = _Scope(scope)
             self._scopes.move_to_end(scope)
-            while len(self._scopes) > SCOPES_MAX or (
-                len(self._scopes) > 1 and sum(len(each.values) for each in self._scopes.values()) > KNOWN_IN_ALL_MAX
-            ):
-                self._scopes.popitem(last=False)
+            self._asked += 1
+            if self._asked % _COUNT_EVERY == 0:
+                self._drop_oldest()
             return known
+
+    def _drop_oldest(self) -> None:
+        held = sum(each.weight for each in self._scopes.values())
+        while len(self._scopes) > SCOPES_MAX or (len(self._scopes) > 1 and held > KNOWN_IN_ALL_MAX):
+            _, oldest = self._scopes.popitem(last=False)
+            held -= oldest.weight
 
 
 class _Scope:
@@ -269,6 +283,11 @@ class _Scope:
         self._last = 0
         self._purges: int | None = None
         self._shown: OrderedDict[bytes, None] = OrderedDict()
+
+    @property
+    def weight(self) -> int:
+        """How much memory this takes, counted in known values."""
+        return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
 
     def values_for(self, guest: Guest | None) -> KnownValues:
         """Return the values that are found for a guest."""
@@ -308,7 +327,7 @@ class _Scope:
             tokens: dict[Value, Shown] = {}
             for value in own:
                 entry = self._entries.get((value.form, value.text))
-                if entry is not None and not vault.fades(entry):
+                if entry is not None and not vault.fades(entry, self._scope):
                     tokens[value] = Shown(entry.shown, entry.value.type)
                     self.values.add(entry.value.plain, entry.value.type)
             grown = False
@@ -375,6 +394,8 @@ class _Scope:
                 self._shown.popitem(last=False)
 
 
+_SHOWN_PER_VALUE = 4
+"""So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
 _BATCH = 500
 """Values that are given their tokens, or learned, at once: nobody else is for as long."""
@@ -402,6 +423,10 @@ def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
         [Span(finding.start, finding.end, finding.type) for finding in found]
         for found in checked(detector.find_leaves(asked))
     ]
+
+
+def _size(found: Sequence[Sequence[Span]]) -> int:
+    return len(found) + sum(map(len, found))
 
 
 def _window(text: str, edits: Iterable[Edit], start: int, end: int) -> str:

@@ -8,11 +8,10 @@ path, so nothing in it can lead elsewhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -20,6 +19,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolResult,
     InputRequiredResult,
@@ -29,14 +29,18 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from ...skills_db.errors import SkillNotFound
+from ...skills_db.errors import SkillNotFound, SkillsDbError
+from ..errors import HostWorkBusy
+from ..host_work import Kind, in_thread
 from ..strict_tool import shown
+from ..visible import visible
 from .files import files_of
 
 if TYPE_CHECKING:
     from ...skills_db.skills import Skill, SkillStore
     from ..app import App
 
+_T = TypeVar("_T")
 SCHEME = "skill://"
 PAGE = 50
 LISTED_MAX = 200
@@ -107,8 +111,8 @@ class SkillsExtension(Extension):
         ]
 
     async def _list(self, _ctx: object, params: PaginatedRequestParams) -> dict[str, Any]:
-        page, more = await self._app.skills.ask(lambda store: _page(store, params.cursor or "", PAGE))
-        entries = await anyio.to_thread.run_sync(lambda: [served.entry() for served in page])
+        page, more = await _asked(self._app, lambda store: _page(store, params.cursor or "", PAGE))
+        entries = await in_thread(Kind.SEARCH, lambda: [served.entry() for served in page])
         answer = {"resultType": "complete", "skills": entries, "ttlMs": _TTL_MS, "cacheScope": "private"}
         return {**answer, "nextCursor": page[-1].name} if more else answer
 
@@ -116,7 +120,7 @@ class SkillsExtension(Extension):
         served, path = await found(self._app, params.uri)
         if served is None or path != "SKILL.md":
             raise MCPError(INVALID_PARAMS, f"No skill is served at {params.uri}.", data={"uri": params.uri})
-        entry = await anyio.to_thread.run_sync(served.entry)
+        entry = await in_thread(Kind.SEARCH, served.entry)
         return {"resultType": "complete", "skill": entry, "ttlMs": _TTL_MS, "cacheScope": "private"}
 
     async def _read_directory(self, _ctx: object, params: DirectoryParams) -> dict[str, Any]:
@@ -148,7 +152,7 @@ class ServerWithSkills(MCPServer[None]):
 
     async def list_resources(self) -> list[Resource]:
         """Name the SKILL.md of each skill beside the fixed resources."""
-        page, _more = await self._app.skills.ask(lambda store: _page(store, "", LISTED_MAX))
+        page, _more = await _asked(self._app, lambda store: _page(store, "", LISTED_MAX))
         return [
             *await super().list_resources(),
             *(
@@ -181,7 +185,17 @@ async def found(app: App, uri: str) -> tuple[Served | None, str]:
     folder, _, path = uri.removeprefix(SCHEME).partition("/")
     if not uri.startswith(SCHEME) or not folder:
         return None, ""
-    return await app.skills.ask(lambda store: _in_folder(store, folder)), path
+    return await _asked(app, lambda store: _in_folder(store, folder)), path
+
+
+async def _asked(app: App, question: Callable[[SkillStore], _T]) -> _T:
+    """Ask the store; where it cannot be used, the client is told why, as a tool's caller is."""
+    try:
+        return await app.skills.ask(question)
+    except SkillNotFound:
+        raise
+    except (SkillsDbError, HostWorkBusy) as error:
+        raise MCPError(INTERNAL_ERROR, visible(str(error))) from error
 
 
 def _page(store: SkillStore, after: str, size: int) -> tuple[list[Served], bool]:

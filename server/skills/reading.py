@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-import anyio.to_thread
-
 from ...sandbox.bounded_json import write_in_steps
 from ...sandbox.run import Job, Json, Limits, Outcome, Reading, Status
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..escalation import escalated
+from ..host_work import Kind, in_thread
 
 if TYPE_CHECKING:
     from ..app import App
@@ -76,7 +75,7 @@ async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, calle
         outcome = await escalated(app, job, _no_calls, outcome)
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(reading.name, outcome))
-    return await anyio.to_thread.run_sync(partial(_judged, reading.name, outcome.result, wider=wider))
+    return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))
 
 
 async def _no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:

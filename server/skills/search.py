@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.run import Json
 from ...skills_db.errors import SkillsDbError
+from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from .shelf import SkillShelf
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from ..extras import Extra
 
 CATEGORY = "skills"
+WAIT_SECONDS = 3.0
+"""How long a search waits for what has changed."""
+FIRST_WAIT_SECONDS = 15.0
+"""How long it waits where no skill is known yet."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -28,12 +34,29 @@ class SkillDocuments:
         self._shelf = shelf
         self._revision: int | None = None
         self._documents: Sequence[Extra] = ()
+        self._late: asyncio.Task[tuple[int, Sequence[Extra] | None]] | None = None
 
     async def refresh(self) -> None:
-        """Learn what has changed, whoever changed it. Without a database there are no skills to find."""
+        """Learn what has changed, whoever changed it. Without a database the skills are those that were known.
+
+        A database that does not answer is waited for by one caller, and not for long.
+        """
+        if self._late is not None and not self._late.done():
+            return
+        asked = asyncio.create_task(self._shelf.ask(self._read))
         try:
-            revision, documents = await self._shelf.ask(self._read)
-        except SkillsDbError as error:
+            await asyncio.wait({asked}, timeout=FIRST_WAIT_SECONDS if self._revision is None else WAIT_SECONDS)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        if not asked.done():
+            _LOG.warning("The skills that searches find may be old: the database has not answered yet.")
+            self._late = asked
+            asked.add_done_callback(_forgotten)
+            return
+        try:
+            revision, documents = asked.result()
+        except (SkillsDbError, HostWorkBusy) as error:
             _LOG.warning("Skills cannot be searched: %s", error)
             return
         if documents is not None:
@@ -74,6 +97,12 @@ class SkillDocuments:
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._shelf.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
+
+
+def _forgotten(asked: asyncio.Task[tuple[int, Sequence[Extra] | None]]) -> None:
+    """Take what nobody waits for any more, so that its failure is not reported as overlooked."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:

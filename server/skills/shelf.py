@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from ...skills_db.errors import DatabaseUnreachable
 from ..database import HomeDatabase
 from ..host_work import Kind, in_thread
 
@@ -63,6 +64,7 @@ class SkillShelf:
         self._pending: deque[_Ended] = deque(maxlen=_PENDING_MAX)
         self._writing = threading.Lock()
         self._wake = threading.Event()
+        self._unwritten = False
         self._closing = False
         self._thread: threading.Thread | None = None
 
@@ -107,8 +109,16 @@ class SkillShelf:
                 pending = [self._pending.popleft() for _ in range(len(self._pending))]
                 try:
                     self._write(pending)
+                except DatabaseUnreachable as error:
+                    self._pending.extendleft(reversed(pending))  # nothing of them was written: it is tried again
+                    if not self._unwritten:
+                        _LOG.warning("%d runs could not be recorded yet: %s", len(pending), error)
+                    self._unwritten = True
+                    return
                 except Exception as error:  # noqa: BLE001 - a record is worth no failed call
                     _LOG.warning("%d runs could not be recorded: %s", len(pending), error)
+                else:
+                    self._unwritten = False
 
     def close(self) -> None:
         """Write what is pending and end the thread."""

@@ -67,6 +67,7 @@ def environment(secrets: Mapping[str, str]) -> dict[str, str]:
         "SEALAB_WORKSPACE_QUOTA_MB": str(QUOTA_MB),
         # The quota is to be what stops a flood of files, not the budget of calls.
         "SEALAB_TOOL_CALLS_MAX": "1000000",
+        "SEALAB_DRAIN_SECONDS": "1",
     }
 
 

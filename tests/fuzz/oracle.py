@@ -332,7 +332,7 @@ class Oracle:
             return "the dictionary of a host class"
         if id(value) in self._registries:
             return "the registry behind a read-only proxy"
-        if any(dict.get(value, ownership._CLASS_MARK) is seal for seal in _SEALS):
+        if type(dict.get(value, ownership._MARKER_NAME)) is ownership._Marker:
             return "the body of a class with its seal"
         return None
 

@@ -40,7 +40,7 @@ _RAW_METHODS = (
 )
 _GIVEN_RAW = frozenset({"__get__"})
 """Guarded only to name the owner: what it is bound to is judged by the value that it gives."""
-_CLASS_MARK = ownership._CLASS_MARK
+_CLASS_MARK = ownership._MARKER_NAME
 _SEALS = [value for name, value in vars(ownership).items() if name.endswith("SEAL")]
 _BY_METACLASSES = frozenset(
     "__dict__ __weakref__ __abstractmethods__ _abc_impl __orig_bases__ __parameters__ __type_params__ __classcell__ "

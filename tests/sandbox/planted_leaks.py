@@ -15,10 +15,11 @@ import enum
 import functools
 import keyword
 import types
+import typing
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from sealab.sandbox import classes, facades, names, namespace, ownership, shields
 
@@ -34,6 +35,8 @@ class Planted:
 
 def _give(module: str, name: str, value: object) -> None:
     object.__setattr__(facades.find(module), name, value)
+    facades._given_classes.cache_clear()
+    classes._shown_host_type.cache_clear()
 
 
 def _give_builtin(name: str, value: object) -> None:
@@ -123,6 +126,7 @@ def _registry() -> None:
 
 def _entries_of_aliases() -> None:
     _make_plain("__mro_entries__")
+    _give("typing", "Type", cast("Any", typing)._SpecialGenericAlias(type, 1, inst=False, name="Type"))
 
 
 def _memo() -> None:

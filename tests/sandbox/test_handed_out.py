@@ -5,9 +5,13 @@ Each program leaves what it was handed in `result`. It holds where that is nothi
 
 from __future__ import annotations
 
+import dis
 from textwrap import dedent
+from types import CodeType
 
 import pytest
+
+from sealab.sandbox.language import compile_program
 
 from .sealed import run_sealed
 from .test_capability_argument import reached, run
@@ -692,3 +696,745 @@ def test_an_attribute_of_the_code_keeps_its_container_whatever_its_name() -> Non
         result = a.groupindex
         """
     assert run(source) == [1]
+
+
+KEPT = """
+made, told = [], []
+class G:
+    def find(self, cls): told.append(cls); return lambda *a: None
+    def get(self, cls, default=None): told.append(cls)
+class Told:
+    def __eq__(self, other): told.append(other); return False
+    def __hash__(self): return 0
+def make(kind):
+    try: made.append(kind("X", (), {"a": 1}))
+    except Exception: pass
+def parts(hint):
+    import typing
+    make(hint)
+    for part in typing.get_args(hint): parts(part)
+def use(method):
+    class C: m = method
+    try: C().m(int)
+    except Exception: pass
+def attempt(source):
+    try: exec(source)
+    except Exception: pass
+"""
+"""What programs find metaclasses with: each is made to call what it was handed, and counts what it was told."""
+
+WAYS = {
+    "a variable of a generated method": """
+        import functools
+        from dataclasses import dataclass, field
+        @dataclass(frozen=True)
+        class A:
+            x: object = field(default_factory=locals)
+            y: object = field(default_factory=vars)
+            z: object = field(default_factory=dir)
+        class N(str):
+            def startswith(self, *a): return False
+        class S(functools.singledispatchmethod): pass
+        s = S(len)
+        for value in [*A().x.values(), *A().y.values()]:
+            try: value(s, N("_generic"), G())
+            except Exception: pass
+        use(s)""",
+    "what stores the fields of a frozen dataclass, found among builtins": """
+        import functools
+        ns = {}
+        exec("1", ns)
+        class S(functools.singledispatchmethod): pass
+        s = S(len)
+        for name, value in ns["__builtins__"].items():
+            if name.endswith("store"):
+                for field in ("_generic", "__class__", "__dict__"):
+                    try: value(s, field, G())
+                    except Exception: pass
+        use(s)
+        made += [] if type(s) is S else [type(s)]""",
+    "an annotation that shadows the mark of a class": """
+        import copy, functools
+        from dataclasses import dataclass
+        class S(functools.singledispatchmethod):
+            x: int = 1
+            def __getstate__(self): return (None, {"_generic": G(), "_func": len})
+        S.__annotations__["_abc_sealab"] = int
+        try: dataclass(S, init=False, eq=False, repr=False)
+        except TypeError: pass
+        try: use(copy.copy(S(len)))
+        except TypeError: pass
+        try: made += [] if type(S.__subclasses__()) is list else [1]
+        except AttributeError: made.append(1)""",
+    "an annotation that sets private state": """
+        import functools
+        from dataclasses import dataclass, field
+        class S(functools.singledispatchmethod):
+            x: int = 1
+        S.__annotations__["_generic"] = int
+        S._generic = property(lambda self: G())
+        try: dataclass(S, init=False, eq=False, repr=False)
+        except TypeError: pass
+        use(S(len))""",
+    "a name that an enum ignores": """
+        import enum
+        class E(enum.Enum):
+            _ignore_ = ["_abc_sealab"]
+            A = 1
+            def __init__(self, value):
+                try: type(self).__subclasses__()
+                except AttributeError: made.append(1)""",
+    "a __getstate__ that takes itself away": """
+        import copy, functools
+        class S(functools.singledispatchmethod):
+            def __getstate__(self):
+                del S.__getstate__
+                return (None, {"_generic": G(), "_func": len})
+        try: use(copy.copy(S(len)))
+        except TypeError: pass""",
+    "a __getstate__ that is taken away while an object is made": """
+        import copy, functools
+        class S(functools.singledispatchmethod):
+            def __getstate__(self): return (None, {"_generic": G(), "_func": len})
+            def __new__(cls, *a):
+                if ready: del S.__getstate__
+                return functools.singledispatchmethod.__new__(cls)
+        ready = []
+        s = S(len)
+        ready.append(1)
+        try: use(copy.copy(s))
+        except TypeError: pass""",
+    "a __getstate__ that is taken away while its state is copied": """
+        import copy, functools
+        class Deep(G):
+            def __deepcopy__(self, memo): del S.__getstate__; return self
+        class S(functools.singledispatchmethod):
+            def __getstate__(self): return (None, {"_generic": Deep(), "_func": len})
+        try: use(copy.deepcopy(S(len)))
+        except TypeError: pass""",
+    "a __getstate__ that comes late": """
+        import copy, functools
+        class S(functools.singledispatchmethod):
+            def __getnewargs__(self):
+                S.__getstate__ = lambda self: (None, {"_generic": G(), "_func": len})
+                return ()
+            def __new__(cls, *a): return functools.singledispatchmethod.__new__(cls)
+        try: use(copy.copy(S(len)))
+        except TypeError: pass""",
+    "the address of an object that a deep copy dropped": """
+        import copy, functools
+        kept = []
+        class Bomb:
+            def __deepcopy__(self, memo): raise ValueError
+        class Own(G): pass
+        class S(functools.singledispatchmethod): pass
+        class Driver:
+            def __deepcopy__(self, memo):
+                dropped = [Own() for _ in range(300)]
+                for each in dropped:
+                    each.bomb = Bomb()
+                    try: copy.deepcopy(each, memo)
+                    except ValueError: pass
+                each = None
+                dropped.clear()
+                objects = [S(lambda self, x: None) for _ in range(300)]
+                for each in objects: kept.append(copy.deepcopy(each, memo))
+                return self
+        copy.deepcopy(Driver())
+        for each in kept: use(each)""",
+    "the class of a test, kept by its result": """
+        import unittest
+        class R: shouldStop = False
+        r, kept = R(), {"_moduleSetUpFailed": False}
+        r.__dict__ = kept
+        try: unittest.TestSuite([int]).run(r)
+        except TypeError: pass
+        make(kept.get("_previousTestClass"))""",
+    "the class of a test, compared with what its result keeps": """
+        import unittest
+        class R: shouldStop = False
+        r = R()
+        r.__dict__ = {"_previousTestClass": Told()}
+        try: unittest.TestSuite([int]).run(r)
+        except TypeError: pass""",
+    "a test that a suite of the code's own yields": """
+        import unittest
+        class S(unittest.TestSuite):
+            def __iter__(self): return iter([int])
+        try: S().run(unittest.TestResult())
+        except TypeError: pass""",
+    "a key of the code's own among the comparisons of a test": """
+        import typing, unittest
+        m = 2 ** 64
+        p1, p2, p5 = 11400714785074694791, 14029467366897019727, 2870177450012600261
+        back = lambda x: ((x >> 31) | (x << 33)) % m
+        i1, i2 = pow(p1, -1, m), pow(p2, -1, m)
+        found = (hash(typing.Type[int]) - (2 ^ (p5 ^ 3527539))) % m
+        found = (back(found * i1 % m) - hash((int,)) * p2) % m
+        found = (back(found * i1 % m) - p5) * i2 % m
+        class Key(Told):
+            def __hash__(self): return found - m if found >= m // 2 else found
+        class T(unittest.TestCase):
+            def runTest(self): pass
+        for target in (T(), super(unittest.TestCase, T())):
+            try:
+                target.addTypeEqualityFunc(Key(), lambda *a: None)
+                target.assertEqual(int, str)
+            except (AssertionError, TypeError): pass
+        told[:] = [each for each in told if each is not int and each is not str]""",
+    "the annotations of a host function by wraps": """
+        import functools, inspect, typing
+        @functools.wraps(typing.dataclass_transform)
+        def f(): pass
+        for hint in [*f.__annotations__.values(), *inspect.get_annotations(f).values(),
+                     *inspect.getfullargspec(f).annotations.values()]: parts(hint)""",
+    "the annotations of a host function by its wrapper's signature": """
+        import functools, inspect, typing
+        @functools.wraps(typing.dataclass_transform, assigned=())
+        def f(): pass
+        for each in inspect.signature(f).parameters.values(): parts(each.annotation)""",
+    "the annotations of a host function by a class method": """
+        import inspect, typing
+        found = inspect.Signature.from_callable(typing.dataclass_transform)
+        for each in found.parameters.values(): parts(each.annotation)""",
+    "the annotations of a host function by a method of a class of the code's own": """
+        import functools, inspect, typing
+        class C:
+            __init__ = typing.dataclass_transform
+            __call__ = typing.dataclass_transform
+        for each in (C, functools.partial(typing.dataclass_transform)):
+            try: found = inspect.signature(each)
+            except (TypeError, ValueError): continue
+            for part in found.parameters.values(): parts(part.annotation)""",
+    "the annotations of a host function by an alias": """
+        import types, typing
+        try:
+            class A(types.GenericAlias): pass
+        except TypeError:
+            A = types.GenericAlias
+        for hint in A(typing.dataclass_transform, ()).__annotations__.values(): parts(hint)""",
+    "the real dictionary of annotations": """
+        import functools, re
+        @functools.wraps(re.compile)
+        def f(): pass
+        f.__annotations__["x"] = 1
+        made += [] if "x" not in re.compile.__annotations__ else [1]""",
+    "a property of a host class": """
+        import collections
+        class M: maps = [0, "X", (), {"a": 1}]
+        class N: maps = [0, int]
+        for each in (M, N):
+            try: make(collections.ChainMap.parents.__get__(each))
+            except TypeError: pass
+        made = [each for each in made if each is not None]""",
+    "a property of a host class as an attribute of the code's own": """
+        import collections
+        class M:
+            maps = [0, int]
+            p = classmethod(collections.ChainMap.parents)
+            q = collections.ChainMap.parents
+        class A:
+            parents = collections.ChainMap.parents
+            maps = [0, 1]
+        for get in (lambda: M.p, lambda: A().parents):
+            try: make(get())
+            except TypeError: pass""",
+    "match arguments that a decorator left": """
+        import abc, dataclasses
+        class A(abc.ABC):
+            __slots__ = ()
+            format: int
+            @classmethod
+            def __subclasshook__(cls, sub): return True
+        try: dataclasses.dataclass(slots=True)(A)
+        except TypeError: pass
+        try: exec("match '{0.__class__}':\\n case A(f): made.append(f)")
+        except TypeError: pass""",
+    "match arguments while a decorator works": """
+        import abc, dataclasses
+        class Base(abc.ABC):
+            def __init_subclass__(cls, **k):
+                try: exec("match '{0.__class__}':\\n case cls(f): made.append(f)", {"cls": cls, "made": made})
+                except TypeError: pass
+            @classmethod
+            def __subclasshook__(cls, sub): return True
+        try:
+            @dataclasses.dataclass(slots=True)
+            class A(Base):
+                format: int
+        except TypeError: pass""",
+    "a field put in while a decorator works": """
+        import dataclasses
+        calls = []
+        class P: pass
+        p = P()
+        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False, "kw_only": False, "repr": False,
+                      "default": dataclasses.MISSING, "default_factory": dataclasses.MISSING, "compare": False,
+                      "hash": None}
+        class M:
+            def __hash__(self):
+                calls.append(1)
+                if len(calls) == 2: B.__dataclass_fields__["z"] = p
+                return 7
+            def __eq__(self, other): return False
+        @dataclasses.dataclass
+        class B:
+            x: int = 1
+        try:
+            class C(B):
+                __module__ = M()
+                y: int = 2
+            dataclasses.dataclass(C)
+        except Exception: pass""",
+    "an option of a decorator that changes the fields": """
+        import dataclasses
+        class M:
+            def __bool__(self):
+                B.__dataclass_fields__["z"] = p
+                return False
+        class P: pass
+        p = P()
+        p.__dict__ = {"_field_type": Told(), "name": "z", "init": False}
+        @dataclasses.dataclass
+        class A:
+            x: int = 1
+        class B(A):
+            y: int = 1
+        B = dataclasses.dataclass(B)
+        class C(B):
+            y: int = 2
+        try: dataclasses.dataclass(C, init=M(), frozen=M(), eq=M(), order=M())
+        except Exception: pass""",
+    "the state of a frozen dataclass": """
+        import copy, dataclasses
+        @dataclasses.dataclass(frozen=True, slots=True)
+        class A:
+            x: int = 1
+        for name in ("__setstate__", "__getstate__"):
+            if name in vars(A): made.append(1)
+        class F:
+            name = "__class__"
+        A.__dataclass_fields__["x"] = F()
+        try: copy.copy(A())
+        except TypeError: pass""",
+    "the table of a host class by a class of the code's own": """
+        import dataclasses, doctest, http, types
+        class C(doctest.TestResults): pass
+        for each in (C, C(1, 2), dataclasses.make_dataclass("D", [], bases=(doctest.TestResults,))):
+            try: each._field_defaults["x"] = 1
+            except TypeError: pass
+        try: types.GenericAlias(http.HTTPStatus, ())._member_map_["x"] = 1
+        except TypeError: pass
+        made += list(doctest.TestResults._field_defaults)""",
+    "an enum of bases that nobody judged": """
+        import enum, types, unittest
+        class E(unittest.TestCase, enum.Enum): pass
+        for kind in (types.SimpleNamespace, classmethod, staticmethod):
+            try: made.append(E("Y", {"A": ({"_type_equality_funcs": G()},)}, type=kind))
+            except TypeError: pass
+        class F(enum.Enum): pass
+        try: type(F("Z", "a b")).__name__, F("Z", "a b").__subclasses__()
+        except AttributeError: made.append(1)""",
+    "the metaclass by object's __getattribute__": """
+        import enum, typing
+        class T(typing.TypedDict): a: int
+        class A:
+            @classmethod
+            def get(cls): return super().__getattribute__("__new__")
+        class E(enum.Enum): pass
+        for each in (T, A, E):
+            try: object.__getattribute__(each, "__new__")(None, "X", (), {"a": 1})
+            except (TypeError, AttributeError): continue
+            made.append(1)""",
+    "an initializer of the host on another object": """
+        import pprint, types
+        class P(pprint.PrettyPrinter): pass
+        class O: pass
+        o, kept = O(), {}
+        o.__dict__ = kept
+        try: types.GenericAlias(super(pprint.PrettyPrinter, P), ()).__init__(o)
+        except Exception: pass
+        made += list(kept)""",
+    "an initializer of the host in a copied dictionary": """
+        import contextlib, json
+        class O: pass
+        o, kept = O(), {}
+        o.__dict__ = kept
+        try: contextlib.contextmanager(json.JSONEncoder).__init__(o)
+        except Exception: pass
+        made += list(kept)""",
+    "what an alias among the bases of a class stands for": """
+        import typing
+        class V(Told):
+            def __mro_entries__(self, bases): return ()
+        for source in ("class C(typing.Type[int], V()): pass", "class C(V(), typing.Type[int]): pass"):
+            try: exec(source)
+            except TypeError: pass
+        told[:] = [each for each in told if each not in (type, typing.Type[int])]""",
+    "a traceback that is joined to another": """
+        got = []
+        class A:
+            def __enter__(self): pass
+            def __exit__(self, kind, error, tb): got.append(tb); return True
+        for _ in range(2):
+            with A(): 1 / 0
+        try: exec("got[0].tb_next = got[1]")
+        except AttributeError: pass
+        else: made.append(1)""",
+    "the real zone of a stand-in": """
+        import datetime, zoneinfo
+        z = zoneinfo.ZoneInfo("UTC")
+        class D(datetime.datetime):
+            def __new__(cls, *a, **k): told.append(k.get("tzinfo", a[7] if len(a) > 7 else None)); return super().__new__(cls, *a, **k)
+            def replace(self, **k): told.append(k["tzinfo"]); return super().replace(**k)
+        class Fake:
+            tzinfo = z
+            def replace(self, **k): told.append(k["tzinfo"]); raise ValueError
+        for each in (lambda: z.fromutc(Fake()), lambda: z.fromutc(D(2024, 1, 1, 0, 0, 0, 0, z)),
+                     lambda: D(2024, 1, 1, 0, 0, 0, 0, z).astimezone(z)):
+            try: each()
+            except (TypeError, ValueError): pass
+        told[:] = [each for each in told if each is not None and each is not z]""",
+    "the name of a bound method that is copied": """
+        import copy, json, types
+        def f(self): pass
+        for name, target in (("__globals__", json.dumps), ("__class__", int)):
+            f.__name__ = name
+            found = copy.copy(types.MethodType(f, target))
+            made += [] if isinstance(found, types.MethodType) else [found]
+        class Call:
+            def __call__(self, *a): pass
+        call = Call()
+        call.__dict__ = {"__name__": "__class__"}
+        try: found = copy.copy(types.MethodType(call, int))
+        except TypeError: found = None
+        made += [] if found is None or isinstance(found, types.MethodType) else [found]""",
+    "a __getstate__ of the object itself": """
+        import copy, functools
+        class S(functools.singledispatchmethod): pass
+        s = S(len)
+        try: s.__getstate__ = lambda: (None, {"_generic": G(), "_func": len})
+        except AttributeError: pass
+        try: use(copy.copy(s))
+        except TypeError: pass""",
+    "a descriptor of the host for a hook": """
+        import abc, functools
+        class O:
+            def __call__(self, *a): pass
+        o = O()
+        o.__dict__ = {"__get__": lambda obj, cls: told.append(cls) or (lambda *x: NotImplemented)}
+        class A(abc.ABC): __subclasshook__ = classmethod(functools.partialmethod(o))
+        try: isinstance(1, A)
+        except TypeError: pass
+        for each in told[:]: make(each)
+        told.clear()""",
+    "the loop by a __new__ of the code's own": """
+        import asyncio, collections
+        target = []
+        class U(collections.UserDict):
+            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
+        class L(collections.UserList):
+            def __new__(cls, *a): return target[0] if target else object.__new__(cls)
+        async def main():
+            loop = asyncio.get_running_loop()
+            call = loop.call_soon
+            u, v = U(), L()
+            u.call_soon = v.call_soon = lambda *a, **k: told.append(a) or call(*a, **k)
+            target.append(loop)
+            for each in (u, v):
+                try: each.__copy__()
+                except TypeError: pass
+            await asyncio.gather(asyncio.sleep(0))
+        asyncio.run(main())""",
+}
+
+
+@pytest.mark.parametrize("program", WAYS.values(), ids=WAYS.keys())
+def test_no_way_leads_to_a_metaclass_or_a_host_table(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+def test_a_base_class_prints_to_the_guest_alone() -> None:
+    source = """
+        import calendar, io, pprint, contextlib
+        class P(pprint.PrettyPrinter):
+            def __init__(self): super(pprint.PrettyPrinter, self).__init__()
+        class C(calendar.TextCalendar): pass
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            try: P().pprint("MARK")
+            except AttributeError: pass
+            for way in ("super(calendar.TextCalendar, C()).prmonth(2024, 2)", "calendar.prmonth(2024, 2)"):
+                try: exec(way)
+                except AttributeError: pass
+        result = "February 2024" in kept.getvalue()
+        """
+    assert run_sealed(source) is True
+
+
+def test_suites_run_the_fixtures_of_classes_around_their_tests() -> None:
+    source = """
+        import unittest
+        log = []
+        class T(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): log.append("up"); cls.addClassCleanup(log.append, "clean")
+            @classmethod
+            def tearDownClass(cls): log.append("down")
+            def test_a(self): log.append("a")
+            def test_b(self): log.append("b")
+        class U(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): raise ValueError("no")
+            def test_c(self): log.append("c")
+        class V(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): raise unittest.SkipTest("why")
+            def test_d(self): log.append("d")
+        load = unittest.defaultTestLoader.loadTestsFromTestCase
+        tests = unittest.TestResult()
+        suite = unittest.TestSuite([load(T), unittest.TestSuite([load(U), load(V)])])
+        suite.run(tests)
+        result = [log, suite.countTestCases(), tests.testsRun, str(tests.errors[0][0]), tests.skipped[0][1]]
+        """
+    assert run_sealed(source) == [["up", "a", "b", "down", "clean"], 4, 2, "setUpClass (__main__.U)", "why"]
+
+
+def test_no_code_of_the_dialect_imports_by_itself() -> None:
+    source = """
+        from __future__ import annotations, division as d
+        import json, os.path as p
+        from collections import deque, abc as c
+        def f(x: nowhere):
+            import math
+            from math import pi
+        class A:
+            from json import dumps
+        try:
+            import missing
+        except ImportError:
+            pass
+        """
+    waiting = [compile_program(dedent(source)).code]
+    for code in waiting:
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        assert not [step.opname for step in dis.get_instructions(code) if step.opname.startswith("IMPORT_")]
+    assert run("from __future__ import annotations\ndef f(x: nowhere): pass\nresult = f.__annotations__") == {
+        "x": "nowhere"
+    }
+
+
+@pytest.mark.parametrize("source", ["x = 1\nfrom __future__ import annotations", "from __future__ import nothing"])
+def test_features_of_the_future_stand_first_and_exist(source: str) -> None:
+    with pytest.raises(SyntaxError):
+        compile_program(source)
+
+
+def test_a_copy_keeps_the_state_that_its_original_has() -> None:
+    source = """
+        import copy, functools, logging
+        class S(functools.singledispatchmethod): pass
+        class E(Exception):
+            def __init__(self, x): super().__init__(x); self._x, self.y = x, [x]
+        class T:
+            __slots__ = ("_a", "b")
+        class V:
+            def __init__(self): self._a, self.parser = 1, 2
+            def __getstate__(self): return dict(self.__dict__, _a=5)
+            def __setstate__(self, state): self.__dict__.update(state)
+        t = T()
+        t._a, t.b = 1, [2]
+        found = []
+        for way in (copy.copy, copy.deepcopy):
+            class C: m = way(S(lambda self, x: x + 1))
+            e, u, v = way(E(1)), way(t), way(V())
+            found.append([C().m(1), e._x, e.y, u._a, u.b, v._a, v.parser])
+        result = found
+        """
+    assert run_sealed(source) == [[2, 1, [1], 1, [2], 5, 2]] * 2
+
+
+BESIDE = {
+    "the origin of typing.Type, compared by an alias": """
+        import typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        typing.Type[int] == alias, alias == typing.Type[int]
+        told[:] = [each for each in told if each is not type]""",
+    "the origin of a copied typing.Type": """
+        import copy, typing
+        alias = typing.Annotated[Told(), 1]
+        told.clear()
+        for way in (copy.copy, copy.deepcopy):
+            way(typing.Type[int]) == alias
+        for hint in typing.get_type_hints(lambda: 0, None, None), typing.get_type_hints(typing.NamedTuple("N", [("x", "typing.Type[int]")])):
+            hint.get("x") == alias
+        told[:] = [each for each in told if each is not type]""",
+    "the hash of a metaclass": """
+        import typing
+        made += [] if hash(typing.Type[int]) == hash((type, (int,))) else [1]""",
+    "a module's name that wraps copies": """
+        import functools
+        other = Told()
+        class W:
+            def __getattribute__(self, name):
+                if name == "__module__": return other
+                raise AttributeError(name)
+        class C: pass
+        attempt("functools.update_wrapper(C, W())")
+        made += [1] if C.__module__ is other else []""",
+    "a module's name that a named tuple takes from the variables": """
+        import typing
+        __name__ = Told()
+        for kind in (typing.NamedTuple("N", [("x", int)]), typing.TypedDict("T", {"x": int})):
+            made += [1] if type(kind.__module__) is not str else []""",
+    "the class of a class, told to a descriptor by a signature": """
+        import functools, inspect, types
+        def bind(*args):
+            told.extend(each for each in args if each not in (C, type, None))
+            return lambda *a: None
+        class C: __init__ = functools.partialmethod(types.SimpleNamespace(**{"__get__": bind}))
+        try: inspect.signature(C)
+        except Exception: pass""",
+    "what an alias of type stands for, told to other bases": """
+        import typing
+        class Base(Told):
+            def __mro_entries__(self, bases): told.extend(bases); return ()
+        for bases in ((typing.Type[int], Base()), (Base(), typing.Type[int]), (typing.Type, Base()), (type[int], Base())):
+            try:
+                class C(*bases): pass
+            except TypeError: pass
+        for each in told: make(each)
+        told.clear()""",
+    "an initializer of the host, called by an enum": """
+        import enum, fractions, http, pprint
+        class S(property): pass
+        class P(pprint.PrettyPrinter): pass
+        class O: pass
+        o, kept = O(), {}
+        o.__dict__ = kept
+        for target, values in ((S, (fractions.Fraction.numerator, lambda self: "MARK")), (P, (o,)), (http.HTTPStatus.OK, 1)):
+            try:
+                class E(enum.Enum):
+                    def __new__(cls, *args): return target
+                    A = values
+            except TypeError: pass
+        made += [1] if fractions.Fraction(1, 3).numerator == "MARK" or kept or http.HTTPStatus.OK.name != "OK" else []""",
+    "the name of a member of a host enum": """
+        import enum, http
+        class M(int):
+            def __new__(cls, *args): return http.HTTPStatus.OK if E else int.__new__(cls, *args)
+        E = None
+        class E(M, enum.Flag):
+            A = 1
+            B = 2
+        try: E(3)
+        except (AttributeError, ValueError): pass
+        try: http.HTTPStatus.OK.phrase = "MARK"
+        except AttributeError: pass
+        made += [1] if (http.HTTPStatus.OK.name, http.HTTPStatus.OK.phrase) != ("OK", "OK") else []""",
+    "the text of an attribute of a host class": """
+        import doctest, http, numbers
+        for each in (numbers.Real.real, doctest.TestResults.failed):
+            before = each.__doc__, getattr(each, "__name__", None)
+            try: each.__doc__ = "MARK"
+            except AttributeError: pass
+            try: each.__name__ = "MARK"
+            except AttributeError: pass
+            made += [] if (each.__doc__, getattr(each, "__name__", None)) == before else [1]
+        class Own:
+            @property
+            def x(self): pass
+        Own.x.__doc__ = "mine"
+        made += [] if Own.x.__doc__ == "mine" else [1]""",
+    "an enum without its members": """
+        import enum
+        try:
+            class E(enum.Flag, _simple=True): A = 1
+            made.append(E)
+        except TypeError: pass""",
+}
+
+
+@pytest.mark.parametrize("program", BESIDE.values(), ids=BESIDE.keys())
+def test_nothing_of_the_host_comes_by_the_side(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+def test_classes_made_from_data_are_the_codes_own() -> None:
+    source = """
+        import collections, typing
+        from typing import Generic, NamedTuple, TypedDict, TypeVar
+        K = collections.namedtuple("K", "a b", defaults=[2])
+        N = NamedTuple("N", [("a", int), ("b", "str")])
+        T = TypedDict("T", {"a": int, "in valid": str}, total=False)
+        class S(NamedTuple, Generic[TypeVar("X")]):
+            a: int
+            b: int = 2
+        class U(T): c: int
+        found = []
+        for kind in (K, N):
+            kind.__repr__ = lambda self: "mine"
+            found += [repr(kind(a=1, b=2)), kind.__module__]
+        found.append(T.__module__)
+        for wrong in ([("_x", int)], [("x", int), ("x", int)], [("class", int)]):
+            try: found.append(NamedTuple("W", wrong))
+            except ValueError: pass
+        result = [found, N._fields, sorted(U.__optional_keys__), S(1).b, repr(S[int]), K(1)._replace(b=3).b]
+        """
+    assert run_sealed(source) == [
+        ["mine", "__main__", "mine", "__main__", "__main__"],
+        ["a", "b"],
+        ["a", "in valid"],
+        2,
+        "__main__.S[int]",
+        3,
+    ]
+
+
+def test_what_a_pattern_is_compiled_to_is_told_to_the_guest() -> None:
+    source = """
+        import contextlib, io, re
+        kept = io.StringIO()
+        with contextlib.redirect_stdout(kept):
+            re.compile("MARK[ab]", 128)
+        result = "LITERAL 77" in kept.getvalue()
+        """
+    assert run_sealed(source) is True
+
+
+def test_typing_type_is_an_alias_of_type() -> None:
+    source = """
+        import copy, typing
+        kind = typing.Type["int"]
+        def f(x: kind): pass
+        hint = typing.get_type_hints(f)["x"]
+        result = [repr(hint), typing.get_origin(hint) is type, hint == copy.deepcopy(hint), isinstance(int, typing.Type)]
+        """
+    assert run_sealed(source) == ["typing.Type[int]", True, True, True]
+
+
+def test_enums_make_their_members_as_their_code_says() -> None:
+    source = """
+        import enum, re
+        class P(enum.Enum):
+            def __new__(cls, value, label):
+                member = object.__new__(cls)
+                member._value_, member.label = value, label
+                return member
+            A = (1, "a")
+        class Q(int, enum.Enum):
+            def __new__(cls, value):
+                member = int.__new__(cls, value * 2)
+                member._value_ = value
+                return member
+            X = 4
+        class Base(enum.Enum):
+            def __new__(cls, value):
+                member = object.__new__(cls)
+                member._value_ = value + 1
+                return member
+        class D(Base): A = 1
+        result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
+        """
+    assert run_sealed(source) == ["a", 9, 2, "IGNORECASE|DOTALL|VERBOSE", 1 << 20 | 2, True]

@@ -67,3 +67,44 @@ def a(day: Day) -> str:
         outcome = await pool.run(Job("call_skill('a', 1, {'day': '2024-02-03'})"), host)
     assert outcome.error is None
     assert outcome.result == "date"
+
+
+async def test_no_signature_that_stands_as_text_is_evaluated_among_the_variables_of_a_module() -> None:
+    code = """
+class Told:
+    def __call__(self, *given, **named): return [given, named]
+def a(): pass
+a = Told()
+a.__dict__ = {"__module__": "json", "__signature__": "(x=__name__, y=1, /)"}
+"""
+
+    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        return {"name": "a", "version": 1, "entry": "a", "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'y': 2})"), host)
+    assert outcome.error is None
+    assert outcome.result == [[], {"y": 2}]
+
+
+async def test_what_code_sets_among_its_context_is_not_taken_for_the_skills_that_are_called() -> None:
+    code = """
+import contextvars
+def a():
+    for variable, value in contextvars.copy_context().items():
+        if "skills" in repr(variable):
+            variable.set(("b", "a"))
+            try: value.__init__(("b", "a"))
+            except (AttributeError, TypeError): pass
+    import skills
+    return skills.b()
+def b(): return "called"
+"""
+
+    async def host(_name: str, arguments: Mapping[str, Json]) -> Json:
+        return {"name": arguments["name"], "version": 1, "entry": arguments["name"], "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("import skills\nskills.a()"), host)
+    assert outcome.error is None
+    assert outcome.result == "called"

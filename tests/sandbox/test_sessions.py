@@ -153,14 +153,32 @@ async def test_an_idle_session_ends_and_the_next_report_says_so():
         assert "idle" in (await run(pool, "1", session="a")).session_ended
 
 
-async def test_more_sessions_than_allowed_are_refused_until_one_ends():
+async def test_a_session_too_many_takes_the_place_of_the_idlest_whose_owner_is_told():
+    async with Pool(PoolSettings(spares=1, sessions_max=4)) as pool:
+        for name in ("a", "b", "c"):
+            await run(pool, f"x = {name!r}", session=name)
+        await run(pool, "x", session="a")
+        assert (await run(pool, "1 + 1", session="d")).result == 2
+        assert (await run(pool, "x", session="a")).result == "a"
+        told = await run(pool, "x", session="b")
+        assert told.status is Status.ERROR
+        assert "'b' had ended before this call: a new session needed its place, and it was idle" in told.session_ended
+        assert "Its variables are gone" in told.session_ended
+        assert len([each for each in ("a", "c", "d") if await pool.end_session(each)]) == 2
+
+
+async def test_a_busy_session_never_ends_for_another():
     async with Pool(PoolSettings(spares=1, sessions_max=1)) as pool:
-        await run(pool, "x = 1", session="a")
-        with pytest.raises(SessionRefused, match="as many as are allowed"):
+        busy = asyncio.create_task(run(pool, "import asyncio\nawait asyncio.sleep(0.5)\n7", session="a"))
+        await asyncio.sleep(0.1)
+        with pytest.raises(
+            SessionRefused, match="as many as one caller may have of 1, and none that could end is idle"
+        ):
             await run(pool, "1", session="b")
-        assert await pool.end_session("a")
-        assert not await pool.end_session("a")
+        assert (await busy).result == 7
         assert (await run(pool, "1 + 1", session="b")).result == 2
+        assert await pool.end_session("b")
+        assert not await pool.end_session("a")
 
 
 @pytest.mark.parametrize(("sessions_max", "most"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 6), (100, 75)])
@@ -174,13 +192,15 @@ async def test_one_caller_never_takes_the_last_sessions_from_another():
 
     async with Pool(PoolSettings(spares=1, sessions_max=3)) as pool:
         assert [await call(pool, "a", name) for name in ("a1", "a2", "a1")] == [2, 2, 2]
-        with pytest.raises(SessionRefused, match="2 of your sessions are alive, as many as one caller may have of 3"):
-            await call(pool, "a", "a3")
-        assert await call(pool, "b", "b1") == 2
-        with pytest.raises(SessionRefused, match="3 sessions are alive"):
-            await call(pool, "b", "b2")
-        assert await pool.end_session("a1")
         assert await call(pool, "a", "a3") == 2
+        assert await call(pool, "b", "b1") == 2
+        assert not await pool.end_session("a2")  # its own idlest made room for the third
+        assert await call(pool, "a", "a4") == 2
+        assert await call(pool, "b", "b1") == 2
+        assert await call(pool, "b", "b2") == 2  # where all places are taken, who has the most gives one
+        assert await call(pool, "c", "c1") == 2
+        assert [await pool.end_session(name) for name in ("a1", "a3", "a4", "b1", "b2", "c1")].count(True) == 3
+        assert not await pool.end_session("c1")
 
 
 async def test_an_error_in_a_function_of_an_earlier_call_shows_the_line_of_that_call(pool):

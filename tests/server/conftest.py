@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,9 +21,14 @@ from sealab.server.app import running
 from sealab.server.home import Home
 from sealab.server.serving import mcp_server
 from sealab.server.settings import read_settings
+from sealab.server.watchdog import REPORT_VARIABLE
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
-LEAST = {"SEALAB_REQUIRED_LEVEL": "limits"}
+HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))
+"""Four times what a server logs: what it measures is its own doing, but a busy machine makes that longer too."""
+HELD = Path(tempfile.mkstemp(prefix="sealab-held-")[1])
+"""Where the servers of these tests write what held their event loops for longer."""
+LEAST = {"SEALAB_REQUIRED_LEVEL": "limits", REPORT_VARIABLE: f"{HELD_MS_MAX}:{HELD}"}
 """What these tests are about holds on every machine, whatever its kernel can confine."""
 
 
@@ -39,16 +45,37 @@ def stdio(home: Path, *arguments: str, **env: str) -> StdioServerParameters:
     )
 
 
+@dataclass(frozen=True)
+class HttpServer:
+    """A server over HTTP: its URL and its process."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+
+@contextmanager
+def http_process(home: Path, *arguments: str, descriptors: int | None = None, **env: str) -> Iterator[HttpServer]:
+    """Run a server over HTTP on a free port, which may have so many descriptors; at its end it waits for no call."""
+    limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}:{descriptors}"]
+    command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, env=environment(**{"SEALAB_DRAIN_SECONDS": "0", **env}), text=True
+    ) as process:
+        try:
+            yield HttpServer(_address_said_by(process), process)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            finally:
+                process.kill()
+
+
 @contextmanager
 def http_server(home: Path, *arguments: str, **env: str) -> Iterator[str]:
     """Run a server over HTTP on a free port and give its URL."""
-    command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(**env), text=True) as process:
-        try:
-            yield _address_said_by(process)
-        finally:
-            process.terminate()
-            process.wait(10)
+    with http_process(home, *arguments, **env) as server:
+        yield server.url
 
 
 def _address_said_by(process: subprocess.Popen[str]) -> str:
@@ -83,9 +110,8 @@ class Caller:
 @asynccontextmanager
 async def in_this_process(home: Path, env: dict[str, str] | None = None, **options: Any) -> AsyncIterator[Caller]:
     """Give a client of a server in this process: real but for the transport, for what does not depend on that."""
-    settings = read_settings(
-        file=home / "sealab.toml", file_required=False, environment=LEAST | (env or {}), command_line={}
-    )
+    environment = {key: value for key, value in (LEAST | (env or {})).items() if key.startswith("SEALAB_")}
+    settings = read_settings(file=home / "sealab.toml", file_required=False, environment=environment, command_line={})
     async with (
         running(settings, Home(home), serves=True) as app,
         Client(mcp_server(app), read_timeout_seconds=50, **options) as client,
@@ -125,3 +151,16 @@ async def stdio_caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     home = tmp_path_factory.mktemp("home")
     async with Client(stdio(home), read_timeout_seconds=50) as client:
         yield Caller(client, home)
+
+
+@pytest.fixture(autouse=True)
+def no_loop_is_held() -> Iterator[None]:
+    """Fail a test while which a server held its event loop by its own doing for longer than `HELD_MS_MAX`."""
+    before = HELD.stat().st_size
+    yield
+    held = HELD.read_bytes()[before:].decode()
+    assert not held, held
+
+
+def pytest_sessionfinish() -> None:
+    HELD.unlink(missing_ok=True)

@@ -137,6 +137,20 @@ def test_the_home_comes_from_the_command_line_else_the_environment_else_the_user
     assert (user / "data" / "sealab" / "workspace").is_dir() or sys.platform == "darwin"
 
 
+def test_doctor_tells_of_a_damaged_database(tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text("def f():\n    return 1\n")
+    assert sealab("skills", "save", "f", str(tmp_path / "f.py"), "--home", str(tmp_path)).returncode == 0
+    file = tmp_path / "sealab.db"
+    assert "it is whole" in sealab("doctor", "--home", str(tmp_path)).stdout
+    content = file.read_bytes()
+    file.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+    ended = sealab("doctor", "--json", "--home", str(tmp_path))
+    assert ended.returncode == 1
+    found = json.loads(ended.stdout)
+    assert not found["database"]["ok"]
+    assert "is damaged or not a database, and was left as it is" in found["problem"]
+
+
 def test_doctor_tells_every_layer_and_fails_below_the_required_level(tmp_path: Path) -> None:
     ended = sealab_process("doctor", "--json", "--home", str(tmp_path))
     findings = json.loads(ended.stdout)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,7 +18,7 @@ from mcp import Client
 from sealab.sandbox.errors import HostCallError
 from sealab.server import host_work
 from sealab.server.broker import TEXT_CHARS_MAX, Handler
-from sealab.server.errors import HostWorkRefused, PrivacyFailed
+from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
 from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
 from sealab.server.privacy.parts import CHARS_MAX, Text, Tree, is_longer
 from sealab.server.privacy.privacy import Privacy
@@ -91,6 +93,56 @@ async def test_a_kind_that_is_stuck_stops_no_other_and_takes_no_more_threads() -
     finally:
         release.set()
     assert all(await asyncio.gather(*stuck))
+
+
+async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_work, "_EXECUTORS", {})
+    monkeypatch.setattr(host_work, "QUEUE_MAX", 2)
+    monkeypatch.setattr(host_work, "QUEUE_SECONDS", 0.1)
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang() -> bool:
+        begun.release()
+        return release.wait()
+
+    stuck = [asyncio.create_task(in_thread(Kind.DATABASE, hang)) for _ in range(THREADS[Kind.DATABASE])]
+    for _ in stuck:
+        await asyncio.to_thread(begun.acquire)
+    try:
+        waiting = [asyncio.create_task(in_thread(Kind.DATABASE, pytest.fail)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(HostWorkBusy, match=r"2 calls wait for the server's database, as many as may\. Try again"):
+            await in_thread(Kind.DATABASE, pytest.fail)
+        for each in waiting:
+            with pytest.raises(HostWorkBusy, match=r"busy with other calls for 0\.1 seconds, so nothing was done"):
+                await each
+        assert not await host_work.settled(0.05)
+        monkeypatch.setattr(host_work, "QUEUE_SECONDS", 60)
+        cancelled = asyncio.create_task(in_thread(Kind.DATABASE, pytest.fail))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+    finally:
+        release.set()
+    assert all(await asyncio.gather(*stuck))
+    assert await host_work.settled(20)
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
+    program = """
+import asyncio, threading
+from sealab.server.host_work import Kind, in_thread, ended_within
+async def main():
+    for kind in Kind:
+        asyncio.create_task(in_thread(kind, threading.Event().wait))
+    await asyncio.sleep(0.1)
+    assert not await ended_within(0.1, threading.Event().wait)
+asyncio.run(main())
+print("ended")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "ended\n"
 
 
 async def test_long_texts_of_several_runs_are_looked_through_in_turns() -> None:

@@ -27,6 +27,7 @@ def test_with_nothing_set_the_defaults_of_the_contract_hold(tmp_path: Path) -> N
     assert (settings.workspace_quota_mb, settings.output_max_chars, settings.tool_calls_max) == (1000, 20_000, 1000)
     assert (settings.runs_kept, settings.workers_spare, settings.workers_max) == (200, 2, 8)
     assert (settings.sessions_max, settings.session_idle_seconds) == (8, 600)
+    assert settings.drain_seconds == 30
     assert (settings.privacy, settings.surface) == ("tools", "full")
 
 
@@ -58,6 +59,10 @@ def test_the_file_wins_over_the_defaults_the_environment_over_the_file_the_comma
         ("OUTPUT_MAX_CHARS", "0"),
         ("TOOL_CALLS_MAX", "-1"),
         ("RUNS_KEPT", "0"),
+        ("DRAIN_SECONDS", "-1"),
+        ("HTTP_SESSIONS_MAX", "0"),
+        ("HTTP_BODIES_MB", "15"),
+        ("HTTP_RECEIVE_SECONDS", "0"),
         ("WORKERS_SPARE", "x"),
         ("WORKERS_MAX", "0"),
         ("SESSIONS_MAX", "x"),

@@ -39,10 +39,19 @@ def call_of(code: str) -> dict[str, Any]:
 class RawClient:
     """A client that writes JSON-RPC lines itself, so that the server can be treated as no library would."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **env: str) -> None:
         self.process = subprocess.Popen(
-            [*SEALAB, "serve", "--home", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+            [*SEALAB, "serve", "--home", str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(**env),
         )
+
+    def greet(self) -> None:
+        """Initialize the connection."""
+        self.send(INITIALIZE)
+        self.receive()
+        self.send(INITIALIZED)
 
     def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -72,11 +81,9 @@ class RawClient:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[RawClient]:
-    client = RawClient(tmp_path)
+    client = RawClient(tmp_path, SEALAB_DRAIN_SECONDS="0.2")
     try:
-        client.send(INITIALIZE)
-        client.receive()
-        client.send(INITIALIZED)
+        client.greet()
         yield client
     finally:
         client.close()

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psutil
 import pytest
+
+from sealab.server.standard_streams import MESSAGE_BYTES_MAX
 
 from .conftest import SEALAB, environment
 from .test_shutdown import INITIALIZE, INITIALIZED, call_of
@@ -197,3 +200,44 @@ def test_a_call_that_is_cancelled_while_its_answer_is_written_spoils_no_other_li
         answers = server.read_until(99)
         server.requests.close()
     assert answers[99]["result"]["structuredContent"]["result"] == 42
+
+
+def large_request(size: int, *, number_first: bool) -> bytes:
+    arguments = {"filename": "large.txt", "content": "x" * size}
+    asked = {"method": "tools/call", "params": {"name": "write_workspace_file", "arguments": arguments}}
+    number: dict[str, object] = {"jsonrpc": "2.0", "id": 7}
+    return lines_of({**number, **asked} if number_first else {**asked, **number})
+
+
+@pytest.mark.parametrize("number_first", [True, False])
+def test_a_request_above_the_bound_is_refused_and_the_next_is_served(tmp_path: Path, number_first: bool) -> None:
+    given = lines_of(INITIALIZE, INITIALIZED)
+    given += large_request(MESSAGE_BYTES_MAX, number_first=number_first) + lines_of(call_of("40 + 2"))
+    answers = answers_of_one_going(tmp_path, given)
+    assert answers[7]["error"]["code"] == -32600
+    assert "at most 67108864 are taken. Send less at once" in answers[7]["error"]["message"]
+    assert answers[1]["result"]["structuredContent"]["result"] == 42
+
+
+def test_a_large_request_of_many_values_is_read_whole(tmp_path: Path) -> None:
+    numbers = list(range(200_000))
+    asked = call_of("sum(numbers)")
+    asked["params"]["arguments"]["context_vars"] = {"numbers": numbers}
+    given = lines_of(INITIALIZE, INITIALIZED, asked)
+    assert answers_of_one_going(tmp_path, given)[1]["result"]["structuredContent"]["result"] == sum(numbers)
+
+
+def test_what_a_line_above_the_bound_costs_is_in_proportion_to_its_length(tmp_path: Path) -> None:
+    def seconds(size: int) -> float:
+        with serving(tmp_path) as server:
+            process = psutil.Process(server.process.pid)
+            before = process.cpu_times()
+            server.requests.write(large_request(size, number_first=True))
+            server.requests.flush()
+            assert server.read_until(7)[7]
+            after = process.cpu_times()
+            assert process.memory_info().rss < 600 * 1_000_000
+            server.requests.close()
+        return after.user + after.system - before.user - before.system
+
+    assert seconds(400_000_000) < 30 * max(seconds(80_000_000), 0.05)

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from sealab.skills_db import DATABASE_FILE, engine
+from sealab.skills_db import DATABASE_FILE, engine, file_check
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import DatabaseDamaged, DatabaseUnavailable, OutcomeUnknown, SkillsDbError
@@ -304,6 +304,33 @@ def test_when_files_cannot_grow_the_save_fails_clearly_and_all_before_it_are_kep
         assert [each.version for each in store.versions("a")] == list(range(1, int(saved) + 1))
         assert store.load("a").draft.code == f"#{int(saved) - 1}" * 10_000
         assert store.save(draft("b")).version == 1
+
+
+def test_a_file_that_was_half_overwritten_takes_no_change(file_place: Place):
+    with file_place.open() as database:
+        for number in range(40):
+            SkillStore(database).save(draft(f"skill_{number}", f"#{number}" * 2000))
+    file = file_place.home / DATABASE_FILE
+    content = file.read_bytes()
+    damaged = content[: len(content) // 2] + os.urandom(len(content) - len(content) // 2)
+    file.write_bytes(damaged)
+    for _ in range(2):
+        with pytest.raises(DatabaseDamaged, match="was left as it is"):
+            file_place.open()
+        assert file.read_bytes() == damaged
+    file.write_bytes(content)
+    use_all_of(file_place)
+
+
+def test_a_file_is_looked_through_for_no_longer_than_said(file_place: Place, monkeypatch: pytest.MonkeyPatch):
+    file_place.open().close()
+    file = file_place.home / DATABASE_FILE
+    monkeypatch.setattr(file_check, "_STEPS", 1)
+    assert file_check.damage_of(file) == ""
+    assert file_check.damage_of(file, 60) == ""
+    assert file_check.damage_of(file, -1) is None
+    monkeypatch.setattr(file_check, "CHECK_SECONDS", -1)
+    use_all_of(file_place)
 
 
 def test_a_database_that_may_only_be_read_is_told_and_not_changed(file_place: Place):

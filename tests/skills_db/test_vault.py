@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import VaultDamaged, VaultFull, VaultKeyWrong
-from sealab.skills_db.vault import ALPHABET, Form, Note, Value, Vault
+from sealab.skills_db.vault import ALPHABET, Form, Note, Value, Vault, drop_expired
 from sealab.skills_db.vault_keys import ScopeKeys
 
 from .conftest import Place
@@ -145,7 +145,7 @@ def test_what_has_outlived_its_time_is_gone_and_what_is_met_again_lives_on(datab
         time.sleep(0.05)
     assert short.resolve("home", [entry.token]) == {}
     assert short.known("home").entries == ()
-    assert short.drop_expired() == 1
+    assert drop_expired(database) == 1
     assert short.counts().values == 0
     longer = Vault(database, KEY, ttl_days=30)
     renewed = longer.tokens_for("home", [MAIL])[0]
@@ -225,12 +225,30 @@ def test_an_entry_need_not_be_asked_for_again_until_it_fades(place: Place) -> No
     with place.open() as database:
         vault = Vault(database, KEY, ttl_days=10)
         entry = vault.tokens_for("home", [MAIL])[0]
-        assert not vault.fades(entry)
+        assert not vault.fades(entry, "home")
         assert entry.expires is not None
         old = replace(entry, expires=entry.expires - 2 * 86_400)
-        assert vault.fades(old)
-        assert Vault(database, KEY).fades(entry), "where nothing ends, it has to be told that this does not either"
-        assert not Vault(database, KEY).fades(Vault(database, KEY).tokens_for("home", [MAIL])[0])
+        assert vault.fades(old, "home")
+        assert Vault(database, KEY).fades(entry, "home"), (
+            "where nothing ends, it has to be told that this does not either"
+        )
+        assert not Vault(database, KEY).fades(Vault(database, KEY).tokens_for("home", [MAIL])[0], "home")
+
+
+@pytest.mark.parametrize("ttl_days", [None, 90, 0.5])
+def test_what_nobody_can_ask_for_later_is_kept_for_a_day_at_most(place: Place, ttl_days: float | None) -> None:
+    with place.open() as database:
+        vault = Vault(database, KEY, ttl_days=ttl_days, is_brief=lambda scope: scope.startswith("session"))
+        brief, other, lasting = (vault.tokens_for(scope, [MAIL])[0] for scope in ("session 1", "session 2", "home"))
+        assert brief.expires is not None
+        assert brief.expires - time.time() == pytest.approx(min(ttl_days or 1, 1) * 86_400, abs=60)
+        assert not vault.fades(brief, "session 1")
+        assert vault.fades(replace(brief, expires=brief.expires - 7 * 3600), "session 1")
+        assert not vault.fades(lasting, "home")
+        vault.drop_scopes(["session 1", "session 3"])
+        assert vault.resolve("session 1", [brief.token]) == {}
+        assert vault.resolve("session 2", [other.token])
+        assert vault.resolve("home", [lasting.token])
 
 
 def test_many_new_values_and_few_become_entries_alike(vault: Vault) -> None:

@@ -11,19 +11,28 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
+from mcp.types import ErrorData
 from typing_extensions import override
 
 from ..errors import SignInNeeded
+from ..json_lines import LARGE_CHARS
+
+if TYPE_CHECKING:
+    from .reading import LargeMessages
 
 FAULT_CODE = -32097
 """The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
 
 _MARK = "sealab.fault"
 _EXCERPT_CHARS = 300
+_ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The largest message that is taken from a server, over any transport."""
+
 _NOT_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -41,6 +50,7 @@ class Fault(StrEnum):
     CUT_OFF = "cut_off"
     STATUS = "status"
     NOT_MCP = "not_mcp"
+    TOO_LARGE = "too_large"
     SIGN_IN = "sign_in"
     SIGN_IN_FAILED = "sign_in_failed"
 
@@ -62,13 +72,21 @@ def fault_in(data: object) -> HttpFault | None:
 
 
 class McpHttpClient(httpx2.AsyncClient):
-    """Sends MCP messages; only `POST` carries one, so only its failures are answered here."""
+    """Sends MCP messages; only `POST` carries one, so only its failures are answered here.
+
+    `large` reads the large answers, where it is set.
+    """
+
+    large: LargeMessages | None = None
 
     @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; a message that fails is answered by an error of ours instead of an exception."""
         if request.method != "POST":
-            return await super().send(request, **options)
+            response = await super().send(request, **options)
+            if self.large is not None and _is_plain_events(response):
+                response.stream = _Events(response.stream, self.large)
+            return response
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
@@ -84,37 +102,76 @@ class McpHttpClient(httpx2.AsyncClient):
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.is_success:
             # A notification is answered by a status alone, whatever stands in the header.
-            if content_type in {"application/json", "text/event-stream"} or b'"id"' not in request.content:
-                response.stream = _Contained(response.stream)
+            if content_type == "text/event-stream" or b'"id"' not in request.content:
+                contained = _Contained(response.stream)
+                plain = self.large is not None and _is_plain_events(response)
+                response.stream = _Events(contained, self.large) if plain and self.large is not None else contained
                 return response
+            if content_type == "application/json":
+                whole = await _whole(request, response)
+                if self.large is None or len(whole.content) <= LARGE_CHARS:
+                    return whole
+                small = await self.large.stand_in(whole.content)
+                return whole if small is None else _with(whole, small)
             kind = Fault.NOT_MCP
         else:
             kind = Fault.STATUS
         return await _refused(request, response, kind, content_type)
 
 
+async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Read an answer that is one JSON text, as far as its bound; what it was packed into counts unpacked."""
+    body = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > MESSAGE_BYTES_MAX:
+                fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
+                return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    except httpx2.TransportError as error:
+        fault = HttpFault(Fault.CUT_OFF, 0, f"the answer broke off: {_described(error)}")
+        return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    except httpx2.DecodingError as error:
+        fault = HttpFault(Fault.NOT_MCP, 0, _described(error))
+        return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+    finally:
+        await response.aclose()
+    return _with(response, bytes(body))
+
+
+def _with(response: httpx2.Response, body: bytes) -> httpx2.Response:
+    """Return the response with this body instead of its own."""
+    kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _ABOUT_THE_BODY]
+    return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
+
+
+def _is_plain_events(response: httpx2.Response) -> bool:
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return content_type == "text/event-stream" and "content-encoding" not in response.headers
+
+
 async def _refused(
     request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
 ) -> httpx2.Response:
     """Read a refusal; one that is a JSON-RPC error speaks for itself."""
-    try:
-        body = await response.aread()
-    except httpx2.TransportError:
-        body = b""
-    finally:
-        await response.aclose()
+    whole = await _whole(request, response)
+    body = whole.content if whole.status_code == response.status_code else b""
     expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers
     if content_type == "application/json" and b'"jsonrpc"' in body and b'"error"' in body and not expired:
-        return response
+        return whole
     excerpt = " ".join(body[: 4 * _EXCERPT_CHARS].decode(errors="replace").split())[:_EXCERPT_CHARS]
     detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
     status = response.status_code if kind is Fault.STATUS else 502
     return _answer(request, HttpFault(kind, response.status_code, detail), status)
 
 
+def error_of(fault: HttpFault) -> ErrorData:
+    """Return the MCP error that tells of a fault; `fault_in` reads it."""
+    return ErrorData(code=FAULT_CODE, message=fault.detail or fault.fault.value, data={_MARK: asdict(fault)})
+
+
 def _answer(request: httpx2.Request, fault: HttpFault, status: int) -> httpx2.Response:
-    error = {"code": FAULT_CODE, "message": fault.detail or fault.fault.value, "data": {_MARK: asdict(fault)}}
-    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    body = {"jsonrpc": "2.0", "id": None, "error": error_of(fault).model_dump()}
     return httpx2.Response(
         status, headers={"content-type": "application/json"}, content=json.dumps(body).encode(), request=request
     )
@@ -134,6 +191,24 @@ class _Contained(httpx2.AsyncByteStream):
                 yield chunk
         except httpx2.TransportError as error:
             raise httpx2.StreamError(f"the answer broke off: {_described(error)}") from error
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Events(httpx2.AsyncByteStream):
+    """A stream of events in which small answers stand in for large ones."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, large: LargeMessages) -> None:
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        self._stream = stream
+        self._large = large
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._large.of_events(self._stream):
+            yield chunk
 
     @override
     async def aclose(self) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
@@ -18,13 +19,14 @@ from weakref import WeakSet
 import anyio
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
-from mcp.types import METHOD_NOT_FOUND, Implementation, Tool, ToolListChangedNotification
+from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation, Tool, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
-from . import upstream_faults
+from ..json_lines import ReadJson, read_in_thread
+from . import output_schema, upstream_faults
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -49,7 +51,7 @@ class LinkOptions:
 
     `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
     every list of tools, in a thread, and may return why none of them can be called; `on_change` is told when a server
-    says that its tools changed.
+    says that its tools changed; `read_large` reads large messages.
     """
 
     era: Era = "auto"
@@ -57,6 +59,7 @@ class LinkOptions:
     elicit: ElicitationFnT | None = None
     on_listed: Callable[[tuple[Tool, ...]], RegistryError | None] = field(default=lambda _tools: None)
     on_change: Callable[[], None] = field(default=lambda: None)
+    read_large: ReadJson = read_in_thread
 
 
 class Link:
@@ -70,6 +73,7 @@ class Link:
         self.users = 0
         self.stale = False
         self._client: Client | None = None
+        self._check_result: Callable[[str, CallToolResult], Awaitable[None]]
         self._stderr = stderr
         self._written = stderr.written
         self._garbage = ""
@@ -85,7 +89,8 @@ class Link:
         self._patience = loop.call_later(config.connect_timeout_seconds, self._give_up)
         self.ready: asyncio.Future[None] = loop.create_future()
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
-        self.task = loop.create_task(self._own(), name=f"upstream {config.name}")
+        # In a context of its own: it outlives the call that made it, and what that call may do is not its own matter.
+        self.task = loop.create_task(self._own(), name=f"upstream {config.name}", context=Context())
 
     @property
     def client(self) -> Client:
@@ -168,7 +173,11 @@ class Link:
         async with AsyncExitStack() as stack:
             errors = stack.enter_context(self._stderr.pipe())
             transport = opened(
-                self.config, stderr=errors, auth=self._options.auth(), watch=Watch(self._on_garbage, self._on_end)
+                self.config,
+                stderr=errors,
+                auth=self._options.auth(),
+                read_large=self._options.read_large,
+                watch=Watch(self._on_garbage, self._on_end),
             )
             self._client = await stack.enter_async_context(
                 Client(
@@ -181,6 +190,9 @@ class Link:
                     elicitation_callback=self._options.elicit,
                 )
             )
+            session = self._client.session
+            self._check_result = session.validate_tool_result
+            session.validate_tool_result = self._checked  # type: ignore[method-assign]  # in this session alone
             await self._list()
             self._patience.cancel()
             self.ready.set_result(None)
@@ -223,6 +235,16 @@ class Link:
             seen.add(cursor)
         self.tools = tuple(tools.values())
         self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
+
+    async def _checked(self, name: str, result: CallToolResult) -> None:
+        """Check an answer against the tool's own schema as the SDK does, a large one without holding up the loop."""
+        value = result.structured_content
+        if value is None or not output_schema.is_large(value):
+            await self._check_result(name, result)
+            return
+        schema = next((tool.output_schema for tool in self.tools if tool.name == name), None)
+        if schema is not None:
+            await output_schema.check_large(schema, value)
 
     async def _listen(self) -> None:
         """Hear of changed tools where the protocol wants that asked for; older servers tell unasked."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Never, cast
 
 from ..errors import AnswerRefused, ToolFailed
+from ..json_lines import LARGE_CHARS, ReadJson, read_in_thread
 from ..models import Json
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def unwrapped_schema(output_schema: Mapping[str, Json]) -> Json:
     return {**inner, **shared} if isinstance(inner, Mapping) and shared else inner
 
 
-async def value_of(tool: str, result: CallToolResult, output_schema: object, keep: Keep | None) -> ToolResult:
+async def value_of(
+    tool: str, result: CallToolResult, output_schema: object, keep: Keep | None, read_large: ReadJson = read_in_thread
+) -> ToolResult:
     """Return the value of a result. Raises `ToolFailed` with the server's message, or `AnswerRefused`."""
     if result.is_error:
         raise ToolFailed(_message(tool, result.content))
@@ -68,7 +71,7 @@ async def value_of(tool: str, result: CallToolResult, output_schema: object, kee
         if wraps_result(output_schema) and isinstance(structured, Mapping) and set(structured) == {"result"}:
             structured = structured["result"]
         return ToolResult(structured, tuple(part for part in parts if isinstance(part, Mapping)))
-    values = [parsed(part) if isinstance(part, str) else part for part in parts]
+    values = [await _parsed(part, read_large) if isinstance(part, str) else part for part in parts]
     return ToolResult(None if not values else values[0] if len(values) == 1 else values)
 
 
@@ -82,6 +85,17 @@ def parsed(text: str) -> Json:
     if isinstance(value, int | float) and json.dumps(value) != stripped:
         return text
     return value
+
+
+async def _parsed(text: str, read_large: ReadJson) -> Json:
+    if len(text) <= LARGE_CHARS:
+        return parsed(text)
+    if not text[:64].lstrip().startswith(("{", "[", '"')):
+        return text  # nobody writes so long a number
+    try:
+        return await read_large(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _no_constant(name: str) -> Never:

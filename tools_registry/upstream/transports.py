@@ -9,21 +9,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 import httpx2
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
 
 from ..configuration import ServerConfig, Transport
-from .http_faults import McpHttpClient
+from ..json_lines import ReadJson
+from .http_faults import MESSAGE_BYTES_MAX, McpHttpClient
+from .reading import Incoming, LargeMessages
 from .sse_transport import sse_streams
+from .stdio_transport import stdio_streams
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams
-
-_Incoming = SessionMessage | Exception
-
-MAX_EVENT_BYTES = 256 * 1024 * 1024
-"""The largest answer that is taken from an event stream; the SDK's own bound, 1 MiB, is below real results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,57 +32,51 @@ class Watch:
 
 @asynccontextmanager
 async def opened(
-    config: ServerConfig, *, stderr: TextIO, auth: httpx2.Auth | None, watch: Watch
+    config: ServerConfig, *, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, watch: Watch
 ) -> AsyncIterator[TransportStreams]:
-    """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors.
-
-    A process gets the SDK's short list of harmless environment variables and those configured, nothing else.
-    """
-    async with _streams(config, stderr, auth) as (read, write):
-        yield _Watched(read, watch), write
+    """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors."""
+    large = LargeMessages(read_large)
+    async with _streams(config, stderr, auth, read_large, large) as (read, write):
+        yield _Watched(read, watch, large), write
 
 
 @asynccontextmanager
-async def _streams(config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+async def _streams(
+    config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, large: LargeMessages
+) -> AsyncIterator[TransportStreams]:
     if config.type is Transport.STDIO:
-        started = StdioServerParameters(
-            command=config.command,
-            args=list(config.args),
-            env=dict(config.env),
-            cwd=config.cwd,
-            # A byte that is no UTF-8 spoils its line alone; strictly, the SDK would wait for the server to end.
-            encoding_error_handler="replace",
-        )
-        async with stdio_client(started, errlog=stderr) as streams:
+        async with stdio_streams(config, stderr=stderr, read_large=read_large) as streams:
             yield streams
         return
     # How long an answer may take is the call's own matter, so reading has no time-out here.
     times = httpx2.Timeout(config.connect_timeout_seconds, read=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
+        client.large = large
         if config.type is Transport.SSE:
-            async with sse_streams(client, config.url, max_event_bytes=MAX_EVENT_BYTES) as streams:
+            async with sse_streams(client, config.url, max_event_bytes=MESSAGE_BYTES_MAX) as streams:
                 yield streams
         else:
             async with streamable_http_client(
-                config.url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES
+                config.url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX
             ) as streams:
                 yield streams
 
 
 class _Watched:
-    """A read stream that tells its watch."""
+    """A read stream that tells its watch, and gives large messages for what stands in for them."""
 
-    def __init__(self, stream: ReadStream[_Incoming], watch: Watch) -> None:
+    def __init__(self, stream: ReadStream[Incoming], watch: Watch, large: LargeMessages) -> None:
         self._stream = stream
         self._watch = watch
+        self._large = large
 
     @property
     def last_context(self) -> object:
         """The sender's context, where the transport keeps it."""
         return getattr(self._stream, "last_context", None)
 
-    async def receive(self) -> _Incoming:
+    async def receive(self) -> Incoming:
         """Return the next message."""
         return self._told(await self._stream.receive())
 
@@ -97,7 +87,7 @@ class _Watched:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> _Incoming:
+    async def __anext__(self) -> Incoming:
         try:
             item = await self._stream.__anext__()
         except BaseException:
@@ -105,10 +95,10 @@ class _Watched:
             raise
         return self._told(item)
 
-    def _told(self, item: _Incoming) -> _Incoming:
+    def _told(self, item: Incoming) -> Incoming:
         if isinstance(item, Exception):
             self._watch.on_garbage(item)
-        return item
+        return self._large.taken(item)
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()

@@ -22,7 +22,7 @@ from ..errors import (
     RegistryError,
     SignInNeeded,
 )
-from .http_faults import Fault, HttpFault, fault_in
+from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, fault_in
 from .results import ERROR_MAX_CHARS
 
 _UNAUTHORIZED = 401
@@ -30,6 +30,8 @@ _FORBIDDEN = 403
 _NOT_FOUND = 404
 _SERVER_ERRORS = 500
 _UNAVAILABLE = 503
+_EVENT_TOO_LARGE = f"exceeded the {MESSAGE_BYTES_MAX} byte limit"
+"""What the HTTP client says of an event above the bound that it was given."""
 
 
 def leaf(error: BaseException) -> BaseException:
@@ -177,6 +179,9 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -
     name, code, message = config.name, error.error.code, _short(error.error.message)
     if (fault := fault_in(error.error.data)) is not None:
         return _of_fault_in_call(config, what, fault)
+    if code == CONNECTION_CLOSED and _EVENT_TOO_LARGE in message:
+        fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
+        return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED:
         return _lost(config, what, said)
     if code == PARSE_ERROR and message.startswith("Failed to parse"):
@@ -191,6 +196,8 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     name = config.name
     if fault.fault is Fault.CUT_OFF:
         return _lost(config, what, f" ({_short(fault.detail)})")
+    if fault.fault is Fault.TOO_LARGE:
+        return AnswerRefused(f"{what} of the server {name!r} answered too much{_told(fault.detail)}. {_DONE}")
     if fault.fault is Fault.NOT_MCP:
         return AnswerRefused(
             f"{what} of the server {name!r} answered what is no MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
@@ -216,6 +223,7 @@ def _lost(config: ServerConfig, what: str, detail: str) -> ConnectionLost:
 
 
 _DONE_OR_NOT = "The outcome is unknown: look whether it did its work before calling it again."
+_DONE = "It may have done its work; ask it for less, such as one page or a part."
 
 
 def _inside(what: str) -> str:
@@ -225,6 +233,10 @@ def _inside(what: str) -> str:
 
 def _quoted(text: str) -> str:
     return f": “{_short(text, 160)}”" if text else ""
+
+
+def _told(text: str) -> str:
+    return f": {_short(text, 160)}" if text else ""
 
 
 def _short(text: str, limit: int = ERROR_MAX_CHARS) -> str:

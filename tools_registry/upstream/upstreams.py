@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from ..configuration import Configuration, ServerConfig, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
+from ..json_lines import ReadJson, read_in_thread
 from ..models import Json
 from .injection import flags
 from .pins import PINS, Pins, RawTool, Seen, refusal
@@ -121,11 +122,12 @@ class Upstreams:
         elicit: ElicitationFnT | None = None,
         sign_in: SignIn | None = None,
         era: Literal["auto", "legacy"] = "auto",
+        read_large: ReadJson = read_in_thread,
     ) -> None:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, and `era` tells how the protocol version is found.
+        sign-ins that are kept, `era` tells how the protocol version is found, and `read_large` reads large answers.
         """
         self.configuration = configuration
         self._keep = keep
@@ -133,6 +135,7 @@ class Upstreams:
         self._elicit = elicit
         self._sign_in = sign_in
         self._era: Literal["auto", "legacy"] = era
+        self._read_large = read_large
         self._state = state
         self._pins = Pins(None if state is None else state / PINS)
         self._seen: dict[str, Seen] = {}
@@ -180,7 +183,7 @@ class Upstreams:
             timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
             on_progress=on_progress,
         )
-        return await value_of(tool, result, definition.output_schema, keep or self._keep)
+        return await value_of(tool, result, definition.output_schema, keep or self._keep, self._read_large)
 
     async def list_tools(self, server: str) -> Listed:
         """Return a server's tools, those that `allow` and `deny` permit.
@@ -262,6 +265,7 @@ class Upstreams:
             elicit=self._elicit,
             on_listed=lambda tools: self._judge(config.name, tools),
             on_change=lambda: self._tell(config.name),
+            read_large=self._read_large,
         )
         return self._connections.setdefault(config.name, Connection(config, options))
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 STRUCTURED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 WRAPPED = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+ROW = {"type": "object", "properties": {"n": {"type": "integer"}}}
+ROWS = {"type": "object", "properties": {"rows": {"type": "array", "items": ROW}}}
 flags = sys.argv[2:]
 described = next((flag.partition("=")[2] for flag in flags if flag.startswith("described=")), "Say it again.")
 writing = threading.Lock()
@@ -40,6 +42,8 @@ tools = [
     tool("say", title="Say", annotations={"readOnlyHint": True, "openWorldHint": False}),
     tool("wrapped", outputSchema=WRAPPED),
     tool("surroundings"),
+    tool("flood"),
+    tool("rows", outputSchema=ROWS),
 ]
 
 
@@ -99,6 +103,18 @@ def call(number: object, name: str, arguments: dict[str, object]) -> None:
             answer(number, {"content": [{"type": "text", "text": "x"}], "structuredContent": {"result": "x"}})
         case "surroundings":
             answer(number, text({**os.environ, "folder": str(Path.cwd())}))
+        case "flood":
+            content = json.dumps(text("x" * int(str(arguments["bytes"]))))
+            if arguments.get("number") == "last":
+                write(f'{{"result": {content}, "jsonrpc": "2.0", "id": {json.dumps(number)}}}')
+            elif arguments.get("number") == "hidden":
+                write(f'{{"jsonrpc": "2.0", "result": {content}, "id": {json.dumps(number)}, "more": 1}}')
+            else:
+                write(f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, "result": {content}}}')
+        case "rows":
+            rows: list[object] = [{"n": n} for n in range(int(str(arguments["count"])))]
+            rows += [{"n": "none"}] if arguments.get("wrong") else []
+            answer(number, {"content": [], "structuredContent": {"rows": rows}})
         case _:
             answer(number, text(arguments))
 

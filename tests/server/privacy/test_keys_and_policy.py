@@ -11,9 +11,13 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
+from sealab.server.database import HomeDatabase
 from sealab.server.errors import VaultKeyError
 from sealab.server.privacy.keys import master_key
 from sealab.server.privacy.policy import RestorePolicy
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import Settings
+from sealab.skills_db.vault import Value, Vault
 
 KEY = bytes(range(32))
 
@@ -52,6 +56,37 @@ def test_without_a_keyring_the_key_is_a_file_that_its_owner_alone_reads(tmp_path
     assert base64.b64decode(file.read_bytes()) == key
     assert master_key(None, tmp_path, keyring=False) == key
     assert [path.name for path in tmp_path.iterdir()] == ["vault.key"]
+
+
+def test_where_the_vault_has_a_key_and_it_is_gone_no_other_is_made(tmp_path: Path) -> None:
+    def opened() -> Vault:
+        return Privacy(Settings(vault_keyring=False), tmp_path, database).vault()
+
+    database = HomeDatabase(None, tmp_path)
+    file = tmp_path / "vault.key"
+    try:
+        entry = opened().tokens_for("home", [Value("EMAIL", "ana@corp.example")])[0]
+        kept = file.read_bytes()
+        file.unlink()
+        for _ in range(2):
+            with pytest.raises(VaultKeyError, match=r"it is gone: there is no file .*vault\.key\. Put it back"):
+                opened()
+            assert not file.exists()
+        file.write_bytes(kept)
+        file.chmod(0o600)
+        assert opened().resolve("home", [entry.token])[entry.token].value.text == "ana@corp.example"
+    finally:
+        database.close()
+
+
+def test_a_key_that_another_process_makes_meanwhile_is_taken(tmp_path: Path) -> None:
+    made: list[bytes] = []
+
+    def make() -> bool:
+        made.append(master_key(None, tmp_path, keyring=False))
+        return True
+
+    assert master_key(None, tmp_path, keyring=False, is_needed=make) == made[0]
 
 
 def test_a_keyring_keeps_the_key_of_each_home(tmp_path: Path, ring: Ring) -> None:

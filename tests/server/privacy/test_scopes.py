@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +18,16 @@ from mcp.client.streamable_http import streamable_http_client
 
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
+from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.answer_filter import AnswerFilter
+from sealab.server.privacy.detect import Detector
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Privacy as Mode
 from sealab.server.settings import PrivacyMode, Settings
-from sealab.skills_db.vault import AuditLine
+from sealab.skills_db.vault import AuditLine, Vault
 
-from ..conftest import http_server, stdio
+from ...waiting import until
+from ..conftest import http_server, in_this_process, stdio
 
 MAIL = "jane.roe@corp.example"
 FAST = {"SEALAB_PRIVACY_MODE": "fast"}
@@ -94,6 +100,58 @@ async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
         assert mine != theirs
         assert (await answer(other, "restore_pii", mine))["unknown_tokens"] == [mine]
         assert (await answer(one, "restore_pii", mine))["restored_text"] == MAIL
+
+
+async def test_the_values_of_a_session_go_with_it_and_those_of_credentials_stay(tmp_path: Path) -> None:
+    async def hide(url: str, **headers: str) -> None:
+        async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, mode="legacy", read_timeout_seconds=50) as client:
+                await answer(client, "sanitize_pii", MAIL)
+
+    with http_server(tmp_path, **FAST) as url:
+        for _ in range(3):
+            await hide(url)
+            await hide(url, Authorization="Bearer one")
+        # Not the session's own, but the caller's: the same value is one row, however often it comes back.
+        assert sorted(lives_in(tmp_path)) == [1, 1, 1, 90]
+    assert lives_in(tmp_path) == [90]
+
+
+def lives_in(home: Path) -> list[int]:
+    """Return for how many days each value in the vault of a home lives."""
+    with closing(sqlite3.connect(home / "sealab.db")) as database:
+        rows = database.execute("SELECT expires FROM sealab_vault_value").fetchall()
+    return [round((expires - time.time()) / 86_400) for (expires,) in rows]
+
+
+async def test_what_outlives_its_time_is_removed_from_the_disk_while_the_server_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(privacy_module, "PURGE_SECONDS", 0.05)
+    env = {"SEALAB_PRIVACY_TTL_DAYS": "0.00001", "SEALAB_VAULT_KEYRING": "false", **FAST}
+    async with in_this_process(tmp_path, env) as caller:
+        await caller.call("sanitize_pii", text=MAIL)
+        await until(lambda: not lives_in(tmp_path))
+        assert not (await caller.call("sanitize_pii", text=MAIL)).is_error
+
+
+async def test_many_scopes_at_once_are_all_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = HomeDatabase(None, tmp_path)
+    privacy = Privacy(Settings(privacy=Mode.TOOLS, privacy_mode=PrivacyMode.FAST), tmp_path, database)
+    texts = {f"scope {number}": f"{number}: mail jane{number}@corp.example" for number in range(100)}
+    for _ in range(2):
+        shown = {scope: await privacy.hide_text(scope, text) for scope, text in texts.items()}
+    looked_for: list[int] = []
+    find_leaves = Detector.find_leaves
+    monkeypatch.setattr(Detector, "find_leaves", lambda *given: looked_for.append(1) or find_leaves(*given))
+    opened: list[int] = []
+    plain = Vault._opened
+    monkeypatch.setattr(Vault, "_opened", lambda *given: opened.append(1) or plain(*given))
+    assert {scope: await privacy.hide_text(scope, text) for scope, text in texts.items()} == shown
+    assert (looked_for, opened) == ([], [])
+    privacy.close()
+    database.close()
 
 
 async def test_credentials_tell_callers_apart_and_outlive_their_sessions(url: str) -> None:

@@ -1,0 +1,105 @@
+"""Request bodies: received whole before anything is done with them, within one bound on all bytes held at once."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .callers import caller_of, header
+from .refusals import refusal
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+"""The largest body of one request."""
+_FREE_BYTES = 64 * 1024
+"""What each request may hold uncounted: so many bytes of each connection are bounded by how many of these there are."""
+_RETRY_SECONDS = 1
+
+
+class Bodies:
+    """An ASGI app before another: it gives each request whole, and holds at most `total_bytes` of bodies.
+
+    A body is held until its request is answered. A caller may hold as much as is still free (Choudhury and Hahne 1998,
+    "Dynamic queue length thresholds for shared-memory packet switches"): alone a half, and however much others send,
+    there is room for one that holds nothing yet.
+    """
+
+    def __init__(self, app: ASGIApp, total_bytes: int) -> None:
+        self._app = app
+        self._free = total_bytes
+        self._held: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Receive the body of one request and pass it on. A peer that leaves before its end gets no answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return None
+        caller = caller_of(scope)
+        held = 0
+        try:
+            if _declared(scope) > BODY_BYTES_MAX:
+                return await _too_large(scope, receive, send)
+            body = bytearray()
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > BODY_BYTES_MAX:
+                    return await _too_large(scope, receive, send)
+                needed = len(body) - _FREE_BYTES - held
+                if needed > 0:
+                    if not self._take(caller, needed):
+                        del body
+                        return await self._too_much(caller, held)(scope, receive, send)
+                    held += needed
+            whole: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
+            del body
+
+            async def received() -> Message:
+                return whole.popleft() if whole else await receive()
+
+            await self._app(scope, received, send)
+        finally:
+            self._give_back(caller, held)
+
+    def _take(self, caller: str, count: int) -> bool:
+        if self._held[caller] + count > self._free - count:
+            return False
+        self._free -= count
+        self._held[caller] += count
+        return True
+
+    def _give_back(self, caller: str, count: int) -> None:
+        self._free += count
+        self._held[caller] -= count
+        if not self._held[caller]:
+            del self._held[caller]
+
+    def _too_much(self, caller: str, held: int) -> ASGIApp:
+        if self._held[caller] > held:
+            return refusal(
+                429,
+                "The other requests of this caller hold as many bytes as one caller may send at once. Send this one "
+                "again when they are answered, or less at a time.",
+                retry_after=_RETRY_SECONDS,
+            )
+        return refusal(
+            503,
+            "The server holds as many bytes of requests as it may. Send this one again in a moment.",
+            retry_after=_RETRY_SECONDS,
+        )
+
+
+def _declared(scope: Scope) -> int:
+    length = header(scope, b"content-length")
+    return int(length) if length is not None and length.isdigit() else 0
+
+
+async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
+    text = (
+        f"The request is larger than {BODY_BYTES_MAX >> 20} MiB. Send large data in parts, with write_workspace_file."
+    )
+    await refusal(413, text)(scope, receive, send)

@@ -1,0 +1,68 @@
+"""Begins a few HTTP requests in each round of the event loop, those of each caller in turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+_AT_ONCE = 4
+"""Requests that begin in one round. The SDK works on each for about a millisecond before it waits for its run."""
+_CALLERS = (b"authorization", b"mcp-session-id")
+"""Headers by which callers differ, the first of which counts."""
+
+
+class FairStarts:
+    """An ASGI app before another, which hundreds of requests at once would keep from everything else.
+
+    Belongs to one event loop. No security boundary: what a caller may read is told by `scopes`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._waiting: dict[Sequence[object], deque[asyncio.Future[None]]] = {}  # who is next first
+        self._begun = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, after those of other callers that have waited longer."""
+        if scope["type"] == "http":
+            await self._turn(scope)
+        await self._app(scope, receive, send)
+
+    async def _turn(self, scope: Scope) -> None:
+        loop = asyncio.get_running_loop()
+        if not self._begun:
+            loop.call_soon(self._next_round)
+        self._begun += 1
+        if self._begun > _AT_ONCE:
+            turn = loop.create_future()
+            self._waiting.setdefault(_caller_of(scope), deque()).append(turn)
+            await turn
+
+    def _next_round(self) -> None:
+        self._begun = 0
+        while self._waiting and self._begun < _AT_ONCE:
+            caller = next(iter(self._waiting))
+            turns = self._waiting.pop(caller)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[caller] = turns
+            if not turn.done():  # else its request was cancelled
+                turn.set_result(None)
+                self._begun += 1
+        if self._waiting:
+            self._begun = _AT_ONCE  # who comes now is behind those that wait
+        if self._begun:
+            asyncio.get_running_loop().call_soon(self._next_round)
+
+
+def _caller_of(scope: Scope) -> Sequence[object]:
+    headers = scope["headers"]
+    for wanted in _CALLERS:
+        for name, value in headers:
+            if name == wanted:
+                return (value,)
+    client = scope.get("client")
+    return () if client is None else client[:1]

@@ -1,0 +1,204 @@
+"""MCP sessions, which the 2025 era has: so many for each caller, and the idlest ends where one more is opened.
+
+An ended session is answered 404, upon which a client initializes a new one (MCP 2025-11-25, Session Management).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .callers import caller_of, header
+from .refusals import refusal
+
+CALLERS_WORTH = 2
+"""How many callers' worth of sessions there may be in all."""
+_ID = b"mcp-session-id"
+_VERSION = b"mcp-protocol-version"
+_RETRY_SECONDS = 5
+_NOT_FOUND = 404
+_FAILED_FROM = 400
+
+
+@dataclass(eq=False, slots=True)
+class _Session:
+    """One session: whose it is, and how many requests and streams are open in it."""
+
+    id: bytes
+    caller: str
+    user: object
+    requests: int = 0
+    streams: int = 0
+
+
+class Sessions:
+    """An ASGI app before the SDK's: it opens no more than `maximum` sessions for one caller, `CALLERS_WORTH` in all."""
+
+    def __init__(self, app: ASGIApp, maximum: int, host: str, path: str) -> None:
+        self._app = app
+        self._maximum = maximum
+        self._host = host.encode()
+        self._path = path
+        self._sessions: dict[bytes, _Session] = {}
+        self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
+        self._opening: Counter[str] = Counter()
+        self.ended = asyncio.Event()
+        """Set whenever a session has ended; whoever waits for that clears it."""
+
+    def alive(self) -> Sequence[str]:
+        """Return the names of the sessions that have not ended."""
+        return [name.decode("latin-1") for name in self._sessions]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request in its session, if it has one, or open one."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        version = header(scope, _VERSION)
+        if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._app(scope, receive, send)
+            return
+        name = header(scope, _ID)
+        if name is None:
+            await self._open(scope, receive, send)
+            return
+        session = self._sessions.get(name)
+        if session is None:
+            await refusal(_NOT_FOUND, "Session not found. Initialize a new one.")(scope, receive, send)
+            return
+        with self._used(session, scope):
+            status = await self._pass_on(scope, receive, send)
+        if status == _NOT_FOUND or (scope["method"] == "DELETE" and status is not None and status < _FAILED_FROM):
+            self._forget(session)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # which opens none, and is told so
+            await self._app(scope, receive, send)
+            return
+        caller = caller_of(scope)
+        if not await self._make_room(caller):
+            text = "As many sessions are at work as there may be. Try again in a moment, or close one with DELETE."
+            await refusal(503, text, retry_after=_RETRY_SECONDS)(scope, receive, send)
+            return
+        opened: _Session | None = None
+
+        async def watched(message: Message) -> None:
+            nonlocal opened
+            if message["type"] == "http.response.start" and message["status"] < _FAILED_FROM and opened is None:
+                name = next((value for key, value in message.get("headers", []) if key.lower() == _ID), None)
+                if name is not None:
+                    opened = _Session(name, caller, scope.get("user"), requests=1)
+                    self._sessions[name] = opened
+                    self._of.setdefault(caller, {})[opened] = None
+                    self._opening[caller] -= 1
+            await send(message)
+
+        self._opening[caller] += 1
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            if opened is None:
+                self._opening[caller] -= 1
+            else:
+                opened.requests -= 1
+                self._touch(opened)
+            if not self._opening[caller]:
+                del self._opening[caller]
+
+    async def _make_room(self, caller: str) -> bool:
+        """End idle sessions until one more may be opened; return whether it may."""
+        while self._count(caller) >= self._maximum:
+            if not await self._end_idlest(caller):
+                return False
+        while len(self._sessions) + self._opening.total() >= self._maximum * CALLERS_WORTH:
+            most = max(self._of, key=self._count, default=caller)
+            if not await self._end_idlest(most):
+                return False
+        return True
+
+    def _count(self, caller: str) -> int:
+        return len(self._of.get(caller, ())) + self._opening[caller]
+
+    async def _end_idlest(self, caller: str) -> bool:
+        """End the session of a caller that was used longest ago; return whether there was one without work.
+
+        One whose client only listens goes after those with no client at all.
+        """
+        idle = [each for each in self._of.get(caller, ()) if not each.requests]
+        chosen = next((each for each in idle if not each.streams), idle[0] if idle else None)
+        if chosen is None:
+            return False
+        self._forget(chosen)
+        await self._end(chosen)
+        return True
+
+    async def _end(self, session: _Session) -> None:
+        """Have the SDK end a session, as its client would."""
+        scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": "DELETE",
+            "scheme": "http",
+            "path": self._path,
+            "raw_path": self._path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"host", self._host), (_ID, session.id)],
+            **({} if session.user is None else {"user": session.user}),
+        }
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unseen(_message: Message) -> None:
+            pass
+
+        await self._app(scope, nothing, unseen)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int | None:
+        status: int | None = None
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        await self._app(scope, receive, watched)
+        return status
+
+    @contextmanager
+    def _used(self, session: _Session, scope: Scope) -> Iterator[None]:
+        streams = scope["method"] == "GET"
+        session.streams += streams
+        session.requests += not streams
+        self._touch(session)
+        try:
+            yield
+        finally:
+            session.streams -= streams
+            session.requests -= not streams
+            self._touch(session)
+
+    def _touch(self, session: _Session) -> None:
+        """Put a session behind those used before, unless it has ended."""
+        if session.id in self._sessions:
+            of = self._of[session.caller]
+            of.pop(session, None)
+            of[session] = None
+
+    def _forget(self, session: _Session) -> None:
+        if self._sessions.pop(session.id, None) is None:
+            return
+        self.ended.set()
+        of = self._of[session.caller]
+        of.pop(session, None)
+        if not of:
+            del self._of[session.caller]

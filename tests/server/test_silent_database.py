@@ -1,0 +1,129 @@
+"""A PostgreSQL server that does not answer stops what needs it, with a clear error, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, TextContent
+
+from ..skills_db.conftest import Place
+from ..skills_db.link import Link, linked
+from ..skills_db.postgres import INSTALL, find_binaries, throwaway_cluster
+from ..waiting import until
+from .conftest import SEALAB, _address_said_by, environment
+
+ASKING = 60
+ENOUGH_SECONDS = 60
+"""What does not answer at all is found by this."""
+
+
+@pytest.fixture(scope="module")
+def link_and_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Link, Place]]:
+    if find_binaries() is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"There is no PostgreSQL on this machine. {INSTALL}")
+        pytest.skip(f"there is no PostgreSQL on this machine. {INSTALL}")
+    with throwaway_cluster(durable=False) as cluster:
+        place = Place(cluster.create("silent"), tmp_path_factory.mktemp("home"))
+        with linked(cluster, place) as both:
+            yield both
+
+
+@pytest.fixture
+def server(link_and_place: tuple[Link, Place], tmp_path: Path) -> Iterator[tuple[Link, subprocess.Popen[str], str]]:
+    link, place = link_and_place
+    assert place.url is not None
+    command = [*SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(tmp_path)]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, env=environment(SEALAB_DATABASE_URL=place.url), text=True
+    ) as process:
+        try:
+            yield link, process, _address_said_by(process)
+        finally:
+            link.mend()
+            process.kill()
+            process.wait(10)
+
+
+def text_of(answer: CallToolResult) -> str:
+    (content,) = answer.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.timeout(180)
+async def test_while_the_database_is_silent_only_what_needs_it_fails(
+    server: tuple[Link, subprocess.Popen[str], str],
+) -> None:
+    link, _process, url = server
+    async with Client(url, read_timeout_seconds=ENOUGH_SECONDS) as client:
+
+        async def call(tool: str, **arguments: Any) -> CallToolResult:
+            return await client.call_tool(tool, arguments)
+
+        saved = await call("save_skill", name="kept", code="def kept():\n    return 1\n")
+        assert not saved.is_error
+        link.cut()
+        asked = [asyncio.create_task(call("list_skills")) for _ in range(ASKING)]
+        hiding = [asyncio.create_task(call("sanitize_pii", text="mail ana@corp.example")) for _ in range(20)]
+        await asyncio.sleep(0)
+        assert (await call("execute_code", code="6 * 7")).structured_content["result"] == 42  # type: ignore[index]
+        assert not (await call("write_workspace_file", filename="a.txt", content="x")).is_error
+        assert (await call("read_workspace_file", filename="a.txt")).structured_content["content"] == "x"  # type: ignore[index]
+        assert not (await call("list_workspace_files")).is_error
+        assert not (await call("search_tools", query="kept")).is_error
+        assert not (await call("list_tool_categories")).is_error
+        assert not all(each.done() for each in asked)
+        statistics = (await call("get_execution_stats")).structured_content
+        assert statistics is not None
+        assert "answer" in statistics["skills"]["problem"]
+        assert statistics["workspace"]["entries"] == 1
+        for answer in await asyncio.gather(*asked, *hiding):
+            assert answer.is_error
+            assert "answer" in text_of(answer)
+            assert "Try again in a moment" in text_of(answer)
+        with pytest.raises(MCPError, match=r"answer.*Try again in a moment"):
+            await client.list_resources()
+        unknown = await call("save_skill", name="lost", code="def lost():\n    return 1\n")
+        assert unknown.is_error
+        link.mend()
+
+        async def listed() -> bool:
+            answer = await call("list_skills")
+            return not answer.is_error and answer.structured_content["count"] == 1  # type: ignore[index]
+
+        await until(listed)
+        assert not (await call("sanitize_pii", text="mail ana@corp.example")).is_error
+        statistics = (await call("get_execution_stats")).structured_content
+        assert statistics is not None
+        assert "problem" not in statistics["skills"]
+        assert statistics["skills"]["recorded_runs"]["ok"] >= 1  # what ran meanwhile is recorded now
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_server_though_threads_hang_in_the_database(
+    server: tuple[Link, subprocess.Popen[str], str], number: signal.Signals
+) -> None:
+    link, process, url = server
+    async with Client(url, read_timeout_seconds=ENOUGH_SECONDS) as client:
+        await client.call_tool("list_skills", {})
+        link.cut()
+        asked = [asyncio.create_task(client.call_tool("list_skills", {})) for _ in range(10)]
+        await asyncio.sleep(0.5)
+        process.send_signal(number)
+        try:
+            assert await asyncio.to_thread(process.wait, 15) == 0
+        finally:
+            for each in asked:
+                each.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)

@@ -1,0 +1,77 @@
+"""Checks a large structured answer against its tool's own schema: in a thread, which ends when nobody waits any more.
+
+The SDK checks in the event loop, at about half a million values a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import AnswerRefused
+
+LIGHT_VALUES = 5_000
+"""An answer with no more values than this is checked within a few tens of milliseconds."""
+
+_MESSAGE_CHARS_MAX = 400
+
+
+class _Stopped(Exception):
+    """Nobody waits for the outcome."""
+
+
+def is_large(value: object) -> bool:
+    """Return whether a JSON value holds more than `LIGHT_VALUES` values; takes no longer than counting those."""
+    left, waiting = LIGHT_VALUES, [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict | list):
+            left -= len(each)
+            if left < 0:
+                return True
+            waiting += each.values() if isinstance(each, dict) else each
+    return False
+
+
+async def check_large(schema: dict[str, Any], value: object) -> None:
+    """Check a value. Raises `AnswerRefused`."""
+    stopped = threading.Event()
+    try:
+        wrong = await asyncio.to_thread(_first_wrong, schema, value, stopped)
+    finally:
+        stopped.set()
+    if wrong:
+        raise AnswerRefused(
+            f"The tool answered what breaks its own output schema: {wrong[:_MESSAGE_CHARS_MAX]}. "
+            "It may have done its work: look before calling it again."
+        )
+
+
+def _first_wrong(schema: dict[str, Any], value: object, stopped: threading.Event) -> str:
+    """Return what is wrong with a value, or nothing."""
+    from jsonschema.exceptions import SchemaError, ValidationError  # noqa: PLC0415 - few answers need it
+    from jsonschema.validators import extend, validator_for  # noqa: PLC0415 - as above
+    from referencing import Registry  # noqa: PLC0415 - as above
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - as above
+
+    def stoppable(check: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*given: Any) -> Any:
+            if stopped.is_set():
+                raise _Stopped
+            return check(*given)
+
+        return checked
+
+    known = validator_for(schema)
+    try:
+        known.check_schema(schema)
+        kind = extend(known, {keyword: stoppable(check) for keyword, check in known.VALIDATORS.items()})  # type: ignore[no-untyped-call]  # jsonschema's
+        # An empty registry: a schema's reference is never fetched.
+        error = next(kind(schema, registry=Registry()).iter_errors(value), None)
+    except (SchemaError, Unresolvable) as unusable:
+        return f"the schema cannot be used: {unusable}".partition("\n")[0]
+    except _Stopped:
+        return ""
+    return error.message if isinstance(error, ValidationError) else ""

@@ -1,0 +1,126 @@
+"""Reads the messages of servers: a large one elsewhere, so that the event loop goes on meanwhile.
+
+An answer that cannot be taken becomes an error for the one call it was for; the connection goes on. Over HTTP the SDK
+reads messages itself, in the event loop: there a small one stands in for a large one until the SDK has handed it on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterable, AsyncIterator
+
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
+from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+
+_EXCERPT_CHARS = 160
+_KEPT = "sealab.kept"
+_KEPT_MAX = 16
+_DATA = b"data:"
+
+Incoming = SessionMessage | Exception
+
+
+class Unreadable(ValueError):
+    """A message that cannot be read, and does not show which call it was for; the text is its beginning."""
+
+
+async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
+    """Return the message on one line, or what stands for it: an error for its call, else the exception."""
+    if isinstance(line, TooLong):
+        return _refused(line.edges, f"{line.size} bytes, and at most {MESSAGE_BYTES_MAX} are taken")
+    try:
+        text = line.decode("utf-8", "replace")
+        if len(line) <= LARGE_CHARS:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+        value = await read_large(text)
+        return SessionMessage(jsonrpc_message_adapter.validate_python(value, by_name=False))
+    except ValueError as error:
+        return error if len(line) <= LARGE_CHARS else _refused(Edges.of(line), str(error))
+
+
+def _refused(edges: Edges, why: str) -> Incoming:
+    number = edges.answers
+    if number is None:
+        return Unreadable(edges.head.decode("utf-8", "replace")[:_EXCERPT_CHARS])
+    error = error_of(HttpFault(Fault.TOO_LARGE, 0, why[:_EXCERPT_CHARS]))
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+
+
+class LargeMessages:
+    """Holds the large answers of one connection over HTTP while others stand in for them."""
+
+    def __init__(self, read_large: ReadJson) -> None:
+        self._read_large = read_large
+        self._kept: dict[str, SessionMessage] = {}
+
+    async def stand_in(self, text: bytes | TooLong) -> bytes | None:
+        """Read an answer and return a small one for `taken`; None where it is none, or does not say which it is."""
+        item = await message(text, self._read_large)
+        if not isinstance(item, SessionMessage) or not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            return None
+        if item.message.id is None:
+            return None
+        while len(self._kept) >= _KEPT_MAX:  # those of calls that were cancelled just before they were handed on
+            del self._kept[next(iter(self._kept))]
+        key = uuid.uuid4().hex
+        self._kept[key] = item
+        small = JSONRPCResponse(jsonrpc="2.0", id=item.message.id, result={_KEPT: key})
+        return small.model_dump_json(by_alias=True).encode()
+
+    def taken(self, item: Incoming) -> Incoming:
+        """Return what a message stands for, if it stands for one."""
+        small = item.message if isinstance(item, SessionMessage) else None
+        if (
+            not isinstance(item, SessionMessage)
+            or not isinstance(small, JSONRPCResponse)
+            or set(small.result) != {_KEPT}
+        ):
+            return item
+        kept = self._kept.pop(str(small.result[_KEPT]), None)
+        if kept is None:
+            error = error_of(HttpFault(Fault.CUT_OFF, 0, "too many large answers came at once"))
+            item.message = JSONRPCError(jsonrpc="2.0", id=small.id, error=error)
+        else:
+            assert isinstance(kept.message, JSONRPCResponse | JSONRPCError)
+            item.message = kept.message.model_copy(update={"id": small.id})
+        return item
+
+    async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Give a stream of events with small answers in the places of large ones.
+
+        An answer stands on one line, `data: {…}`; whatever else there is goes through as it comes.
+        Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+        """
+        cut = Lines(MESSAGE_BYTES_MAX)
+        passes = returned = False
+        async for chunk in stream:
+            if passes:
+                yield chunk
+                continue
+            given = bytearray()
+            for line in cut.feed(chunk):
+                large = isinstance(line, TooLong) or len(line) > LARGE_CHARS
+                given += (await self._of_line(line) if large else line) + b"\n"  # type: ignore[operator]
+            last = chunk.rpartition(b"\n")[2]
+            # A stream may end its lines in carriage returns alone: nothing of such a one is held back.
+            passes = b"\r" in last[:-1] or (returned and not chunk.startswith(b"\n"))
+            returned = last.endswith(b"\r")
+            if passes or not _DATA.startswith(cut.start[: len(_DATA)]):
+                rest = cut.rest()
+                given += rest if isinstance(rest, bytes) else b""
+            if given:
+                yield bytes(given)
+        if isinstance(rest := cut.rest(), bytes):
+            yield rest
+
+    async def _of_line(self, line: bytes | TooLong) -> bytes:
+        if isinstance(line, TooLong):
+            edges = Edges(line.edges.head.removeprefix(_DATA).lstrip(), line.edges.tail)
+            small = await self.stand_in(TooLong(line.size, edges))
+            return b"data: " + small if small is not None else b": an event above the bound"
+        text = line.removeprefix(_DATA).strip()
+        small = await self.stand_in(text) if line.startswith(_DATA) and text.endswith(b"}") else None
+        return line if small is None else b"data: " + small
