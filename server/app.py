@@ -22,6 +22,7 @@ from .home import Home
 from .host_work import ended_within, settled
 from .isolations import Offer, offer
 from .keeping import Keeping
+from .loop_errors import LoopErrors
 from .privacy.privacy import Privacy
 from .settings import Settings
 from .skills import calls as skill_calls
@@ -69,6 +70,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     `LevelMissing` where the machine protects too little.
     """
     home.prepare()
+    asyncio.get_running_loop().set_exception_handler(LoopErrors())
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:

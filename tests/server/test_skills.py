@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from sealab.sandbox.run import Failure, Outcome, Status
+from sealab.server.skills import reading
+
 from .conftest import Caller, stdio
 
 SLUG = '''
@@ -379,3 +382,11 @@ async def test_a_skill_with_more_parameters_than_a_schema_may_tell_is_refused(se
     said = await refusal(served, "save_skill", name="wide", code=f"def wide({parameters}):\n    return 1\n")
     assert "The parameters of wide take more than 100,000 characters" in said
     assert "Take fewer, or one dict. Nothing was saved." in said
+
+
+def test_a_skill_whose_reader_ended_is_not_said_to_be_wrong() -> None:
+    crashed = Outcome(Status.CRASHED, error=Failure("ProcessCrashed", "The process ended. How far it came is unknown."))
+    said = reading._why("twice", crashed)
+    assert said == (
+        "The code of twice could not be read: The process ended. How far it came is unknown. Nothing was saved. Save it again."
+    )
