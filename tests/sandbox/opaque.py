@@ -79,10 +79,12 @@ class Opaque:
         }
         self._dictionaries |= {id(sys.modules): "sys.modules", id(os.environ): "os.environ"}
         self._dictionaries[id(vars(builtins))] = "the dictionary of builtins"
+        classes = list(all_classes())
+        self._kept.append(classes)  # known by identity, which must not become another's
         self._class_dictionaries = {
-            id(_behind(_class_dict(cls))): f"the dictionary of {cls.__qualname__}" for cls in all_classes()
+            id(_behind(_class_dict(cls))): f"the dictionary of {cls.__qualname__}" for cls in classes
         }
-        self._classes = {id(cls) for cls in all_classes()}
+        self._classes = {id(cls) for cls in classes}
         spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
         self._host_globals = {id(space) for space in spaces}
         self._kept.append(spaces)
