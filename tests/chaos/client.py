@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class Client:
         self.caller = caller
         self._session: str | None = None
         self._ids = itertools.count(1)
+        self._beginning = threading.Lock()
 
     def run(self, code: str, question: Question | None = None, **arguments: Any) -> Answer:
         return self.call("execute_code", {"code": code, **arguments}, question)
@@ -92,15 +94,17 @@ class Client:
         if self.era == MODERN:
             return self._rounds(method, params, question)
         for again in (False, True):
-            if self._session is None:
-                self._session = self._initialize()
+            with self._beginning:  # an answer to a question goes by the session that asked it
+                session = self._session or self._initialize()
             try:
                 return next(self._messages(method, params, question))
             except _Refused as refused:
                 # A session does not outlive its server: that is said by 404, and a client begins another.
                 if refused.status != 404 or again:
                     raise
-                self._session = None
+                with self._beginning:
+                    if self._session == session:
+                        self._session = None
         raise AssertionError
 
     def _initialize(self) -> str:
@@ -116,8 +120,9 @@ class Client:
 
     def _messages(self, method: str, params: dict[str, Any], question: Question | None) -> Iterator[dict[str, Any]]:
         number = next(self._ids)
+        asked = time.monotonic()
         with self._post({"id": number, "method": method, "params": params}) as response:
-            for message in _read(response):
+            for message in _read(response, asked + PATIENCE_SECONDS):
                 if message.get("method") == "elicitation/create":
                     action = question() if question else "decline"
                     if action == "vanish":
@@ -176,8 +181,9 @@ class Client:
         if self.era == MODERN:
             meta = {"protocolVersion": MODERN, "clientInfo": _INFO, "clientCapabilities": {}}
             params["_meta"] = {_META + key: value for key, value in meta.items()}
-        elif self._session is None:
-            self._session = self._initialize()
+        else:
+            with self._beginning:
+                self._session = self._session or self._initialize()
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": "tools/call", "params": params}
         body = json.dumps(message).encode()
         head = "".join(f"{key}: {value}\r\n" for key, value in self.headers(message).items())
@@ -207,11 +213,13 @@ class _Vanished(Exception):
     pass
 
 
-def _read(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Give the messages of an answer, which is one of them or a stream."""
+def _read(response: http.client.HTTPResponse, until: float = float("inf")) -> Iterator[dict[str, Any]]:
+    """Give the messages of an answer, which is one of them or a stream. Raises `TimeoutError` for one without an end."""
     if response.getheader("Content-Type", "").startswith("application/json"):
         yield json.loads(response.read())
         return
     while line := response.readline():
+        if time.monotonic() > until:
+            raise TimeoutError
         if line.startswith(b"data:") and line[5:].strip():
             yield json.loads(line[5:])

@@ -97,10 +97,10 @@ class Record:
 class Round:
     """One server, what it acknowledged, and the steps that hurt it."""
 
-    def __init__(self, place: Place, rng: Random, record: Record, where: str) -> None:
+    def __init__(self, place: Place, seed: str, record: Record, where: str) -> None:
         self._place = place
         self._served = place.served
-        self._rng = rng
+        self._seed, self._rng = seed, Random(seed)
         self._record = record
         self._where = self._at = where
         self._ledger = Ledger()
@@ -115,6 +115,7 @@ class Round:
             self._settle()
             for number in range(steps):
                 self._at = f"{self._where} STEP={number}"
+                self._rng = Random(f"{self._seed}/{number}")
                 many = 1 + (self._rng.random() < SECOND_FAULTS)
                 self._step(number, together(self._rng.sample(faults, min(many, len(faults)))), loads)
             self._at = f"{self._where} at its end"
@@ -325,7 +326,7 @@ def main() -> int:
         if faults:
             with place_of(database) as place:
                 where = f"SEED={options.seed} ROUND={number} ({database})"
-                Round(place, Random(f"{options.seed}/{number}"), record, where).run(STEPS, faults)
+                Round(place, f"{options.seed}/{number}", record, where).run(STEPS, faults)
         if time.monotonic() - began > options.seconds:
             break
     record.show()
