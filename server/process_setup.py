@@ -27,9 +27,9 @@ def raise_descriptor_limit() -> None:
 
 def set_up_log(level: str) -> None:
     """Log to standard error, and there warnings and errors of one kind once a minute."""
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(OncePerMinute())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(OncePerMinute())
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[handler])
 
 
 class OncePerMinute(logging.Filter):

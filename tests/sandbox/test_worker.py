@@ -15,9 +15,11 @@ import pytest
 from sealab.sandbox import output
 from sealab.sandbox.launcher import Exit, Forked
 from sealab.sandbox.live_worker import CALLS_AT_ONCE_MAX, LiveWorker
+from sealab.sandbox.memory import Memory
 from sealab.sandbox.output import Output
 from sealab.sandbox.pool import Pool
 from sealab.sandbox.run import Isolation, Job, Limits, Status
+from sealab.sandbox.scheduler import Room, Scheduler
 
 from .conftest import no_calls, ready_pool, run
 
@@ -182,9 +184,13 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
     burying = asyncio.create_task(bury())
     shared.clear()
     worker._output.hand_over = shared.clear  # this child knows nothing of the buffer's mark
+    job = Job("1", limits=Limits(timeout_seconds=timeout_seconds))
+    scheduler = Scheduler(Room(turns=1, alive=1, queue=1, queue_seconds=1), Memory())
     try:
-        return await worker.run(Job("1", limits=Limits(timeout_seconds=timeout_seconds)), host_calls)
+        async with scheduler.seat(job) as seat:
+            return await worker.run(job, host_calls, seat)
     finally:
+        scheduler.close()
         worker.end()
         await burying
 

@@ -80,9 +80,9 @@ async def test_while_the_database_is_silent_only_what_needs_it_fails(
         assert not (await call("write_workspace_file", filename="a.txt", content="x")).is_error
         assert (await call("read_workspace_file", filename="a.txt")).structured_content["content"] == "x"  # type: ignore[index]
         assert not (await call("list_workspace_files")).is_error
+        assert not all(each.done() for each in asked)
         assert not (await call("search_tools", query="kept")).is_error
         assert not (await call("list_tool_categories")).is_error
-        assert not all(each.done() for each in asked)
         statistics = (await call("get_execution_stats")).structured_content
         assert statistics is not None
         assert "answer" in statistics["skills"]["problem"]
