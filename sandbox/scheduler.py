@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -235,19 +235,31 @@ class Scheduler:
             seat.turn.take_beyond()
 
     def _share(self) -> None:
-        """Stop runs of callers that have more turns than one that waits."""
+        """Stop runs of callers that have more turns than one that waits.
+
+        The callers come in the order of their turns: where none is stopped for one, none is for those after it.
+        """
         now = asyncio.get_running_loop().time()
-        for caller in self._turns.ready_callers():
-            own = self._turns.taken_by(caller)
-            held = [
-                seat
-                for seat in self._seats
-                if seat.turn.held and seat.worker is not None and seat.turn.caller != caller
-            ]
-            held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
-            for seat in held:
-                more = self._turns.taken_by(seat.turn.caller) - own
-                if more < 1:
+        due = [
+            seat
+            for seat in self._seats
+            if seat.worker is not None and _is_due(seat.turn, now, more=self._turns.taken_by(seat.turn.caller))
+        ]
+        if due:
+            for caller in self._turns.ready_callers():
+                if not self._stop_one_for(caller, due, now):
                     break
-                if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
-                    break
+
+    def _stop_one_for(self, caller: str, due: Sequence[Seat], now: float) -> bool:
+        own = self._turns.taken_by(caller)
+        held = [seat for seat in due if seat.turn.held and seat.turn.caller != caller]
+        held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
+        return any(
+            _is_due(seat.turn, now, more=self._turns.taken_by(seat.turn.caller) - own) and seat.suspend()
+            for seat in held
+        )
+
+
+def _is_due(turn: Turn[Job], now: float, *, more: int) -> bool:
+    """Return whether a turn was held long enough for one of a caller that has so many turns fewer."""
+    return turn.held and more >= 1 and now - turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS)

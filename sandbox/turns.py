@@ -167,9 +167,9 @@ class Turns(Generic[_T]):
         """Return how many turns that caller has."""
         return self._running[caller]
 
-    def ready_callers(self) -> Sequence[str]:
-        """Return the callers that wait for nothing but a turn, who is served next first."""
-        return [caller for caller in self._in_order() if self._is_ready(caller)]
+    def ready_callers(self) -> Iterator[str]:
+        """Give the callers that wait for nothing but a turn, who is served next first; some may be served meanwhile."""
+        return (caller for caller in self._in_order() if caller in self._queues and self._is_ready(caller))
 
     @asynccontextmanager
     async def turn(self, caller: str, what: _T, *, nested: bool = False) -> AsyncIterator[Turn[_T]]:

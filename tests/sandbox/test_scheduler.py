@@ -14,7 +14,9 @@ from sealab.sandbox import pool as pool_module
 from sealab.sandbox.errors import Busy, WorkerLost
 from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Json, Limits, Status
+from sealab.sandbox.scheduler import Scheduler
 
+from ..waiting import until
 from .conftest import no_calls
 
 BURN = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {}:\n    pass\n'burnt'"
@@ -240,3 +242,30 @@ async def test_where_descriptors_run_out_every_run_is_answered_and_all_is_well_a
         stats = pool.stats()
         assert (stats.running, stats.waiting) == (0, 0)
         assert (await pool.run(Job("6 * 7"), no_calls)).result == 42
+
+
+async def test_what_a_look_costs_does_not_grow_with_the_callers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    fits = Scheduler._fits
+
+    def counted(self: Scheduler, caller: str, job: Job) -> bool:
+        nonlocal asked
+        asked += 1
+        return fits(self, caller, job)
+
+    endless = Job("while True:\n    pass", limits=Limits(timeout_seconds=50))
+    monkeypatch.setattr("sealab.sandbox.scheduler._SLICE_SECONDS", 1000.0)  # nobody is stopped yet
+    async with Pool(PoolSettings(spares=1, workers_max=1)) as pool:
+        runs = [asyncio.create_task(pool.run(endless, no_calls))]
+        await until(lambda: pool.stats().running == 1 and pool.stats().workers > 1)
+        runs += [asyncio.create_task(pool.run(Job("1", caller=f"{number}"), no_calls)) for number in range(300)]
+        await until(lambda: pool.stats().waiting > 200)
+        monkeypatch.setattr("sealab.sandbox.scheduler._SLICE_SECONDS", 0.0)
+        monkeypatch.setattr(Scheduler, "_fits", counted)
+        pool._scheduler._turns._fits = pool._scheduler._fits
+        pool._scheduler._look_round()
+        assert 0 < asked < 50
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        assert pool._scheduler.whole

@@ -239,7 +239,7 @@ async def test_what_does_not_fit_waits_and_holds_up_no_other_caller() -> None:
     waits = asyncio.create_task(job("a"))
     await settled()
     await job("b")
-    assert (began, turns.ready_callers()) == (["b"], [])
+    assert (began, list(turns.ready_callers())) == (["b"], [])
     large.clear()
     turns.serve()
     await waits
