@@ -171,13 +171,8 @@ def test_whatever_ends_and_is_cancelled_no_turn_is_lost_and_none_is_given_twice(
         holders = sum(job.turn.held for job in jobs.running)
         resting = sum(not job.turn.held and not job.wanted for job in jobs.running)
         assert holders == turns.running == min(maximum, len(jobs.tasks) - resting)
-<<<<<<< HEAD
         while jobs.running:  # one that waits for its turn ends once another has ended
             for job in jobs.running:
-=======
-        while jobs.running:
-            for job in jobs.running:  # the oldest may wait for the turn of another
->>>>>>> wt-load
                 job.end.set()
             await settled()
         assert (turns.free, turns.running, turns.waiting, len(jobs.tasks)) == (maximum, 0, 0, 0)
