@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from . import names
-from .classes import shown_type
+from .classes import Slots, shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
 from .real_classes import derives
@@ -345,6 +345,8 @@ def _naming(obj: object, name: str) -> object:
 def _class_table(obj: object, name: str) -> object:
     """Give a table of the code's own class or object as it is, and one that a host class has as a copy."""
     value = builtins.getattr(obj, name)
+    if type(value) is Slots:
+        return value.written.copy()
     is_class = issubclass(type(obj), type)
     cls = cast("type", obj) if is_class else type(obj)
     owner = next((base for base in _own_mro(cls) if name in _own_dict(base)), None)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import gc
 import re
+import statistics
 import traceback
 from collections.abc import Iterator
 from doctest import TestResults
 from types import DynamicClassAttribute, FunctionType, MappingProxyType
 
+from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
@@ -45,6 +47,7 @@ def seal() -> int:
     typing_.keep_type()
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
+    _keep_conversions()
     _keep_tables()
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
@@ -53,6 +56,12 @@ def seal() -> int:
     for cls in classes:
         set_flag(cls, IMMUTABLE)
     return len(classes)
+
+
+def _keep_conversions() -> None:
+    """Let `statistics`, which calls the class of its data, know the classes that code may hold."""
+    coerce = vars(statistics)["_coerce"]
+    vars(statistics)["_coerce"] = lambda known, other: coerce(known, shown_type(other))
 
 
 def _keep_tables() -> None:
