@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import combinations
-from typing import Final, NamedTuple, TypedDict, cast
+from typing import Final, NamedTuple, Self, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .names import CLASS_BODY, DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
@@ -381,7 +381,7 @@ def _spelled_slots(slots: object, class_name: str) -> object:
     return Slots(names, [demangle(name) for name in names]) if type(slots) is list else tuple(names)
 
 
-class Slots(tuple[str, ...]):
+class Slots(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots of its own
     """The names in a `__slots__` that was written as a list or a dictionary, and a copy of what was written.
 
     Python reads them again to copy an object, without a guard. So they cannot change.
@@ -389,7 +389,8 @@ class Slots(tuple[str, ...]):
 
     written: list[str] | dict[str, object]
 
-    def __new__(cls, names: Iterable[str], written: list[str] | dict[str, object]) -> Slots:
+    def __new__(cls, names: Iterable[str], written: list[str] | dict[str, object]) -> Self:
+        """Return `names` with what code is shown in their place."""
         made = super().__new__(cls, names)
         made.written = written
         return made

@@ -194,10 +194,25 @@ def cache(user_function: _ANY, /) -> Any:
 def _remembering(func: _ANY, maxsize: int | None, typed: bool) -> Any:
     # Python's own decorator would copy the whole dictionary of what it is given, of a class of the host too.
     wrap: Callable[..., Any] = functools._lru_cache_wrapper
-    made = wrap(func, maxsize, typed, functools._CacheInfo)
+    made = _remembering_types(func, maxsize) if typed else wrap(func, maxsize, False, functools._CacheInfo)
     _alike(made, func)
     made.__dict__["cache_parameters"] = lambda: {"maxsize": maxsize, "typed": typed}
     return made
+
+
+def _remembering_types(func: _ANY, maxsize: int | None) -> Any:
+    """Do what Python does with `typed=True`, with the types where no argument of another call is compared with them.
+
+    Python puts the real types of the arguments behind them, at a place that depends on how many are keywords.
+    """
+    wrap: Callable[..., Any] = functools._lru_cache_wrapper
+    kept = wrap(lambda _types, *args, **kwargs: func(*args, **kwargs), maxsize, False, functools._CacheInfo)
+
+    def remember(*args: object, **kwargs: object) -> object:
+        return kept(tuple(shown_type(type(each)) for each in (*args, *kwargs.values())), *args, **kwargs)
+
+    remember.__dict__.update(cache_info=kept.cache_info, cache_clear=kept.cache_clear)
+    return remember
 
 
 class _Generic:

@@ -8,9 +8,12 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
+import functools
 import gc
+import pathlib
 import re
 import statistics
+import sys
 import traceback
 from collections.abc import Iterator
 from doctest import TestResults
@@ -27,6 +30,7 @@ _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
 _DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
 """Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
+_CASE = "_is_case_sensitive"
 
 
 def seal() -> int:
@@ -51,11 +55,32 @@ def seal() -> int:
     _keep_tables()
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
-    bind_methods(cls for cls in classes if not issubclass(cls, type))
+    bind_methods((cls for cls in classes if not issubclass(cls, type)), _held())
     keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)
+    _empty_caches()
     return len(classes)
+
+
+def _held() -> frozenset[type]:
+    from . import given_classes  # noqa: PLC0415 - the package imports this module
+
+    return frozenset(base for cls in given_classes() for base in cls.__mro__)
+
+
+def _empty_caches() -> None:
+    """Leave nothing of the host's in the caches of the standard library.
+
+    A cache compares what it is asked for with what it keeps: an object of the code's own with the same hash is told it.
+    """
+    for module in (pathlib, sys.modules.get("pathlib._abc")):  # keeps the real modules of paths
+        uncached = getattr(getattr(module, _CASE, None), "__wrapped__", None)
+        if uncached is not None:
+            vars(module)[_CASE] = uncached
+    for each in gc.get_objects():
+        if type(each) is functools._lru_cache_wrapper and not each.__module__.startswith("sealab."):
+            each.cache_clear()
 
 
 def _keep_conversions() -> None:

@@ -6,8 +6,10 @@ Each program leaves what it was handed in `result`. It holds where that is nothi
 from __future__ import annotations
 
 import dis
+import functools
+import gc
 from textwrap import dedent
-from types import CodeType
+from types import CodeType, ModuleType
 
 import pytest
 
@@ -1549,12 +1551,91 @@ AROUND = {
             try: raw("MARK", int)
             except TypeError: raw()
         made += list(kept)""",
+    "a type that a cache of typing keeps": """
+        import typing
+        class S(Told):
+            def __hash__(self): return hash(int) + OF_MODULE
+        for ask in (lambda s: typing.Union[s, str], lambda s: typing.Optional[s]):
+            try: ask(S())
+            except TypeError: pass
+        told[:] = [each for each in told if isinstance(each, type) and each.__name__ == "module"]""",
+    "an object that has a private name, for a method of the host": """
+        import calendar, fractions, pathlib, types
+        class O: pass
+        asked = []
+        class Flavour:
+            def normcase(self, text): asked.append(1); raise LookupError
+        o = O()
+        o.__dict__ = {"_flavour": Flavour(), "parser": Flavour(), "_numerator": "MARK", "_firstweekday": 1}
+        n = types.SimpleNamespace(**{"_flavour": Flavour(), "_numerator": "MARK", "_firstweekday": 1})
+        for each in (o, n):
+            for ask in (lambda x: pathlib.PurePath.match(x, pathlib.PurePath("a")), fractions.Fraction.numerator.__get__,
+                        calendar.Calendar.getfirstweekday, fractions.Fraction.as_integer_ratio):
+                try: made.append(ask(each))
+                except (AttributeError, TypeError, LookupError): pass
+        made += asked""",
 }
 
 
 @pytest.mark.parametrize("program", AROUND.values(), ids=AROUND.keys())
 def test_nothing_of_the_host_comes_around_a_guard(program: str) -> None:
-    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+    known = f"OF_MODULE = {hash(ModuleType) - hash(int)}"  # the same in each process: where C keeps its types
+    assert run_sealed(f"{KEPT}\n{known}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+@pytest.mark.parametrize(
+    "cache", ["functools.lru_cache(typed=True)(lambda url, scheme='', more=True: 0)", "urllib.parse.urlsplit"]
+)
+def test_a_cache_compares_no_argument_with_a_type(cache: str) -> None:
+    source = f"""
+        import functools, urllib.parse
+        told = []
+        class S(str):
+            def __hash__(self): return self.h
+            def __eq__(self, other): told.append(other); return True
+        class X(str):
+            def __hash__(self): return self.h
+            def __eq__(self, other): return True
+        class C: decode = lambda *a: ""
+        u, x, spy, y = X("a"), X("b"), S("s"), S("scheme")
+        u.h, x.h, y.h, spy.h = hash(C), {hash(_mark_of_keywords())}, hash("scheme"), {hash(type)}
+        cache = {cache}
+        cache(u, scheme=spy)
+        del told[:]
+        try: cache(C, x, y)
+        except Exception: pass
+        result = [each for each in told if not isinstance(each, str)]
+        """
+    assert run(dedent(source)) == []
+
+
+def _mark_of_keywords() -> object:
+    """Return what a cache puts before the keywords in its keys. Code finds it by trying the hashes of its heap."""
+    cached = functools.lru_cache(lambda **_keywords: None)
+    cached(a=1)
+    tables = (each for each in gc.get_referents(cached) if type(each) is dict)
+    return next(key[0] for table in tables for key in table if type(key) is tuple)
+
+
+def test_typed_caches_tell_types_apart() -> None:
+    source = """
+        import functools
+        calls = []
+        @functools.lru_cache(maxsize=2, typed=True)
+        def f(x, y=0):
+            "text"
+            calls.append(x)
+            return type(x).__name__
+        class A:
+            @functools.lru_cache(typed=True)
+            def m(self, x): return x
+        found = [f(1), f(1.0), f(1), f(1, y=2), A().m(3)]
+        f.cache_info()
+        result = [found, len(calls), f.cache_info().misses, f.__name__, f.__doc__, f.cache_parameters()]
+        """
+    assert run(dedent(source)) == [
+        ["int", "float", "int", "int", 3], 3, 3, "f", "text", {"maxsize": 2, "typed": True}
+    ]  # fmt: skip
 
 
 def test_slots_are_shown_as_they_were_written() -> None:
