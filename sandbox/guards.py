@@ -334,10 +334,12 @@ def _proxied_copy(value: object, name: str) -> object:
 
 
 def _naming(obj: object, name: str) -> object:
+    if not is_guest_class(type(obj)):
+        raise SecurityError("the members of Python's own enums are read-only here")
     value = builtins.getattr(obj, name)
 
     def add(alias: object, /) -> object:
-        return value(names.member_name(alias))
+        return value(names.member_name(alias) if name == names.NAMING_METHOD else alias)
 
     return add
 
@@ -497,6 +499,8 @@ def _binding(obj: object, name: str) -> object:
         descriptor, (instance, owner) = arguments[:unbound], (*arguments[unbound:], None, None)[:2]
         if owner is None and instance is not None:
             owner = shown_type(type(instance))
+        elif owner is not None and not issubclass(type(owner), type):
+            raise TypeError(f"the owner of an attribute must be a class, not {type(owner).__name__!r}")
         return value(*descriptor, instance, owner, *arguments[unbound + 2 :])
 
     return bind
@@ -516,6 +520,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__annotations__": shown_annotations,
     "obj": _subject,
     names.NAMING_METHOD: _naming,
+    names.VALUE_METHOD: _naming,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(names.CLASS_TABLES, _class_table),

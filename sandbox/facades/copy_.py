@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
-from ..classes import private_names
+from ..classes import private_names, shown_type
 from ..names import NATIVE, PREFIX, SETTABLE, Verdict, demangle, exact, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
@@ -163,9 +163,12 @@ def _copy_tuple(x: tuple[object, ...], copying: _Copying) -> tuple[object, ...]:
 
 
 def _copy_method(x: types.MethodType, copying: _Copying) -> types.MethodType:
+    kind = type(x.__self__)
+    if not is_guest_callable(x) and shown_type(kind) is not kind:  # what the host works with is not to be there twice
+        return x
     made = _deep(x.__self__, copying)
     # A method of the host's, which had a guard where it was read, works on nothing but what it was read from.
-    same = is_guest_callable(x) or type(made) is type(x.__self__)
+    same = is_guest_callable(x) or type(made) is kind
     return types.MethodType(x.__func__, made) if same else x
 
 

@@ -10,7 +10,7 @@ import typing
 from abc import get_cache_token
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import GenericAlias, MethodType, UnionType
+from types import FunctionType, GenericAlias, MethodType, UnionType
 from typing import Any, Final, cast
 
 from ..classes import shown_type
@@ -73,7 +73,9 @@ def _alike(
             if name == "__module__" and not isinstance(value, str):
                 continue  # host code looks modules up by it
             setattr(wrapper, name, exact(value) if isinstance(value, str) else value)
-    own = _attributes(wrapper) if updated else None
+    own = None
+    if updated:
+        own = wrapper.__dict__ if type(wrapper) is FunctionType else _attributes(wrapper)
     if own is not None:
         own.update({name: value for name, value in (_attributes(wrapped) or {}).items() if _is_copied(name)})
     wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]  # as Python does
@@ -97,7 +99,9 @@ def _attributes(obj: object) -> dict[str, object] | None:
 
 
 def _is_copied(name: object) -> bool:
-    return type(name) is str and (name == "__wrapped__" or not (name.startswith("__") or is_of_host(name)))
+    return type(name) is str and (
+        name in {"__wrapped__", "__isabstractmethod__"} or not (name.startswith("__") or is_of_host(name))
+    )
 
 
 _WRAPPERS: Final = frozenset({functools.partial, functools._lru_cache_wrapper})
@@ -160,6 +164,19 @@ def keep_cached_properties() -> None:
         raise AttributeError(f"cannot set {name!r} of a property of Python's own")
 
     type.__setattr__(functools.cached_property, "__setattr__", refuse)
+
+
+def keep_wrapping() -> None:
+    """Let the decorators of the host (`contextlib.contextmanager`) copy from what they are given as these do.
+
+    They took the real function long ago, so its code is exchanged and not the function.
+    """
+    functools.__dict__["_guarded_alike"] = _alike
+    functools.update_wrapper.__code__ = _calling_guarded.__code__
+
+
+def _calling_guarded(wrapper: Any, wrapped: Any, assigned: Any = (), updated: Any = ()) -> Any:
+    return _guarded_alike(wrapper, wrapped, tuple(assigned), tuple(updated))  # type: ignore[name-defined]  # noqa: F821 - runs in the real module
 
 
 def wraps(

@@ -59,6 +59,7 @@ def seal() -> int:
     keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)
+    functools_.keep_wrapping()
     _empty_caches()
     return len(classes)
 

@@ -1551,6 +1551,41 @@ AROUND = {
             try: raw("MARK", int)
             except TypeError: raw()
         made += list(kept)""",
+    "an attribute of a host class, copied by a decorator of the host": """
+        import contextlib, reprlib, statistics, types, unittest
+        class F: pass
+        f = F()
+        alias = types.GenericAlias(statistics.NormalDist, ())
+        for wrap in (contextlib.contextmanager, contextlib.asynccontextmanager, contextlib.nullcontext,
+                     reprlib.recursive_repr(), contextlib.suppress()):
+            try: found = wrap(alias)
+            except TypeError: continue
+            for name in ("from_samples", "samples", "mean"):
+                if isinstance(getattr(found, name, None), (classmethod, property, types.FunctionType)):
+                    made.append(name)
+        try: made.append(classmethod(lambda cls: cls).__get__(None, f))
+        except TypeError: pass""",
+    "a value given to a member of a host enum": """
+        import enum, http
+        try: http.HTTPStatus.OK._add_value_alias_(999)
+        except AttributeError: pass
+        try: made.append(http.HTTPStatus(999))
+        except ValueError: pass
+        class E(enum.Enum):
+            A = 1
+            B = 3
+        if hasattr(E.A, "_add_value_alias_"):
+            E.A._add_value_alias_(2)
+            made += [] if E(2) is E.A else [1]""",
+    "what the host writes to, copied": """
+        import contextlib, copy, io
+        kept = io.StringIO()
+        redirect = contextlib.redirect_stdout(kept)
+        with redirect:
+            try: other = copy.deepcopy(redirect)
+            except TypeError: pass
+            print("x")
+        made += [] if kept.getvalue() == "x\\n" else [1]""",
     "a type that a cache of typing keeps": """
         import typing
         class S(Told):
@@ -1636,6 +1671,26 @@ def test_typed_caches_tell_types_apart() -> None:
     assert run(dedent(source)) == [
         ["int", "float", "int", "int", 3], 3, 3, "f", "text", {"maxsize": 2, "typed": True}
     ]  # fmt: skip
+
+
+def test_decorators_of_the_host_keep_what_a_function_has() -> None:
+    source = """
+        import abc, contextlib
+        def f():
+            "text"
+            yield 1
+        f.mark = "mine"
+        g = contextlib.contextmanager(f)
+        class A(abc.ABC):
+            @contextlib.contextmanager
+            @abc.abstractmethod
+            def m(self): yield
+        try: A()
+        except TypeError: refused = True
+        with g() as x: pass
+        result = [g.__name__, g.__doc__, g.mark, g.__wrapped__ is f, x, refused]
+        """
+    assert run_sealed(source) == ["f", "text", "mine", True, 1, True]
 
 
 def test_slots_are_shown_as_they_were_written() -> None:
