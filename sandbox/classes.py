@@ -10,11 +10,11 @@ from __future__ import annotations
 import builtins
 import types
 from abc import ABCMeta
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import combinations
-from typing import Final, NamedTuple, TypedDict, cast
+from typing import Final, NamedTuple, Self, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .names import CLASS_BODY, DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
@@ -375,12 +375,25 @@ def _spelled_slots(slots: object, class_name: str) -> object:
     if isinstance(slots, str):
         slots = (slots,)
     if isinstance(slots, dict):
-        return {_slot(name, class_name): text for name, text in slots.items()}
-    return [_slot(name, class_name) for name in slots] if type(slots) is list else _slot_tuple(slots, class_name)
+        texts = {_slot(name, class_name): text for name, text in slots.items()}
+        return Slots(texts, {demangle(name): text for name, text in texts.items()})
+    names = [_slot(name, class_name) for name in tuple(slots)]  # type: ignore[arg-type,var-annotated]  # raises as Python does
+    return Slots(names, [demangle(name) for name in names]) if type(slots) is list else tuple(names)
 
 
-def _slot_tuple(slots: object, class_name: str) -> tuple[object, ...]:
-    return tuple(_slot(name, class_name) for name in tuple(slots))  # type: ignore[arg-type,var-annotated]  # raises as Python does
+class Slots(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots of its own
+    """The names in a `__slots__` that was written as a list or a dictionary, and a copy of what was written.
+
+    Python reads them again to copy an object, without a guard. So they cannot change.
+    """
+
+    written: list[str] | dict[str, object]
+
+    def __new__(cls, names: Iterable[str], written: list[str] | dict[str, object]) -> Self:
+        """Return `names` with what code is shown in their place."""
+        made = super().__new__(cls, names)
+        made.written = written
+        return made
 
 
 def _slot(name: object, class_name: str) -> str:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from . import names
-from .classes import shown_type
+from .classes import Slots, shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
 from .real_classes import derives
@@ -334,10 +334,12 @@ def _proxied_copy(value: object, name: str) -> object:
 
 
 def _naming(obj: object, name: str) -> object:
+    if not is_guest_class(type(obj)):
+        raise SecurityError("the members of Python's own enums are read-only here")
     value = builtins.getattr(obj, name)
 
     def add(alias: object, /) -> object:
-        return value(names.member_name(alias))
+        return value(names.member_name(alias) if name == names.NAMING_METHOD else alias)
 
     return add
 
@@ -345,6 +347,8 @@ def _naming(obj: object, name: str) -> object:
 def _class_table(obj: object, name: str) -> object:
     """Give a table of the code's own class or object as it is, and one that a host class has as a copy."""
     value = builtins.getattr(obj, name)
+    if type(value) is Slots:
+        return value.written.copy()
     is_class = issubclass(type(obj), type)
     cls = cast("type", obj) if is_class else type(obj)
     owner = next((base for base in _own_mro(cls) if name in _own_dict(base)), None)
@@ -495,6 +499,8 @@ def _binding(obj: object, name: str) -> object:
         descriptor, (instance, owner) = arguments[:unbound], (*arguments[unbound:], None, None)[:2]
         if owner is None and instance is not None:
             owner = shown_type(type(instance))
+        elif owner is not None and not issubclass(type(owner), type):
+            raise TypeError(f"the owner of an attribute must be a class, not {type(owner).__name__!r}")
         return value(*descriptor, instance, owner, *arguments[unbound + 2 :])
 
     return bind
@@ -514,6 +520,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__annotations__": shown_annotations,
     "obj": _subject,
     names.NAMING_METHOD: _naming,
+    names.VALUE_METHOD: _naming,
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(names.CLASS_TABLES, _class_table),

@@ -85,18 +85,18 @@ TITLES: Final = _dunders("name qualname")
 DECLARATIONS: Final = _dunders("slots match_args doc module qualname annotations total hash")
 """What a class body may assign beside methods."""
 
-SUNDER_METHODS: Final = frozenset(
-    "_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_ _add_value_alias_".split()
-)
+SUNDER_METHODS: Final = frozenset("_asdict _replace _make _missing_ _generate_next_value_ _numeric_repr_".split())
 SUNDER_DATA: Final = frozenset("_fields _value_ _name_ _order_ _ignore_ _sort_order_ _boundary_".split())
 NAMING_METHOD: Final = "_add_alias_"
 """It makes an attribute of an enum class from data (Python 3.13)."""
+VALUE_METHOD: Final = "_add_value_alias_"
+"""It gives a member of an enum another value."""
 CLASS_TABLES: Final = frozenset("_member_names_ _member_map_ _value2member_map_ _field_defaults __slots__".split())
 """What an enum class keeps its members in, a named tuple its defaults, and any class the names of its slots.
 
 A class of the host shows copies.
 """
-PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_METHOD}
+PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_METHOD, VALUE_METHOD}
 """Names of named tuples and enums that start with an underscore and are documented all the same."""
 
 RUNTIME_PUBLIC: Final = frozenset(
@@ -151,7 +151,7 @@ GUARDED: Final = (
     | GUEST_ONLY_METHODS
     | RUNTIME_PUBLIC
     | CLASS_TABLES
-    | {BINDING_METHOD, INITIALIZER, NAMING_METHOD}
+    | {BINDING_METHOD, INITIALIZER, NAMING_METHOD, VALUE_METHOD}
 )
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | CLASS_BODY
 DEFINABLE: Final = (

@@ -20,7 +20,7 @@ from .hints import instead_of
 from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
-__all__ = ["Facade", "exports", "find", "gives", "instead_of", "preload", "seal", "title"]
+__all__ = ["Facade", "exports", "find", "given_classes", "gives", "instead_of", "preload", "seal", "title"]
 
 
 _IMPORTED_LATE = """
@@ -54,11 +54,12 @@ def preload() -> None:
 
 def gives(cls: type) -> bool:
     """Tell whether `cls` is a class that some module gives; its bases need not be."""
-    return cls in _given_classes()
+    return cls in given_classes()
 
 
 @cache
-def _given_classes() -> frozenset[type]:
+def given_classes() -> frozenset[type]:
+    """Return the classes that some module gives."""
     values = (getattr(facade, name) for facade in _facades().values() for name in names(facade))
     return frozenset(value for value in values if isinstance(value, type))
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
-from ..classes import private_names
-from ..names import NATIVE, PREFIX, SETTABLE, Verdict, demangle, judge
+from ..classes import private_names, shown_type
+from ..names import NATIVE, PREFIX, SETTABLE, Verdict, demangle, exact, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
 from ..views import DictionaryView
@@ -163,7 +163,13 @@ def _copy_tuple(x: tuple[object, ...], copying: _Copying) -> tuple[object, ...]:
 
 
 def _copy_method(x: types.MethodType, copying: _Copying) -> types.MethodType:
-    return types.MethodType(x.__func__, _deep(x.__self__, copying))
+    kind = type(x.__self__)
+    if not is_guest_callable(x) and shown_type(kind) is not kind:  # what the host works with is not to be there twice
+        return x
+    made = _deep(x.__self__, copying)
+    # A method of the host's, which had a guard where it was read, works on nothing but what it was read from.
+    same = is_guest_callable(x) or type(made) is kind
+    return types.MethodType(x.__func__, made) if same else x
 
 
 _COPIERS: dict[type, Callable[[Any, _Copying], object]] = {
@@ -294,22 +300,34 @@ def _restore(x: object, made: Any, state: Any, setter: tuple[type, Any] | None) 
 
 
 def _shown(x: object, state: object) -> object:
-    """Return a state for a `__setstate__` of the code's own: without what the host keeps in `x`."""
+    """Return a state for a `__setstate__` of the code's own: without what the host keeps in `x`.
+
+    Always another dictionary: Python gives that of the object itself.
+    """
     if type(state) is tuple:
         return tuple(_shown(x, part) for part in state)
-    if type(state) is not dict or not any(map(_is_private, state)):
+    if type(state) is not dict:
+        return state
+    state = dict(state)
+    if not any(map(_is_private, state)):
         return state
     hosts = [base for base in mro_of(type(x)) if not is_guest_class(base)]
-    kept = {*_dictionary_of(x), *(name for base in hosts for name in private_names(base))}
+    kept = {*map(_text_of, _dictionary_of(x)), *(name for base in hosts for name in private_names(base))}
     return {
         demangle(name) if type(name) is str else name: value
         for name, value in state.items()
-        if not _is_private(name) or name.startswith(PREFIX) or name not in kept
+        if not _is_private(name) or _text_of(name).startswith(PREFIX) or _text_of(name) not in kept
     }
 
 
 def _is_private(name: object) -> bool:
-    return type(name) is str and (name.startswith(PREFIX) or (name.startswith("_") and name not in NATIVE))
+    text = _text_of(name)
+    return text.startswith(PREFIX) or (text.startswith("_") and text not in NATIVE)
+
+
+def _text_of(name: object) -> str:
+    """Return the characters of a key; one that is a string of the code's own says of itself what it likes."""
+    return exact(name) if isinstance(name, str) else ""
 
 
 def replace_real_copying() -> None:

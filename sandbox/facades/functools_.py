@@ -10,7 +10,7 @@ import typing
 from abc import get_cache_token
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import GenericAlias, MethodType, UnionType
+from types import FunctionType, GenericAlias, MethodType, UnionType
 from typing import Any, Final, cast
 
 from ..classes import shown_type
@@ -73,7 +73,9 @@ def _alike(
             if name == "__module__" and not isinstance(value, str):
                 continue  # host code looks modules up by it
             setattr(wrapper, name, exact(value) if isinstance(value, str) else value)
-    own = _attributes(wrapper) if updated else None
+    own = None
+    if updated:
+        own = wrapper.__dict__ if type(wrapper) is FunctionType else _attributes(wrapper)
     if own is not None:
         own.update({name: value for name, value in (_attributes(wrapped) or {}).items() if _is_copied(name)})
     wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]  # as Python does
@@ -97,7 +99,9 @@ def _attributes(obj: object) -> dict[str, object] | None:
 
 
 def _is_copied(name: object) -> bool:
-    return type(name) is str and (name == "__wrapped__" or not (name.startswith("__") or is_of_host(name)))
+    return type(name) is str and (
+        name in {"__wrapped__", "__isabstractmethod__"} or not (name.startswith("__") or is_of_host(name))
+    )
 
 
 _WRAPPERS: Final = frozenset({functools.partial, functools._lru_cache_wrapper})
@@ -162,6 +166,19 @@ def keep_cached_properties() -> None:
     type.__setattr__(functools.cached_property, "__setattr__", refuse)
 
 
+def keep_wrapping() -> None:
+    """Let the decorators of the host (`contextlib.contextmanager`) copy from what they are given as these do.
+
+    They took the real function long ago, so its code is exchanged and not the function.
+    """
+    functools.__dict__["_guarded_alike"] = _alike
+    functools.update_wrapper.__code__ = _calling_guarded.__code__
+
+
+def _calling_guarded(wrapper: Any, wrapped: Any, assigned: Any = (), updated: Any = ()) -> Any:
+    return _guarded_alike(wrapper, wrapped, tuple(assigned), tuple(updated))  # type: ignore[name-defined]  # noqa: F821 - runs in the real module
+
+
 def wraps(
     wrapped: _ANY,
     assigned: Sequence[str] = functools.WRAPPER_ASSIGNMENTS,
@@ -194,10 +211,25 @@ def cache(user_function: _ANY, /) -> Any:
 def _remembering(func: _ANY, maxsize: int | None, typed: bool) -> Any:
     # Python's own decorator would copy the whole dictionary of what it is given, of a class of the host too.
     wrap: Callable[..., Any] = functools._lru_cache_wrapper
-    made = wrap(func, maxsize, typed, functools._CacheInfo)
+    made = _remembering_types(func, maxsize) if typed else wrap(func, maxsize, False, functools._CacheInfo)
     _alike(made, func)
     made.__dict__["cache_parameters"] = lambda: {"maxsize": maxsize, "typed": typed}
     return made
+
+
+def _remembering_types(func: _ANY, maxsize: int | None) -> Any:
+    """Do what Python does with `typed=True`, with the types where no argument of another call is compared with them.
+
+    Python puts the real types of the arguments behind them, at a place that depends on how many are keywords.
+    """
+    wrap: Callable[..., Any] = functools._lru_cache_wrapper
+    kept = wrap(lambda _types, *args, **kwargs: func(*args, **kwargs), maxsize, False, functools._CacheInfo)
+
+    def remember(*args: object, **kwargs: object) -> object:
+        return kept(tuple(shown_type(type(each)) for each in (*args, *kwargs.values())), *args, **kwargs)
+
+    remember.__dict__.update(cache_info=kept.cache_info, cache_clear=kept.cache_clear)
+    return remember
 
 
 class _Generic:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, MethodDescriptorType
+from typing import Any, cast
 
 from ..classes import shown_type
 from ..names import ATTRIBUTE_METHODS
@@ -40,13 +40,31 @@ def _bound(descriptor: object, obj: object) -> object:
     return descriptor if bind is None else bind(descriptor, obj, shown_type(type(obj)))
 
 
+def _believed_of_c(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Have signatures read from a text only where it is C's own.
+
+    Defaults in it are evaluated in the variables of the module that the object names. What the code makes may hold any
+    text and name any module: a class says its signature in the first line of its documentation.
+    """
+
+    def read_text(cls: type, obj: object, text: str, *options: object) -> Any:
+        kind = type(obj)
+        if not (issubclass(kind, _WRITTEN_IN_C) or (issubclass(kind, type) and not is_guest_class(cast("type", obj)))):
+            raise ValueError("a signature cannot be given as a text here")
+        return read(cls, obj, text, *options)
+
+    return read_text
+
+
+_WRITTEN_IN_C = (*_copy._NonUserDefinedCallables, MethodDescriptorType)
+_READ_TEXT = "_signature_fromstr"
 _OWN = {"_signature_is_builtin": _is_builtin, "_descriptor_get": _bound}
-vars(_copy).update(_OWN)
+vars(_copy).update(_OWN | {_READ_TEXT: _believed_of_c(vars(_copy)[_READ_TEXT])})
 
 
 def keep_comparisons() -> None:
     """Let the real module, which asks the classes of errors and tasks, tell objects of the code nothing either."""
-    vars(inspect).update(_OWN)
+    vars(inspect).update(_OWN | {_READ_TEXT: _believed_of_c(vars(inspect)[_READ_TEXT])})
 
 
 # The real one gives a proxy of what it keeps, and a proxy that is compared hands over what it stands for.

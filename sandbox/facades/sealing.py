@@ -8,13 +8,18 @@ package ever calls guest code it did not mean to call. Subclassing stays as it i
 
 from __future__ import annotations
 
+import functools
 import gc
+import pathlib
 import re
+import statistics
+import sys
 import traceback
 from collections.abc import Iterator
 from doctest import TestResults
 from types import DynamicClassAttribute, FunctionType, MappingProxyType
 
+from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
@@ -25,6 +30,7 @@ _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
 _DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
 """Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
+_CASE = "_is_case_sensitive"
 
 
 def seal() -> int:
@@ -45,14 +51,43 @@ def seal() -> int:
     typing_.keep_type()
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
+    _keep_conversions()
     _keep_tables()
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
-    bind_methods(cls for cls in classes if not issubclass(cls, type))
+    bind_methods((cls for cls in classes if not issubclass(cls, type)), _held())
     keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)
+    functools_.keep_wrapping()
+    _empty_caches()
     return len(classes)
+
+
+def _held() -> frozenset[type]:
+    from . import given_classes  # noqa: PLC0415 - the package imports this module
+
+    return frozenset(base for cls in given_classes() for base in cls.__mro__)
+
+
+def _empty_caches() -> None:
+    """Leave nothing of the host's in the caches of the standard library.
+
+    A cache compares what it is asked for with what it keeps: an object of the code's own with the same hash is told it.
+    """
+    for module in (pathlib, sys.modules.get("pathlib._abc")):  # keeps the real modules of paths
+        uncached = getattr(getattr(module, _CASE, None), "__wrapped__", None)
+        if uncached is not None:
+            vars(module)[_CASE] = uncached
+    for each in gc.get_objects():
+        if type(each) is functools._lru_cache_wrapper and not each.__module__.startswith("sealab."):
+            each.cache_clear()
+
+
+def _keep_conversions() -> None:
+    """Let `statistics`, which calls the class of its data, know the classes that code may hold."""
+    coerce = vars(statistics)["_coerce"]
+    vars(statistics)["_coerce"] = lambda known, other: coerce(known, shown_type(other))
 
 
 def _keep_tables() -> None:

@@ -35,7 +35,7 @@ class Planted:
 
 def _give(module: str, name: str, value: object) -> None:
     object.__setattr__(facades.find(module), name, value)
-    facades._given_classes.cache_clear()
+    facades.given_classes.cache_clear()
     classes._shown_host_type.cache_clear()
 
 

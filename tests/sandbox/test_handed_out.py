@@ -6,8 +6,10 @@ Each program leaves what it was handed in `result`. It holds where that is nothi
 from __future__ import annotations
 
 import dis
+import functools
+import gc
 from textwrap import dedent
-from types import CodeType
+from types import CodeType, ModuleType
 
 import pytest
 
@@ -1451,3 +1453,278 @@ def test_enums_make_their_members_as_their_code_says() -> None:
         result = [P(1).label, Q.X + 1, D.A.value, (re.I | re.S | re.X).name, (re.I | 1 << 20).value, (~re.I).value > 0]
         """
     assert run_sealed(source) == ["a", 9, 2, "IGNORECASE|DOTALL|VERBOSE", 1 << 20 | 2, True]
+
+
+AROUND = {
+    "the metaclass of data, called on their mean": """
+        import abc, statistics
+        class A(abc.ABC): pass
+        class P:
+            def __radd__(self, other): return self
+            def __add__(self, other): return self
+            def is_finite(self): return False
+            def __truediv__(self, n): return A
+        class C:
+            @classmethod
+            def as_integer_ratio(cls): return (P(), None)
+        for way in (statistics.mean, statistics.harmonic_mean, statistics.variance, statistics.pvariance):
+            try: make(way([C]))
+            except Exception: pass""",
+    "the dictionary of an object, handed to its __setstate__": """
+        import copy, unittest
+        class T(unittest.TestCase):
+            def __init__(self): self.a = 1
+            def __setstate__(self, state): state["_type_equality_funcs"] = G()
+        t = T()
+        copy.copy(t)
+        try: t.assertEqual(int, str)
+        except (AssertionError, AttributeError): pass""",
+    "names that a list of slots gets later": """
+        import copy, functools, unittest
+        asked, states = [], []
+        class N(str):
+            def __eq__(self, other): asked.append(other); return len(asked) > 2 and str.__eq__(self, other)
+            def __hash__(self): return str.__hash__(self)
+        for base, names, args in (
+            (unittest.TestCase, [N("__dict__"), "__reduce_ex__", "_outcome"], ()),
+            (functools.singledispatchmethod, [str.__new__(N, "_generic"), "_func"], (len,)),
+        ):
+            for slots in (["q"], {"q": "a text"}):
+                class T(base):
+                    __slots__ = slots
+                    def __setstate__(self, state): states.append(state)
+                    def runTest(self): pass
+                for name in names:
+                    for table in (T.__slots__, slots):
+                        table.append(name) if type(table) is list else table.update({name: ""})
+                try: copy.copy(T(*args))
+                except TypeError: pass
+        for state in states:
+            for part in state if type(state) is tuple else [state]:
+                made += [name for name in part or () if name in ("__dict__", "__reduce_ex__", "_generic", "_func")]""",
+    "a host's value under a key of the code's own": """
+        import copy, unittest
+        class N(str): pass
+        states = []
+        class T(unittest.TestCase):
+            def __init__(self): vars(self).update({"a": 1}); super().__init__()
+            def __getstate__(self): return {N("_type_equality_funcs"): 1, N("b"): 2, 3: 4}
+            def __setstate__(self, state): states.append(state)
+            def runTest(self): pass
+        copy.copy(T())
+        made += [1] if states != [{"b": 2, 3: 4}] else []""",
+    "text for a signature, evaluated in a module of the host": """
+        import dataclasses, functools
+        class O:
+            def __call__(self, a=1): pass
+        o = O()
+        o.__dict__ = {"__signature__": "(self, x=prefix)", "__text_signature__": "(x=prefix)", "__module__": "sys"}
+        def w(self): pass
+        functools.update_wrapper(w, o)
+        class C:
+            x: int = 1
+            __init__ = w
+        class B:
+            "B(x=prefix)\\n--\\n\\n"
+            __module__ = "sys"
+        class D(B):
+            x: int = 1
+        class E:
+            x: int = 1
+            __init__ = o
+        for each in (C, D, E):
+            try: dataclasses.dataclass(init=False)(each)
+            except TypeError: continue
+            made += [1] if "x='/" in each.__doc__ else []""",
+    "a method of the host, bound to what a __deepcopy__ gives": """
+        import copy, json, typing
+        target = None
+        class S(typing.NewType):
+            def __deepcopy__(self, memo): return target
+        class D(json.JSONDecoder):
+            def __deepcopy__(self, memo): return target
+        class O: pass
+        target, kept = O(), {}
+        target.__dict__ = kept
+        for method in (S("A", int).__init__, D().__init__):
+            raw = copy.deepcopy(method)
+            try: raw("MARK", int)
+            except TypeError: raw()
+        made += list(kept)""",
+    "an attribute of a host class, copied by a decorator of the host": """
+        import contextlib, reprlib, statistics, types, unittest
+        class F: pass
+        f = F()
+        alias = types.GenericAlias(statistics.NormalDist, ())
+        for wrap in (contextlib.contextmanager, contextlib.asynccontextmanager, contextlib.nullcontext,
+                     reprlib.recursive_repr(), contextlib.suppress()):
+            try: found = wrap(alias)
+            except TypeError: continue
+            for name in ("from_samples", "samples", "mean"):
+                if isinstance(getattr(found, name, None), (classmethod, property, types.FunctionType)):
+                    made.append(name)
+        try: made.append(classmethod(lambda cls: cls).__get__(None, f))
+        except TypeError: pass""",
+    "a value given to a member of a host enum": """
+        import enum, http
+        try: http.HTTPStatus.OK._add_value_alias_(999)
+        except AttributeError: pass
+        try: made.append(http.HTTPStatus(999))
+        except ValueError: pass
+        class E(enum.Enum):
+            A = 1
+            B = 3
+        if hasattr(E.A, "_add_value_alias_"):
+            E.A._add_value_alias_(2)
+            made += [] if E(2) is E.A else [1]""",
+    "what the host writes to, copied": """
+        import contextlib, copy, io
+        kept = io.StringIO()
+        redirect = contextlib.redirect_stdout(kept)
+        with redirect:
+            try: other = copy.deepcopy(redirect)
+            except TypeError: pass
+            print("x")
+        made += [] if kept.getvalue() == "x\\n" else [1]""",
+    "a type that a cache of typing keeps": """
+        import typing
+        class S(Told):
+            def __hash__(self): return hash(int) + OF_MODULE
+        for ask in (lambda s: typing.Union[s, str], lambda s: typing.Optional[s]):
+            try: ask(S())
+            except TypeError: pass
+        told[:] = [each for each in told if isinstance(each, type) and each.__name__ == "module"]""",
+    "an object that has a private name, for a method of the host": """
+        import calendar, fractions, pathlib, types
+        class O: pass
+        asked = []
+        class Flavour:
+            def normcase(self, text): asked.append(1); raise LookupError
+        o = O()
+        o.__dict__ = {"_flavour": Flavour(), "parser": Flavour(), "_numerator": "MARK", "_firstweekday": 1}
+        n = types.SimpleNamespace(**{"_flavour": Flavour(), "_numerator": "MARK", "_firstweekday": 1})
+        for each in (o, n):
+            for ask in (lambda x: pathlib.PurePath.match(x, pathlib.PurePath("a")), fractions.Fraction.numerator.__get__,
+                        calendar.Calendar.getfirstweekday, fractions.Fraction.as_integer_ratio):
+                try: made.append(ask(each))
+                except (AttributeError, TypeError, LookupError): pass
+        made += asked""",
+}
+
+
+@pytest.mark.parametrize("program", AROUND.values(), ids=AROUND.keys())
+def test_nothing_of_the_host_comes_around_a_guard(program: str) -> None:
+    known = f"OF_MODULE = {hash(ModuleType) - hash(int)}"  # the same in each process: where C keeps its types
+    assert run_sealed(f"{KEPT}\n{known}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
+
+
+@pytest.mark.parametrize(
+    "cache", ["functools.lru_cache(typed=True)(lambda url, scheme='', more=True: 0)", "urllib.parse.urlsplit"]
+)
+def test_a_cache_compares_no_argument_with_a_type(cache: str) -> None:
+    source = f"""
+        import functools, urllib.parse
+        told = []
+        class S(str):
+            def __hash__(self): return self.h
+            def __eq__(self, other): told.append(other); return True
+        class X(str):
+            def __hash__(self): return self.h
+            def __eq__(self, other): return True
+        class C: decode = lambda *a: ""
+        u, x, spy, y = X("a"), X("b"), S("s"), S("scheme")
+        u.h, x.h, y.h, spy.h = hash(C), {hash(_mark_of_keywords())}, hash("scheme"), {hash(type)}
+        cache = {cache}
+        cache(u, scheme=spy)
+        del told[:]
+        try: cache(C, x, y)
+        except Exception: pass
+        result = [each for each in told if not isinstance(each, str)]
+        """
+    assert run(dedent(source)) == []
+
+
+def _mark_of_keywords() -> object:
+    """Return what a cache puts before the keywords in its keys. Code finds it by trying the hashes of its heap."""
+    cached = functools.lru_cache(lambda **_keywords: None)
+    cached(a=1)
+    tables = (each for each in gc.get_referents(cached) if type(each) is dict)
+    return next(key[0] for table in tables for key in table if type(key) is tuple)
+
+
+def test_typed_caches_tell_types_apart() -> None:
+    source = """
+        import functools
+        calls = []
+        @functools.lru_cache(maxsize=2, typed=True)
+        def f(x, y=0):
+            "text"
+            calls.append(x)
+            return type(x).__name__
+        class A:
+            @functools.lru_cache(typed=True)
+            def m(self, x): return x
+        found = [f(1), f(1.0), f(1), f(1, y=2), A().m(3)]
+        f.cache_info()
+        result = [found, len(calls), f.cache_info().misses, f.__name__, f.__doc__, f.cache_parameters()]
+        """
+    assert run(dedent(source)) == [
+        ["int", "float", "int", "int", 3], 3, 3, "f", "text", {"maxsize": 2, "typed": True}
+    ]  # fmt: skip
+
+
+def test_decorators_of_the_host_keep_what_a_function_has() -> None:
+    source = """
+        import abc, contextlib
+        def f():
+            "text"
+            yield 1
+        f.mark = "mine"
+        g = contextlib.contextmanager(f)
+        class A(abc.ABC):
+            @contextlib.contextmanager
+            @abc.abstractmethod
+            def m(self): yield
+        try: A()
+        except TypeError: refused = True
+        with g() as x: pass
+        result = [g.__name__, g.__doc__, g.mark, g.__wrapped__ is f, x, refused]
+        """
+    assert run_sealed(source) == ["f", "text", "mine", True, 1, True]
+
+
+def test_slots_are_shown_as_they_were_written() -> None:
+    source = """
+        import copy
+        class A:
+            __slots__ = ["a", "_b"]
+        class B(A):
+            __slots__ = A.__slots__ + ["c"]
+        class C:
+            __slots__ = {"a": "the text"}
+        b = B()
+        b.a, b._b, b.c = 1, 2, 3
+        made = copy.deepcopy(b)
+        result = [A.__slots__, B.__slots__, C.__slots__, [getattr(made, name) for name in made.__slots__]]
+        """
+    assert run_sealed(source) == [["a", "_b"], ["a", "_b", "c"], {"a": "the text"}, [1, 2, 3]]
+
+
+def test_the_mean_is_of_the_type_of_its_data() -> None:
+    source = """
+        import statistics
+        from decimal import Decimal as D
+        from fractions import Fraction as F
+        class N(float): pass
+        found = [statistics.mean(each) for each in ([1, 2], [1, 2.5], [F(1, 2), 1], [D("1.5"), 1], [N(1), N(2)], [True])]
+        result = [[type(each).__name__, float(each)] for each in found] + [statistics.pvariance([1, 2, 3, 4])]
+        """
+    assert run_sealed(source) == [
+        ["float", 1.5],
+        ["float", 1.75],
+        ["Fraction", 0.75],
+        ["Decimal", 1.25],
+        ["N", 1.5],
+        ["int", 1.0],
+        1.25,
+    ]
