@@ -7,6 +7,7 @@ import resource
 import sys
 import threading
 import time
+from contextlib import suppress
 
 DESCRIPTORS_WANTED = 65_536
 """Enough for some ten thousand connections; more would only slow down programs that close them one by one."""
@@ -22,7 +23,8 @@ def raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        with suppress(OSError):  # refused to this process: it goes on with what it has
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def set_up_log(level: str) -> None:

@@ -36,6 +36,15 @@ def test_the_soft_limit_is_never_lowered_and_never_beyond_what_is_wanted() -> No
     assert told.stdout.split()[0] == str(most)
 
 
+def test_a_process_that_may_set_no_limit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_limit: int, _values: tuple[int, int]) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _limit: (256, 900))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    process_setup.raise_descriptor_limit()
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
