@@ -1534,7 +1534,7 @@ AROUND = {
             __init__ = o
         for each in (C, D, E):
             try: dataclasses.dataclass(init=False)(each)
-            except TypeError: continue
+            except (TypeError, ValueError): continue
             made += [1] if "x='/" in each.__doc__ else []""",
     "a method of the host, bound to what a __deepcopy__ gives": """
         import copy, json, typing

@@ -123,7 +123,9 @@ async def test_a_zygote_that_dies_while_its_successor_starts_is_replaced_and_non
         await pool.ready()
         while pool._zygotes._renewing is None:
             await value(pool, "1")
-        os.kill(pool._zygotes.newest.pid, signal.SIGKILL)
+        killed = pool._zygotes.newest
+        os.kill(killed.pid, signal.SIGKILL)
+        await until(lambda: not killed.alive)  # a run that began in one of its workers would end with it
         for _ in range(5):
             assert await value(pool, "6 * 7") == 42
         await until(lambda: pool._zygotes._renewing is None and not pool._zygotes._retired)
