@@ -395,7 +395,10 @@ def _alive_max(settings: PoolSettings, memory: Memory) -> int:
     bytes_of_one = _ALIVE_BYTES.get(settings.isolation)
     if bytes_of_one is None:
         return settings.workers_max
-    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    except OSError:
+        return settings.workers_max  # a machine that refuses even that is refused when a worker is made
     by_descriptors = ALIVE_MAX if descriptors == resource.RLIM_INFINITY else descriptors - _OTHER_DESCRIPTORS
     return max(
         settings.workers_max,

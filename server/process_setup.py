@@ -20,10 +20,10 @@ def raise_descriptor_limit() -> None:
 
     The usual 1,024 is kept low for programs that use select(2), which nothing here does.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(OSError):  # refused to this process: it goes on with what it has
+    with suppress(OSError):  # refused to this process: it goes on with what it has
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 

@@ -36,7 +36,10 @@ _SLOW = b"The request took too long to arrive. Send it again, faster or in parts
 
 def connections_max() -> int:
     """Return how many connections there may be: half of the descriptors, since each run that is alive needs some."""
-    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:
+        return _CONNECTIONS_MIN
     return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else max(_CONNECTIONS_MIN, min(CONNECTIONS_MAX, soft // 2))
 
 
