@@ -231,7 +231,7 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         if not is_guest_class(obj):
             raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
         own = shown_attributes(_own_dict(obj))
-        shown = {key: unshielded(value) for key, value in own.items()}
+        shown = {key: value.written.copy() if type(value) is Slots else unshielded(value) for key, value in own.items()}
         # A frozen dataclass has these of the host's, which set whatever they are given.
         hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})

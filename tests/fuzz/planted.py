@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-_GUEST_ONLY = "__mro_entries__"
 _CHECKS = frozenset({"__instancecheck__", "__subclasscheck__"})
 
 
@@ -121,11 +120,6 @@ PLANTS: Mapping[str, Plant] = {
         "v1 = functools.singledispatch(see)\nv1.registry\nv2 = v1.registry == spy",
         "the registry behind a read-only proxy",
         after=_real("functools_", "singledispatch", functools.singledispatch),
-    ),
-    "what a generic type is made from": Plant(
-        "v1 = typing.Type[int].__mro_entries__((spy,))",
-        "the class type",
-        before=lambda: _names_are_plain(_GUEST_ONLY),
     ),
     "a memo": Plant(
         "v1 = {}\ncopy.deepcopy(globals(), v1)",
