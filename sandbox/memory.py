@@ -45,7 +45,7 @@ class Memory:
 
     def limit_bytes(self) -> int:
         """Return how much all processes together can have at most."""
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        limits = [_physical_bytes()]
         for folder, files in self._groups:
             with suppress(OSError, ValueError):
                 limits.append(_number(folder, files.limit))
@@ -92,4 +92,8 @@ def _available_bytes() -> int:
                     return int(line.split()[1]) * 1024
     except (OSError, ValueError):
         pass
+    return _physical_bytes()
+
+
+def _physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -74,9 +74,7 @@ class Room:
 class Seat:
     """The place of one run. `queued_ms` is how long it waited to begin."""
 
-    def __init__(self, scheduler: Scheduler, job: Job, turn: Turn[Job], queued_ms: float) -> None:
-        self._scheduler = scheduler
-        self.job = job
+    def __init__(self, turn: Turn[Job], queued_ms: float) -> None:
         self.turn = turn
         self.queued_ms = queued_ms
         self.worker: Worker | None = None
@@ -86,12 +84,12 @@ class Seat:
         self.looks_asleep = 0
 
     def begin(self, worker: Worker, clock: Clock) -> None:
-        """Hear that this worker has the job now."""
+        """Note that this worker has the job now."""
         self.worker, self.clock = worker, clock
         self._not_seen()
 
     def leave(self) -> None:
-        """Hear that the worker has nothing to do with the job any more."""
+        """Note that the worker has ended with the job."""
         worker, self.worker = self.worker, None
         going_on, self.going_on = self.going_on, None
         if going_on is not None:
@@ -169,7 +167,7 @@ class Scheduler:
         asked = time.perf_counter()
         self._look_soon()
         async with self._turns.turn(job.caller, job, nested=job.nested) as turn:
-            seat = Seat(self, job, turn, (time.perf_counter() - asked) * 1000)
+            seat = Seat(turn, (time.perf_counter() - asked) * 1000)
             self._seats.add(seat)
             try:
                 yield seat
@@ -209,8 +207,7 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         wanted = self._turns.wanted
         held = [seat for seat in self._seats if seat.turn.held]
-        rests_are_due = loop.time() >= self._rests_due
-        if rests_are_due:
+        if loop.time() >= self._rests_due:
             self._rests_due = loop.time() + _LOOK_SELDOM_SECONDS + len(self._seats) * _LOOK_SECONDS_EACH
             for seat in [seat for seat in self._seats if not seat.turn.held]:
                 self._judge_rest(seat)

@@ -16,9 +16,8 @@ import errno
 import mmap
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _PREFIX = "sealab-"
@@ -89,25 +88,11 @@ def where_processors() -> str | None:
 
 def memory_folders() -> Sequence[str]:
     """Return the folders of all groups that bound this process's memory, its own first; none where none can be seen."""
-    if sys.platform != "linux":
-        return ()
-    with open("/proc/self/cgroup", encoding="utf-8") as file:
-        own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
     found: list[str] = []
-    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
-        for line in mounts:
-            before, after = line.rstrip("\n").split(" - ", 1)
-            kind, _source, options = after.split(" ", 2)
-            mounted_root, mount_point = before.split(" ")[3:5]
-            path = next((path for names, path in own.items() if "memory" in names.split(",")), None)
-            if kind == "cgroup2":
-                path = own.get("")
-            elif kind != "cgroup" or "memory" not in options.split(","):
-                continue
-            if path is None:
-                continue
-            folder = _beneath(mount_point, mounted_root, path)
-            while folder.startswith(mount_point):
+    with contextlib.suppress(OSError):  # a kernel without control groups, or another system
+        for own in _own_groups():
+            folder = own.folder
+            while (own.kinds is None or "memory" in own.kinds) and folder.startswith(own.mount_point):
                 found.append(folder)
                 folder = os.path.dirname(folder)
     return found
@@ -152,23 +137,13 @@ def _places(*kinds: str) -> Sequence[_Place]:
     In version 1 that is beneath this process's own group of each controller, else in version 2.
     """
     wanted = set(kinds or _VERSION_1)
-    with open("/proc/self/cgroup", encoding="utf-8") as file:
-        own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
     found: list[_Place] = []
     unified: str | None = None
-    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
-        for line in mounts:
-            before, after = line.rstrip("\n").split(" - ", 1)
-            kind, _source, options = after.split(" ", 2)
-            mounted_root, mount_point = before.split(" ")[3:5]
-            if kind == "cgroup2":
-                unified = _beneath(mount_point, mounted_root, own.get("", "/"))
-            elif kind == "cgroup":
-                for names, path in own.items():
-                    its = set(names.split(",")) & wanted & set(options.split(","))
-                    folder = _beneath(mount_point, mounted_root, path)
-                    if its and os.access(folder, os.W_OK):
-                        found.append(_Place(folder, {name: _VERSION_1[name] for name in sorted(its)}))
+    for own in _own_groups():
+        if own.kinds is None:
+            unified = own.folder
+        elif (its := own.kinds & wanted) and os.access(own.folder, os.W_OK):
+            found.append(_Place(own.folder, {name: _VERSION_1[name] for name in sorted(its)}))
     missing = wanted - {kind for place in found for kind in place.limits}
     if missing and unified is not None:
         # Only where the parent already hands controllers down: it may, or its processes would have to leave it.
@@ -178,6 +153,33 @@ def _places(*kinds: str) -> Sequence[_Place]:
                 if handed and os.access(folder, os.W_OK):
                     return [*found, _Place(folder, {name: _VERSION_2[name] for name in sorted(handed)})]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A group of this process, where it is mounted, and its controllers; version 2 tells them elsewhere (None)."""
+
+    folder: str
+    mount_point: str
+    kinds: frozenset[str] | None
+
+
+def _own_groups() -> Iterator[_Own]:
+    """Give the groups that this process is in. Raises OSError."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = {names: path for _number, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            before, after = line.rstrip("\n").split(" - ", 1)
+            kind, _source, options = after.split(" ", 2)
+            mounted_root, mount_point = before.split(" ")[3:5]
+            if kind == "cgroup2":
+                yield _Own(_beneath(mount_point, mounted_root, own.get("", "/")), mount_point, None)
+            elif kind == "cgroup":
+                for names, path in own.items():
+                    its = frozenset(names.split(",")) & frozenset(options.split(","))
+                    if its:
+                        yield _Own(_beneath(mount_point, mounted_root, path), mount_point, its)
 
 
 def _beneath(mount_point: str, mounted_root: str, path: str) -> str:

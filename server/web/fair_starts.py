@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .callers import header
+
 _AT_ONCE = 4
 """Requests that begin in one round. The SDK works on each for about a millisecond before it waits for its run."""
 _CALLERS = (b"authorization", b"mcp-session-id")
@@ -59,10 +61,8 @@ class FairStarts:
 
 
 def _caller_of(scope: Scope) -> Sequence[object]:
-    headers = scope["headers"]
-    for wanted in _CALLERS:
-        for name, value in headers:
-            if name == wanted:
-                return (value,)
+    for name in _CALLERS:
+        if (value := header(scope, name)) is not None:
+            return (value,)
     client = scope.get("client")
     return () if client is None else client[:1]

@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +54,15 @@ class HttpServer:
 
 
 @contextmanager
-def http_process(home: Path, *arguments: str, descriptors: int | None = None, **env: str) -> Iterator[HttpServer]:
-    """Run a server over HTTP on a free port, which may have so many descriptors; at its end it waits for no call."""
+def http_process(
+    home: Path, *arguments: str, descriptors: int | None = None, launched_by: Sequence[str] = (), **env: str
+) -> Iterator[HttpServer]:
+    """Run a server over HTTP on a free port, which may have so many descriptors; at its end it waits for no call.
+
+    `launched_by` is a command that runs the server as its arguments.
+    """
     limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}:{descriptors}"]
-    command = [*limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
+    command = [*launched_by, *limited, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home), *arguments]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, env=environment(**{"SEALAB_DRAIN_SECONDS": "0", **env}), text=True
     ) as process:

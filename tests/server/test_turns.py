@@ -17,7 +17,7 @@ from mcp.types import ElicitResult
 
 from sealab.sandbox.confine import cgroups
 
-from .conftest import SEALAB, _address_said_by, environment, http_server, in_this_process
+from .conftest import HttpServer, http_process, http_server, in_this_process
 from .test_registry import configure, upstream
 
 FEW = {"SEALAB_WORKERS_MAX": "2", "SEALAB_WORKERS_SPARE": "1"}
@@ -111,17 +111,12 @@ def control_group(megabytes: int) -> Iterator[str]:
 
 
 @contextmanager
-def server_within(megabytes: int, home: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server over HTTP in a control group of its own: its URL and its process."""
+def server_within(megabytes: int, home: Path) -> Iterator[HttpServer]:
+    """A server over HTTP in a control group of its own."""
     with control_group(megabytes) as members:
         joining = f"import os,sys; open({members!r}, 'w').write(str(os.getpid())); os.execv(sys.argv[1], sys.argv[1:])"
-        command = [sys.executable, "-c", joining, *SEALAB, "serve", "--http", "127.0.0.1:0", "--home", str(home)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment(), text=True) as server:
-            try:
-                yield _address_said_by(server), server
-            finally:
-                server.terminate()
-                server.wait(20)
+        with http_process(home, launched_by=[sys.executable, "-c", joining]) as server:
+            yield server
 
 
 def _bounds(folder: str) -> str | None:
@@ -131,10 +126,10 @@ def _bounds(folder: str) -> str | None:
 async def test_where_memory_runs_out_runs_end_and_the_server_does_not(tmp_path: Path) -> None:
     """Each run may have 500 MB and takes 300, twelve at once, in 900 MB: they wait for each other, or end."""
     takes = "import time\nx = bytearray(300_000_000)\nfor i in range(0, len(x), 4096):\n    x[i] = 1\ntime.sleep(0.5)\nlen(x)"
-    with server_within(900, tmp_path) as (url, server):
-        async with Client(url, read_timeout_seconds=50) as client:
+    with server_within(900, tmp_path) as server:
+        async with Client(server.url, read_timeout_seconds=50) as client:
             reports = await asyncio.gather(*(run(client, takes) for _ in range(12)))
             assert {report["status"] for report in reports} <= {"ok", "memory", "crashed", "busy"}
             assert sum(report["status"] == "ok" for report in reports) >= 1
             assert (await run(client, "6 * 7"))["result"] == 42
-        assert server.poll() is None
+        assert server.process.poll() is None
