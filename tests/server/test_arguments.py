@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.bridge import arguments
+from sealab.server import arguments
 from sealab.server.bridge.arguments import checked
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.models import Tool
