@@ -30,9 +30,9 @@ from mcp.types import (
 from pydantic import AnyUrl
 
 from ...skills_db.errors import SkillNotFound, SkillsDbError
+from ..arguments import shown
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
-from ..strict_tool import shown
 from ..visible import visible
 from .files import files_of
 
