@@ -177,7 +177,7 @@ def _object(text: str) -> dict[str, Json]:
     except ValueError as error:
         raise UsageError(f"--arguments is not valid JSON: {error}. Give one JSON object.") from None
     if not isinstance(found, dict):
-        raise UsageError('--arguments is no JSON object. Give one, such as \'{"query": "x"}\'.')
+        raise UsageError('--arguments is not a JSON object. Give one, such as \'{"query": "x"}\'.')
     return found
 
 

@@ -127,7 +127,7 @@ class SkillsExtension(Extension):
         served, path = await found(self._app, params.uri)
         children = {} if served is None else _children(served, path)
         if not children:
-            raise MCPError(INVALID_PARAMS, f"{params.uri} is no directory that is served.", data={"uri": params.uri})
+            raise MCPError(INVALID_PARAMS, f"{params.uri} is not a directory that is served.", data={"uri": params.uri})
         resources = [
             {"uri": uri, "name": uri.rpartition("/")[2], "mimeType": kind} for uri, kind in sorted(children.items())
         ]

@@ -136,7 +136,7 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
             "",
             "may find, or have the caller pass it as context_vars or file. A container",
         ),
-        ("def f(x): return x\n", "assert f(", "tests of f are no Python"),
+        ("def f(x): return x\n", "assert f(", "tests of f are not valid Python"),
         ("", "", "no code"),
     ],
 )

@@ -146,7 +146,7 @@ def test_an_unset_variable_makes_its_server_alone_unusable(tmp_path):
     ("entry", "named"),
     [
         ({}, "neither a command nor a url"),
-        ("x", "is no object"),
+        ("x", "is not an object"),
         ({"command": "x", "url": "http://h"}, "a command and a url"),
         ({"command": ["x"]}, "'command'"),
         ({"command": " "}, "'command'"),
@@ -182,9 +182,9 @@ def test_a_bad_server_is_reported_by_name_and_key_and_the_others_work(tmp_path, 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('{"mcpServers": {', "line 1"),
+        ('{"mcpServers": {', "is not valid JSON: .* at line 1"),
         ('{"mcpServers": []}', "mcpServers"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "'a' twice"),
         ("[" * 100_000, "nested"),
     ],
