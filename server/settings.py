@@ -280,6 +280,10 @@ def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
         table = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"The settings file {file} is not valid TOML: {error}. Correct that line.") from error
+    except ValueError:
+        raise SettingsError(f"The settings file {file} holds a number of too many digits. Shorten it.") from None
+    except RecursionError:
+        raise SettingsError(f"The settings file {file} is nested too deeply. Make it flatter.") from None
     return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
 
 

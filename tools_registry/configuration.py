@@ -13,7 +13,6 @@ import difflib
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -155,6 +154,8 @@ def read_document(path: Path) -> Document:
         ) from None
     except _Repeated as error:
         raise ConfigurationRefused(f"{path} has the key {error.args[0]!r} twice in one object. Remove one.") from None
+    except ValueError:
+        raise ConfigurationRefused(f"{path} holds a number of too many digits. Write it as a string.") from None
     except RecursionError:
         raise ConfigurationRefused(f"{path} is nested too deeply. Make it flatter.") from None
     if not isinstance(document, dict):
@@ -383,7 +384,7 @@ class _Entry:
 
     def _seconds(self, key: str, default: float) -> float:
         value = self.entry.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(key, "a number of seconds")
         if not 0 < value <= _LONGEST_SECONDS:
             raise self._wrong(key, f"a number of seconds above 0, up to {_LONGEST_SECONDS:g}")

@@ -206,6 +206,8 @@ def _content(path: str) -> object:
         raise DefinitionRefused(
             f"it is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}. Correct that."
         ) from None
+    except ValueError:
+        raise DefinitionRefused("it holds a number that cannot be read. Make it a shorter one, or a string.") from None
 
 
 def _from_yaml(data: bytes) -> object:

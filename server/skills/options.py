@@ -126,7 +126,7 @@ def _value(name: str, schema: Mapping[str, Json], text: str) -> Json:
 def _json_or_text(text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -118,8 +118,13 @@ def test_a_settings_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path
     with pytest.raises(SettingsError, match="There is no settings file"):
         read_settings(file=missing, file_required=True, environment={}, command_line={})
     assert read_settings(file=missing, file_required=False, environment={}, command_line={}) == Settings()
-    with pytest.raises(SettingsError, match="not valid TOML"):
-        read(tmp_path, "TIMEOUT_SECONDS =")
+    for text, said in (
+        ("TIMEOUT_SECONDS =", "not valid TOML"),
+        ("TIMEOUT_SECONDS = " + "9" * 5000, "too many digits"),
+        ("PRIVACY_ALLOW = " + "[" * 100_000, "nested too deeply"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            read(tmp_path, text)
 
 
 def test_a_list_in_the_file_is_as_good_as_commas_in_the_environment(tmp_path: Path) -> None:
