@@ -142,7 +142,7 @@ async def test_an_answer_above_the_bound_fails_its_own_call_and_no_other(wired, 
 
 
 async def test_an_answer_above_the_bound_that_hides_its_number_ends_the_one_call_under_way(wired) -> None:
-    with pytest.raises(AnswerRefused, match="no MCP"):
+    with pytest.raises(AnswerRefused, match="not MCP"):
         await wired.call("wire", "flood", {"bytes": TOO_MUCH, "number": "hidden"})
     assert (await wired.call("wire", "echo", {"n": 1})).value == {"n": 1}
 

@@ -254,9 +254,9 @@ async def test_a_server_that_cannot_be_reached_is_an_error_that_says_what_to_do(
 @pytest.mark.parametrize(
     ("tool", "kind", "said"),
     [
-        ("misshapen", AnswerRefused, "no MCP result"),
+        ("misshapen", AnswerRefused, "not an MCP result"),
         ("breaks_schema", AnswerRefused, "breaks its own output schema"),
-        ("garbage", AnswerRefused, "no MCP"),
+        ("garbage", AnswerRefused, "not MCP"),
         ("refuse", CallRefused, "that is not how to ask"),
         ("silent_failure", ToolFailed, "did not say why"),
         ("eho", ToolUnknown, "Use echo"),

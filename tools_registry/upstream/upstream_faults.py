@@ -166,7 +166,7 @@ def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> Reg
     if isinstance(cause, MCPError):
         return _of_mcp_error(config, what, cause, said)
     if isinstance(cause, ValidationError):
-        return AnswerRefused(f"{what} of the server {name!r} answered what is not MCP result. {_DONE_OR_NOT}")
+        return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
         return AnswerRefused(
