@@ -319,7 +319,7 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 # Made once: `json.dumps` and `json.loads` make one anew for each frame.

@@ -28,7 +28,7 @@ def helpers() -> dict[str, object]:
 def summarize_list(data: Iterable[object], limit: int = 10) -> dict[str, object]:
     """Return `{"count": how many items there are, "sample": the first `limit` of them}`.
 
-    Raises TypeError when `data` is no list of items, ValueError when `limit` is negative.
+    Raises TypeError when `data` is not a list of items, ValueError when `limit` is negative.
     """
     items = _items(data, "summarize_list")
     _count(limit, "limit")
@@ -38,7 +38,7 @@ def summarize_list(data: Iterable[object], limit: int = 10) -> dict[str, object]
 def filter_by_field(data: Iterable[object], field: str, value: object) -> list[object]:
     """Return the objects whose `field` equals `value`; one without the field is left out.
 
-    Raises TypeError when an item is no object.
+    Raises TypeError when an item is not an object.
     """
     rows = _rows(data, "filter_by_field")
     return [row for row in rows if field in row and row[field] == value]
@@ -48,7 +48,7 @@ def aggregate_stats(data: Iterable[object], numeric_fields: Sequence[str] | None
     """Return `count` and, per field, `<field>_sum`, `_avg`, `_min` and `_max` over the rows where it is a number.
 
     Without `numeric_fields` all fields count that hold a number in at least one row, in the order they first appear.
-    A field without any number has no keys. Raises TypeError when a row is no object or `numeric_fields` no list.
+    A field without any number has no keys. Raises TypeError when a row is not an object or `numeric_fields` not a list.
     """
     rows = _rows(data, "aggregate_stats")
     if isinstance(numeric_fields, str):

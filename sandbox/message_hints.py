@@ -35,7 +35,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"^the JSON object must be str, bytes or bytearray, not ", "The value is already parsed: use it as it is."),
         (
             r"is not JSON serializable$",
-            "Set `result` to the value itself, which needs no JSON, or write json.dumps(…, default=str).",
+            "Set `result` to the value itself, which need not be JSON, or write json.dumps(…, default=str).",
         ),
         (r"^string indices must be integers", "The value is text: if it is JSON, parse it first with json.loads(…)."),
         (
@@ -59,11 +59,11 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"^Exceeds the limit \(\d+ digits\)", "Keep it an int: `result` may be an int of any size."),
         (
             r"^Expecting value: line 1 column 1 ",
-            "The text is empty or is no JSON: print(repr(text[:200])) shows what it is.",
+            "The text is empty or is not valid JSON: print(repr(text[:200])) shows what it is.",
         ),
         (
             r"^Expecting property name enclosed in double quotes",
-            "If it is a Python literal and no JSON, write ast.literal_eval(text).",
+            "If it is a Python literal and not JSON, write ast.literal_eval(text).",
         ),
     )
 )

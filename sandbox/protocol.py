@@ -129,7 +129,7 @@ def encode(frame: Mapping[str, Json], *, bytes_max: int = FRAME_BYTES_MAX, in_st
     """Make a whole frame of an object; lone surrogates travel as escapes.
 
     With `in_steps` other threads run meanwhile. Raises `FrameError` when it is too large or too deep, or holds what
-    JSON cannot (NaN, infinities, cycles), and TypeError for what is no JSON value at all.
+    JSON cannot (NaN, infinities, cycles), and TypeError for what is not a JSON value at all.
     """
     try:
         text = (write_in_steps if in_steps else write)(frame)
@@ -227,10 +227,10 @@ def _figure(value: Json) -> bytes:
     except ValueError:
         raise FrameError("A done frame's figure is not base64.") from None
     if len(data) < _PNG.size:
-        raise FrameError("A done frame's figure is no PNG.")
+        raise FrameError("A done frame's figure is not a PNG.")
     signature, width, height = _PNG.unpack_from(data)
     if signature != _PNG_SIGNATURE or not 0 < width <= FIGURE_PIXELS_MAX or not 0 < height <= FIGURE_PIXELS_MAX:
-        raise FrameError("A done frame's figure is no PNG of the size allowed.")
+        raise FrameError("A done frame's figure is not a PNG of the size allowed.")
     return data
 
 

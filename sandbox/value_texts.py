@@ -46,7 +46,7 @@ def fraction(value: object) -> str:
     """Return a Fraction as `3/4`, or `3` where it is whole."""
     numerator, denominator = _numerator(value), _denominator(value)
     if type(numerator) is not int or type(denominator) is not int:
-        raise TypeError("a fraction of what are no integers")
+        raise TypeError("a fraction of what are not integers")
     top = decimal_digits(numerator)
     return top if denominator == 1 else f"{top}/{decimal_digits(denominator)}"
 

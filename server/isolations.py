@@ -159,9 +159,9 @@ def _judge_python(python: str | None) -> None:
     if python is None:
         return
     question = "import sys; print(sys.version_info >= (3, 11))"
-    advice = "Name a Python interpreter of version 3.11 or newer by its full path."
+    advice = "Name a Python interpreter of version 3.11 or newer by its absolute path."
     if not os.path.isabs(python):
-        raise SettingsError(f"PROCESS_PYTHON is {python}, which is no full path. {advice}")
+        raise SettingsError(f"PROCESS_PYTHON is {python}, but must be an absolute path. {advice}")
     try:
         answer = subprocess.run(
             [python, "-I", "-S", "-c", question], capture_output=True, check=True, text=True, timeout=_ANSWER_SECONDS

@@ -120,7 +120,7 @@ class OpenRequests:
 
 
 def _answer(ctx: ServerRequestContext[Any, Any], text: str) -> dict[str, Any]:
-    """Return a tool error, or raise `MCPError` where the request is no call of a tool."""
+    """Return a tool error, or raise `MCPError` where the request is not a call of a tool."""
     if ctx.method != _CALL:
         raise MCPError(CONNECTION_CLOSED, text)
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..sandbox.confine.levels import Level, default_level
 from ..sandbox.run import Isolation
 from .errors import SettingsError
 
 PREFIX = "SEALAB_"
+_DIGITS_MAX = 18
+_SHOWN_CHARS_MAX = 200
 _NOT_SETTINGS = frozenset({"SEALAB_HOME"})
 _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
-_SECRETS = frozenset({"vault_key", "database_url"})
-"""What an error message does not repeat."""
 
 
 class Surface(StrEnum):
@@ -58,62 +58,15 @@ class PrivacyMode(StrEnum):
     BALANCED = "balanced"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Every setting, in the units its name says. `None` stands for "as this machine and version allow"."""
-
-    timeout_seconds: float = 30.0
-    max_timeout_seconds: float = 120.0
-    memory_mb: int = 500
-    max_memory_mb: int = 2000
-    pids_max: int = 64
-    cpus: float | None = None
-    allowed_isolation: tuple[Isolation, ...] = (Isolation.RESTRICTED, Isolation.CONTAINER)
-    required_level: Level = field(default_factory=default_level)
-    workspace_quota_mb: int = 1000
-    output_max_chars: int = 20_000
-    tool_calls_max: int = 1000
-    runs_kept: int = 200
-    workers_spare: int = 2
-    workers_max: int = 8
-    queue_max: int = 1000
-    queue_seconds: float = 30.0
-    sessions_max: int = 8
-    session_idle_seconds: float = 600.0
-    process_python: str | None = None
-    container_runtime: str | None = None
-    container_image: str | None = None
-    approve_container: bool = False
-    privacy: Privacy = Privacy.TOOLS
-    restore_to_model: bool | None = None
-    privacy_mode: PrivacyMode = PrivacyMode.BALANCED
-    privacy_types: tuple[str, ...] = ()
-    privacy_threshold: float = 0.4
-    privacy_thresholds: Mapping[str, float] = field(default_factory=dict)
-    privacy_allow: tuple[str, ...] = ()
-    privacy_patterns: Mapping[str, str] = field(default_factory=dict)
-    privacy_ttl_days: float | None = 90.0
-    privacy_lenient_restore: bool = False
-    vault_key: str | None = field(default=None, repr=False)
-    vault_keyring: bool = True
-    database_url: str | None = None
-    drain_seconds: float = 30.0
-    http_sessions_max: int = 2000
-    http_bodies_mb: int = 128
-    http_receive_seconds: float = 30.0
-    surface: Surface = Surface.FULL
-    log_level: LogLevel = LogLevel.WARNING
-
-
 _Value = TypeVar("_Value", bound=StrEnum)
-_Parser = Callable[[object], object]
+_Kept = TypeVar("_Kept")
 
 
-def _number(least: float) -> _Parser:
+def _number(least: float) -> Callable[[object], float]:
     def parse(value: object) -> float:
         try:
             number = float(value) if isinstance(value, str | int | float) else float("nan")
-        except ValueError:
+        except (ValueError, OverflowError):
             number = float("nan")
         if isinstance(value, bool) or not least <= number < float("inf"):
             raise ValueError(f"a number from {least:g} up")
@@ -122,9 +75,9 @@ def _number(least: float) -> _Parser:
     return parse
 
 
-def _whole(least: int) -> _Parser:
+def _whole(least: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
-        if isinstance(value, str) and value.strip().isdecimal():
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _DIGITS_MAX:
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ValueError(f"a whole number from {least} up")
@@ -143,7 +96,7 @@ def _one_of(kind: type[_Value], *, fold: Callable[[str], str] = str.lower) -> Ca
     return parse
 
 
-def _some_of(kind: type[_Value]) -> _Parser:
+def _some_of(kind: type[_Value]) -> Callable[[object], tuple[_Value, ...]]:
     parse_one = _one_of(kind)
 
     def parse(value: object) -> tuple[_Value, ...]:
@@ -200,7 +153,7 @@ def _thresholds(value: object) -> dict[str, float]:
 
 def _share(value: object) -> float:
     share = _number(0)(value)
-    if not isinstance(share, float) or share > 1:
+    if share > 1:
         raise ValueError("a number from 0 to 1")
     return share
 
@@ -210,14 +163,14 @@ def _json(text: str) -> object:
 
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
 def _compiles(pattern: str) -> bool:
     try:
         re.compile(pattern)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 
@@ -225,7 +178,7 @@ def _compiles(pattern: str) -> bool:
 def _days(value: object) -> float | None:
     """Read days; 0 stands for ever."""
     days = _number(0)(value)
-    return days if isinstance(days, float) and days else None
+    return days or None
 
 
 def _text(value: object) -> str:
@@ -234,51 +187,63 @@ def _text(value: object) -> str:
     return value.strip()
 
 
-_PARSERS: Mapping[str, _Parser] = MappingProxyType(
-    {
-        "timeout_seconds": _number(0.001),
-        "max_timeout_seconds": _number(0.001),
-        "memory_mb": _whole(1),
-        "max_memory_mb": _whole(1),
-        "pids_max": _whole(1),
-        "cpus": _number(0.01),
-        "allowed_isolation": _some_of(Isolation),
-        "required_level": _one_of(Level),
-        "workspace_quota_mb": _whole(0),
-        "output_max_chars": _whole(200),
-        "tool_calls_max": _whole(0),
-        "runs_kept": _whole(1),
-        "workers_spare": _whole(0),
-        "workers_max": _whole(1),
-        "queue_max": _whole(0),
-        "queue_seconds": _number(0.001),
-        "sessions_max": _whole(0),
-        "session_idle_seconds": _number(0.001),
-        "process_python": _text,
-        "container_runtime": _text,
-        "container_image": _text,
-        "approve_container": _yes_or_no,
-        "privacy": _one_of(Privacy),
-        "restore_to_model": _yes_or_no,
-        "privacy_mode": _one_of(PrivacyMode),
-        "privacy_types": _types,
-        "privacy_threshold": _share,
-        "privacy_thresholds": _thresholds,
-        "privacy_allow": _list,
-        "privacy_patterns": _patterns,
-        "privacy_ttl_days": _days,
-        "privacy_lenient_restore": _yes_or_no,
-        "vault_key": _text,
-        "vault_keyring": _yes_or_no,
-        "database_url": _text,
-        "drain_seconds": _number(0),
-        "http_sessions_max": _whole(1),
-        "http_bodies_mb": _whole(16),
-        "http_receive_seconds": _number(0.001),
-        "surface": _one_of(Surface),
-        "log_level": _one_of(LogLevel, fold=str.upper),
-    }
-)
+def _setting(parser: Callable[[object], _Kept], default: _Kept, *, secret: bool = False) -> _Kept:
+    """Declare a setting: what reads its value, and its default; a secret is never shown."""
+    return field(default=default, repr=not secret, metadata={"parser": parser, "secret": secret})
+
+
+def _setting_from(parser: Callable[[object], _Kept], factory: Callable[[], _Kept]) -> _Kept:
+    """Declare a setting whose default has to be made."""
+    return field(default_factory=factory, metadata={"parser": parser, "secret": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, in the units its name says. `None` stands for "as this machine and version allow"."""
+
+    timeout_seconds: float = _setting(_number(0.001), 30.0)
+    max_timeout_seconds: float = _setting(_number(0.001), 120.0)
+    memory_mb: int = _setting(_whole(1), 500)
+    max_memory_mb: int = _setting(_whole(1), 2000)
+    pids_max: int = _setting(_whole(1), 64)
+    cpus: float | None = _setting(_number(0.01), None)
+    allowed_isolation: tuple[Isolation, ...] = _setting(
+        _some_of(Isolation), (Isolation.RESTRICTED, Isolation.CONTAINER)
+    )
+    required_level: Level = _setting_from(_one_of(Level), default_level)
+    workspace_quota_mb: int = _setting(_whole(0), 1000)
+    output_max_chars: int = _setting(_whole(200), 20_000)
+    tool_calls_max: int = _setting(_whole(0), 1000)
+    runs_kept: int = _setting(_whole(1), 200)
+    workers_spare: int = _setting(_whole(0), 2)
+    workers_max: int = _setting(_whole(1), 8)
+    queue_max: int = _setting(_whole(0), 1000)
+    queue_seconds: float = _setting(_number(0.001), 30.0)
+    sessions_max: int = _setting(_whole(0), 8)
+    session_idle_seconds: float = _setting(_number(0.001), 600.0)
+    process_python: str | None = _setting(_text, None)
+    container_runtime: str | None = _setting(_text, None)
+    container_image: str | None = _setting(_text, None)
+    approve_container: bool = _setting(_yes_or_no, False)
+    privacy: Privacy = _setting(_one_of(Privacy), Privacy.TOOLS)
+    restore_to_model: bool | None = _setting(_yes_or_no, None)
+    privacy_mode: PrivacyMode = _setting(_one_of(PrivacyMode), PrivacyMode.BALANCED)
+    privacy_types: tuple[str, ...] = _setting(_types, ())
+    privacy_threshold: float = _setting(_share, 0.4)
+    privacy_thresholds: Mapping[str, float] = _setting_from(_thresholds, dict)
+    privacy_allow: tuple[str, ...] = _setting(_list, ())
+    privacy_patterns: Mapping[str, str] = _setting_from(_patterns, dict)
+    privacy_ttl_days: float | None = _setting(_days, 90.0)  # type: ignore[arg-type]  # mypy drops the None
+    privacy_lenient_restore: bool = _setting(_yes_or_no, False)
+    vault_key: str | None = _setting(_text, None, secret=True)
+    vault_keyring: bool = _setting(_yes_or_no, True)
+    database_url: str | None = _setting(_text, None, secret=True)
+    drain_seconds: float = _setting(_number(0), 30.0)
+    http_sessions_max: int = _setting(_whole(1), 2000)
+    http_bodies_mb: int = _setting(_whole(16), 128)
+    http_receive_seconds: float = _setting(_number(0.001), 30.0)
+    surface: Surface = _setting(_one_of(Surface), Surface.FULL)
+    log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
 
 
 def read_settings(
@@ -315,6 +280,10 @@ def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
         table = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"The settings file {file} is not valid TOML: {error}. Correct that line.") from error
+    except ValueError:
+        raise SettingsError(f"The settings file {file} holds a number of too many digits. Shorten it.") from None
+    except RecursionError:
+        raise SettingsError(f"The settings file {file} is nested too deeply. Make it flatter.") from None
     return {_known(key, f"{key} in {file}"): (f"{key} in {file}", value) for key, value in table.items()}
 
 
@@ -338,12 +307,18 @@ def _known(key: str, shown: str) -> str:
 
 
 def _parsed(name: str, shown: str, value: object) -> object:
+    declared = _DECLARED[name]
     try:
-        parsed = _PARSERS[name](value)
+        parsed: object = declared["parser"](value)
     except ValueError as error:
-        given = "set to something" if name in _SECRETS else repr(value)
+        given = "set to something" if declared["secret"] else _shown(value)
         raise SettingsError(f"{shown} is {given}, which cannot be used. Give {error}.") from None
     return parsed
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
 
 
 def _lowered_defaults(chosen: Mapping[str, object]) -> dict[str, object]:
@@ -371,3 +346,4 @@ _USUAL_AND_MOST = (
     ("workers_spare", "workers_max"),
 )
 _NAMES: Mapping[str, str] = MappingProxyType({each.name.upper(): each.name for each in fields(Settings)})
+_DECLARED: Mapping[str, Mapping[str, Any]] = MappingProxyType({each.name: each.metadata for each in fields(Settings)})

@@ -67,7 +67,7 @@ class _Stream(ABC):
 class StandardInput(_Stream):
     """The messages on standard input, for one reader. `idle` tells whether nothing that was read is being worked on.
 
-    A line that is no message is given as the exception that says so; one that is too large goes to `refuse`.
+    A line that is not a message is given as the exception that says so; one that is too large goes to `refuse`.
 
     Takes descriptor 0 for itself: whoever else reads it finds it empty.
     """

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import PrivateAttr, ValidationError
 
+from .arguments import missing_argument, unknown_argument, wrong_argument
 from .errors import KNOWN_ERRORS, shortage_in
 from .kept_schemas import Schemas, kept_schemas
 from .visible import visible
@@ -25,7 +26,6 @@ _NOISE = frozenset({"title", "description"})
 _NAMED = frozenset({"properties", "$defs"})
 _SAY_WHICH = frozenset({"enum", "const", "anyOf", "oneOf", "allOf"})
 """What says of null, too, whether it may be."""
-_SHOWN_CHARS_MAX = 60
 _CONTEXT = "ctx"
 """The parameter of a tool's function that takes the context of the call."""
 
@@ -99,15 +99,9 @@ class StrictTool(Tool):
 
     def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
         known: Mapping[str, object] = self.parameters.get("properties", {})
-        for given in arguments:
-            if given not in known:
-                import difflib  # noqa: PLC0415 - only a wrong name needs it
-
-                near = difflib.get_close_matches(given, known, n=1)
-                raise ToolError(
-                    f"{self.name} takes no argument {shown(given)}. "
-                    + (f"Did you mean {near[0]}?" if near else f"It takes {', '.join(known) or 'none'}.")
-                )
+        unknown = next((given for given in arguments if given not in known), None)
+        if unknown is not None:
+            raise ToolError(unknown_argument(self.name, unknown, known, f"It takes {', '.join(known) or 'none'}."))
         try:
             return self.prepare().model_validate(dict(arguments), strict=True).model_dump_one_level()
         except ValidationError as error:
@@ -115,10 +109,8 @@ class StrictTool(Tool):
             name = str(first["loc"][0])
             schema = json.dumps(known.get(name, {}))
             if first["type"] == "missing":
-                raise ToolError(f"{self.name} needs the argument {name}. Give it; its schema is {schema}.") from error
-            raise ToolError(
-                f"The argument {name} of {self.name} cannot be {shown(first['input'])}. Its schema is {schema}."
-            ) from error
+                raise ToolError(missing_argument(self.name, name, f"Give it; its schema is {schema}.")) from error
+            raise ToolError(wrong_argument(self.name, name, first["input"], f". Its schema is {schema}.")) from error
 
 
 def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
@@ -194,9 +186,3 @@ def _compact_value(value: object) -> object:
     if isinstance(value, list):
         return [_compact_value(each) for each in value]
     return value
-
-
-def shown(value: object) -> str:
-    """Return what a caller gave as a message may show it: visible, and no longer than a line."""
-    text = visible(json.dumps(value, ensure_ascii=False, default=repr))
-    return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"

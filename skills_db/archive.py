@@ -80,12 +80,12 @@ class Archive:
                 except (ValueError, RecursionError):
                     record = None
                 if not isinstance(record, dict):
-                    raise self.damaged(f"line {number} of {member} is no record")
+                    raise self.damaged(f"line {number} of {member} is not a record")
                 yield record
 
     def damaged(self, how: str) -> BackupRefused:
         """Return the error for an archive that is not as it was written."""
-        return BackupRefused(f"{self.path} is no whole backup: {how}. Take another one; nothing was changed.")
+        return BackupRefused(f"{self.path} is not a complete backup: {how}. Take another one; nothing was changed.")
 
     def check(self) -> None:
         """Raise `BackupRefused` unless everything is there as it was written, in a format that is known."""
@@ -131,7 +131,9 @@ def reading(source: Path) -> Iterator[Archive]:
     except FileNotFoundError:
         raise BackupRefused(f"There is no file {source}. Name an archive that a backup wrote.") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
-        raise BackupRefused(f"{source} is no whole backup: {error}. Take another one; nothing was changed.") from error
+        raise BackupRefused(
+            f"{source} is not a complete backup: {error}. Take another one; nothing was changed."
+        ) from error
     except OSError as error:
         raise BackupRefused(f"{source} cannot be read: {error.strerror}. Correct its permissions.") from error
 

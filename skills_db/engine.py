@@ -49,7 +49,7 @@ def open_database(url: str | None, home: Path) -> Database:
 def place_of(url: str | None, home: Path) -> tuple[str, Path | None]:
     """Return what messages call the database at `url` or in `home`, and its file, unless a server has it.
 
-    Raises `DatabaseUnavailable` where `url` is no address.
+    Raises `DatabaseUnavailable` where `url` is not a valid address.
     """
     address = None if url is None else _parsed(url)
     if address is None or address.drivername == "sqlite":

@@ -3,13 +3,13 @@
     SkillsDbError
     ├── DatabaseUnavailable   it cannot be opened or written, or another program holds it too long
     │   └── DatabaseUnreachable   its server cannot be reached, or does not answer in time
-    ├── DatabaseDamaged       the file is no database, or a damaged one; it was not touched
+    ├── DatabaseDamaged       the file is not a database, or a damaged one; it was not touched
     ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
     ├── OutcomeUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
     ├── StoreFull             the store holds as much of skills as it may
-    ├── BackupRefused         the archive is no backup, is damaged, or contradicts what is stored
+    ├── BackupRefused         the archive is not a backup, is damaged, or contradicts what is stored
     ├── VaultKeyWrong         the vault was made with another key
     ├── VaultDamaged          an entry of the vault was changed or is damaged
     └── VaultFull             a scope has as many values as it may have
@@ -66,7 +66,7 @@ class SkillNotFound(SkillsDbError):
 
 
 class SkillRefused(SkillsDbError):
-    """What was given is too large for the store, or is no text that every database can hold."""
+    """What was given is too large for the store, or is not text that every database can hold."""
 
     code = "skill_refused"
 

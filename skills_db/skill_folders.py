@@ -42,7 +42,7 @@ def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     elif source.is_file() and zipfile.is_zipfile(source):
         skills = _in_archive(source)
     elif source.exists():
-        raise SkillRefused(f"{source} is no folder, {MANIFEST}, Python file or ZIP archive. Name one of these.")
+        raise SkillRefused(f"{source} is not a folder, {MANIFEST}, Python file or ZIP archive. Name one of these.")
     else:
         raise SkillRefused(f"There is no {source}. Name a folder, a {MANIFEST}, a Python file or a ZIP archive.")
     if not skills:
@@ -108,7 +108,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
         elif entry.is_file(follow_symlinks=False):
             yield Path(entry.path)
         else:
-            raise SkillRefused(f"{entry.name!r} is no regular file. Leave it out of the skill.")
+            raise SkillRefused(f"{entry.name!r} is not a regular file. Leave it out of the skill.")
 
 
 def _bytes(path: Path, name: str) -> bytes:
@@ -120,7 +120,7 @@ def _bytes(path: Path, name: str) -> bytes:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise SkillRefused(f"{name!r} is no regular file. Leave it out of the skill.")
+            raise SkillRefused(f"{name!r} is not a regular file. Leave it out of the skill.")
         most = FOLDER_BYTES_MAX if name.endswith("recordings.json") else FILE_BYTES_MAX
         if status.st_size > most:
             raise SkillRefused(f"The file {name!r} is larger than {most:,} bytes. Leave it out of the skill.")
@@ -210,7 +210,7 @@ def _path_inside(entry: zipfile.ZipInfo) -> PurePosixPath:
     ):
         raise SkillRefused(f"The archive names a file {name!r:.80}, which would lie outside. It was not imported.")
     if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
-        raise SkillRefused(f"The archive holds {name!r:.80}, which is no regular file. It was not imported.")
+        raise SkillRefused(f"The archive holds {name!r:.80}, which is not a regular file. It was not imported.")
     if entry.flag_bits & 1:
         raise SkillRefused("The archive is encrypted. Unpack it and import the folder.")
     return path

@@ -107,11 +107,11 @@ def written(skill: PortableSkill, draft: SkillDraft | None = None) -> dict[str, 
 
 
 def read(folder: str, files: Mapping[str, bytes]) -> PortableSkill:
-    """Return the skill of a folder. Raises `SkillRefused` for what is no skill with Python code in it."""
+    """Return the skill of a folder. Raises `SkillRefused` for what is not a skill with Python code in it."""
     texts = {path: _text(path, data) for path, data in files.items()}
     manifest = texts.pop(MANIFEST, None)
     if manifest is None:
-        raise SkillRefused(f"The folder {folder!r} has no {MANIFEST}, so it is no skill. Name another folder.")
+        raise SkillRefused(f"The folder {folder!r} has no {MANIFEST}, so it is not a skill. Name another folder.")
     front, body = _split(folder, manifest)
     metadata = {str(key): _said(value) for key, value in _mapping(front.get("metadata")).items()}
     name = metadata.pop(_NAME, None) or skill_name(str(front.get("name") or folder))
@@ -243,7 +243,7 @@ def _split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError):
         raise SkillRefused(f"The frontmatter of {folder!r} is not valid YAML. Correct it.") from None
     if not isinstance(front, dict):
-        raise SkillRefused(f"The frontmatter of {folder!r} is no mapping. Give it name and description.")
+        raise SkillRefused(f"The frontmatter of {folder!r} is not a mapping. Give it name and description.")
     return cast("Mapping[str, object]", front), text[found.end() :]
 
 
@@ -253,7 +253,7 @@ def _text(path: str, data: bytes) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise SkillRefused(f"The file {path!r} is no UTF-8 text. Leave it out of the skill.") from None
+        raise SkillRefused(f"The file {path!r} is not UTF-8 text. Leave it out of the skill.") from None
     if "\0" in text:
         raise SkillRefused(f"The file {path!r} is binary. Leave it out of the skill.")
     return text
@@ -286,7 +286,9 @@ def _json(folder: str, text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
     except (ValueError, RecursionError):
-        raise SkillRefused(f"The recordings of {folder!r} are no JSON. Leave them out, or record them anew.") from None
+        raise SkillRefused(
+            f"The recordings of {folder!r} are not valid JSON. Leave them out, or record them anew."
+        ) from None
 
 
 def _key(key: str) -> str:

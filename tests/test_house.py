@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -42,6 +46,34 @@ def test_every_dependency_of_the_project_stands_in_both_locks() -> None:
     for lock in ("requirements.txt", "requirements-dev.txt"):
         locked = set(re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / lock).read_text().lower(), re.MULTILINE))
         assert names <= {name.replace("_", "-") for name in locked}
+
+
+def test_every_package_that_the_project_imports_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *(each for extra in project["optional-dependencies"].values() for each in extra)]
+    declared = {_normal(re.split(r"[<>=!~\[ ]", line)[0]) for line in lines}
+    distributions = packages_distributions()
+    undeclared = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for folder in ("server", "sandbox", "tools_registry", "skills_db", "workspace")
+        for file in (ROOT / folder).rglob("*.py")
+        for name in _imported(file)
+        if name not in sys.stdlib_module_names | {"_typeshed"}
+        and not declared & {_normal(each) for each in distributions.get(name, ())}
+    }
+    assert undeclared == set()
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:

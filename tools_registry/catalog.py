@@ -63,7 +63,7 @@ class _Contents:
     tool_aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """`{server: {tool: identifier}}`."""
     by_key: Mapping[str, tuple[Tool, ...]] | None = None
-    """Tools by every name they answer to, folded; made when a name is first looked up that is no full name."""
+    """Tools by every name they answer to, folded; made when a name is first looked up that is not a full name."""
 
 
 class Catalog:

@@ -1,9 +1,10 @@
 """Reads and writes `mcp.json`: which upstream servers there are, how they are reached, and what they may be asked.
 
-A missing file is an empty configuration. A file that is no JSON is an error; one server that is wrong is reported by
-name in `Configuration.problems`, cannot be used, and leaves the others alone. `${VAR}` and `${VAR:-default}` stand for
-environment variables in `command`, `args`, `env`, `cwd`, `url` and `headers`; as in a shell, the default also counts
-where the variable is empty. What other clients keep in the file is left as it is, in its order.
+A missing file is an empty configuration. A file that is not valid JSON is an error; one server that is wrong is
+reported by name in `Configuration.problems`, cannot be used, and leaves the others alone. `${VAR}` and
+`${VAR:-default}` stand for environment variables in `command`, `args`, `env`, `cwd`, `url` and `headers`; as in a
+shell, the default also counts where the variable is empty. What other clients keep in the file is left as it is, in
+its order.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import difflib
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -132,7 +132,7 @@ def read_server(name: str, entry: object, environment: Mapping[str, str]) -> Ser
     if not name.strip() or not name.isprintable():
         raise ConfigurationRefused(f"The server name {name!r} cannot be used. Give it a name of visible characters.")
     if not isinstance(entry, dict):
-        raise ConfigurationRefused(f"The server {name!r} is no object. Give it at least a command or a url.")
+        raise ConfigurationRefused(f"The server {name!r} is not an object. Give it at least a command or a url.")
     return _Entry(name, entry, environment).read()
 
 
@@ -150,22 +150,24 @@ def read_document(path: Path) -> Document:
         document = json.loads(text, object_pairs_hook=_without_repeats) if text.strip() else {}
     except json.JSONDecodeError as error:
         raise ConfigurationRefused(
-            f"{path} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}. Correct it there."
+            f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. Correct it there."
         ) from None
     except _Repeated as error:
         raise ConfigurationRefused(f"{path} has the key {error.args[0]!r} twice in one object. Remove one.") from None
+    except ValueError:
+        raise ConfigurationRefused(f"{path} holds a number of too many digits. Write it as a string.") from None
     except RecursionError:
         raise ConfigurationRefused(f"{path} is nested too deeply. Make it flatter.") from None
     if not isinstance(document, dict):
-        raise ConfigurationRefused(f'{path} is no JSON object. Write {{"mcpServers": {{}}}} into it.')
+        raise ConfigurationRefused(f'{path} is not a JSON object. Write {{"mcpServers": {{}}}} into it.')
     return document
 
 
 def servers_of(document: Document, path: Path) -> dict[str, object]:
-    """Return the document's `mcpServers`; raise `ConfigurationRefused` where that is no object."""
+    """Return the document's `mcpServers`; raise `ConfigurationRefused` where that is not an object."""
     servers = document.get("mcpServers", {})
     if not isinstance(servers, dict):
-        raise ConfigurationRefused(f'"mcpServers" in {path} is no object. Make it one, with a key for each server.')
+        raise ConfigurationRefused(f'"mcpServers" in {path} is not an object. Make it one, with a key for each server.')
     return servers
 
 
@@ -322,7 +324,7 @@ class _Entry:
         named = _NAMED.fullmatch(inner)
         if named is None:
             raise ConfigurationRefused(
-                f"The server {self.name!r} has ${{{inner}}} in {key!r}, which is no environment variable. "
+                f"The server {self.name!r} has ${{{inner}}} in {key!r}, which is not an environment variable. "
                 "Write ${NAME} or ${NAME:-default}."
             )
         variable, default = named.groups()
@@ -382,7 +384,7 @@ class _Entry:
 
     def _seconds(self, key: str, default: float) -> float:
         value = self.entry.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(key, "a number of seconds")
         if not 0 < value <= _LONGEST_SECONDS:
             raise self._wrong(key, f"a number of seconds above 0, up to {_LONGEST_SECONDS:g}")

@@ -109,7 +109,7 @@ def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], lis
     """Read the `tools` of a server's answer to tools/list; what cannot be read is left out and said."""
     problems: list[Problem] = []
     if not isinstance(listed, list | tuple):
-        return [], [Problem(server, "its list of tools is no list. Ask its makers.")]
+        return [], [Problem(server, "its list of tools is not a list. Ask its makers.")]
     # Which server it is, is known from whom was asked, never from the answer.
     ours = [{**each, "server": server} if isinstance(each, Mapping) else each for each in listed]
     return list(_listed(ours, server, Provenance(Source.UPSTREAM, version), problems)), problems
@@ -118,7 +118,7 @@ def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], lis
 def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
     """Make a tool of one definition. Raises `DefinitionRefused`, which says what is wrong with it."""
     if not isinstance(content, Mapping):
-        raise DefinitionRefused("it is no object. Give one with name, description and input_schema.")
+        raise DefinitionRefused("it is not an object. Give one with name, description and input_schema.")
     name = content.get("name")
     if not isinstance(name, str) or not name.strip():
         raise DefinitionRefused("it has no name. Give it a name, which is a text.")
@@ -129,7 +129,7 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
         raise DefinitionRefused(f"the server of {name} is {str(named)[:40]!r}. Give the name of a server.")
     description = _either(content, "description")
     if not isinstance(description, str | None):
-        raise DefinitionRefused(f"the description of {name} is no text. Give a text.")
+        raise DefinitionRefused(f"the description of {name} is not a string. Give a string.")
     title = content.get("title")
     input_schema = _schema(content, "input_schema", "inputSchema", name)
     return Tool(
@@ -190,7 +190,7 @@ def _content(path: str) -> object:
         try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:
-                raise DefinitionRefused(f"it is no plain file below {FILE_BYTES_MAX // 1024**2} MB. Replace it.")
+                raise DefinitionRefused(f"it is not a regular file below {FILE_BYTES_MAX // 1024**2} MB. Replace it.")
             data = os.read(file, found.st_size + 1)
         finally:
             os.close(file)
@@ -206,6 +206,8 @@ def _content(path: str) -> object:
         raise DefinitionRefused(
             f"it is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}. Correct that."
         ) from None
+    except ValueError:
+        raise DefinitionRefused("it holds a number that cannot be read. Make it a shorter one, or a string.") from None
 
 
 def _from_yaml(data: bytes) -> object:
@@ -296,14 +298,14 @@ def _schema(content: Mapping[str, object], snake: str, camel: str, name: str) ->
     found = _either(content, snake, camel)
     if found is None or isinstance(found, bool | Mapping):
         return found
-    raise DefinitionRefused(f"the {snake} of {name} is no JSON Schema. Give an object.")
+    raise DefinitionRefused(f"the {snake} of {name} is not a JSON Schema. Give an object.")
 
 
 def _annotations(found: object, name: str) -> Mapping[str, Json]:
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise DefinitionRefused(f"the annotations of {name} are no object. Give one, or leave them out.")
+        raise DefinitionRefused(f"the annotations of {name} are not an object. Give one, or leave them out.")
     return {_HINTS.get(str(key), str(key)): value for key, value in found.items()}
 
 
@@ -312,5 +314,5 @@ def _texts(found: object, name: str) -> tuple[str, ...]:
         return ()
     texts = [found] if isinstance(found, str) else found
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise DefinitionRefused(f"the use_cases of {name} are no list of texts. Give one, or leave them out.")
+        raise DefinitionRefused(f"the use_cases of {name} are not a list of strings. Give one, or leave them out.")
     return tuple(texts)

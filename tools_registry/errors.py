@@ -14,7 +14,7 @@
     │   └── SignInNeeded     … since it wants a user to sign in
     ├── CallRefused          the server refused the request itself: no such tool, wrong arguments
     ├── ToolFailed           the tool ran and says that it failed, in the server's words
-    ├── AnswerRefused        the server answered something that is no answer; the tool may have done its work
+    ├── AnswerRefused        the server answered something that is not a valid answer; the tool may have done its work
     └── OutcomeUnknown       no answer came: the tool may or may not have done its work
         ├── CallTimedOut     … within the time for calls
         └── ConnectionLost   … before the connection ended
@@ -121,7 +121,7 @@ class ToolFailed(RegistryError):
 
 
 class AnswerRefused(RegistryError):
-    """The server answered something that is no answer; the tool may have done its work."""
+    """The server answered something that is not a valid answer; the tool may have done its work."""
 
     code = "answer"
 

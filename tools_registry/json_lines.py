@@ -55,12 +55,12 @@ class Edges:
 
     @property
     def answers(self) -> int | str | None:
-        """The number of the request that this answers, or None where it is no answer or does not show it."""
+        """The number of the request that this answers, or None where it is not an answer or does not show it."""
         return self._number(answer=True)
 
     @property
     def asks(self) -> int | str | None:
-        """The number of this request, or None where it is no request or does not show it."""
+        """The number of this request, or None where it is not a request or does not show it."""
         return self._number(answer=False)
 
     def _number(self, *, answer: bool) -> int | str | None:

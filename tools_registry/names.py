@@ -12,7 +12,7 @@ _NOT_ALNUM = re.compile(r"[\W_]+")
 
 
 def identifier(name: str) -> str:
-    """Return the name as an ASCII Python identifier that is no keyword and starts with no underscore.
+    """Return the name as an ASCII Python identifier that is not a keyword and starts with no underscore.
 
     A name that is one already stays as it is. `get-user` becomes `get_user`, `2fa` becomes `n2fa`, `from` becomes
     `from_`, `日本` becomes `unnamed`.

@@ -1,7 +1,7 @@
 """Everything `sealab.workspace` raises.
 
     WorkspaceError
-    ├── NameRefused      the text is no workspace name; nothing was looked up
+    ├── NameRefused      the text is not a workspace name; nothing was looked up
     ├── Reserved         the name belongs to sealab itself: it can be read, not written or deleted
     ├── NotFound         nothing has this name
     ├── NotAFile         a folder, a link, a device, or a file that has a second name elsewhere

@@ -37,7 +37,7 @@ _REFUSED_CATEGORIES = frozenset({"Cc", "Zl", "Zp"})
 def judge_run_id(run_id: str) -> str:
     """Return the id of a run as it was given, or raise `NameRefused`."""
     if type(run_id) is not str or not _RUN_ID.fullmatch(run_id):
-        raise NameRefused(f"{shown(str(run_id))} is no run id. Use the run_id of a report.")
+        raise NameRefused(f"{shown(str(run_id))} is not a run id. Use the run_id of a report.")
     return run_id
 
 

@@ -28,13 +28,13 @@ _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "skills"})
 
 
 def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
-    """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are no Python."""
+    """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are not valid Python."""
     try:
         return read(source, reading, known)
     except NoFunction as error:
         return {"problem": f"The code of {reading.name} cannot be a skill: {error}"}
     except SyntaxError as error:
-        return {"problem": f"The tests of {reading.name} are no Python: {error.msg} (line {error.lineno})."}
+        return {"problem": f"The tests of {reading.name} are not valid Python: {error.msg} (line {error.lineno})."}
 
 
 def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
@@ -43,7 +43,7 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
     Keys: `code` (that of a script made into a function), `entry`, `is_script`, `is_async`, `signature`, `parameters`
     (JSON Schema), `kinds` (of each parameter, as `inspect` names them), `description`, `examples` (whether the
     docstring has any), `modules`, `tools`, `skills`, `test_functions`, `test_is_examples`. Raises `NoFunction` when it
-    cannot be called, and `SyntaxError` for tests that are no Python.
+    cannot be called, and `SyntaxError` for tests that are not valid Python.
     """
     tree = _parse(source)
     function = _function(tree, reading.name) or _function(tree, ENTRY)
@@ -115,7 +115,7 @@ def _as_function(source: str, tree: ast.Module, reading: Reading, known: Collect
     unknown = [name for name in reading.variables if name not in constants and name not in free]
     if unknown:
         listed = ", ".join([*free, *constants]) or "none"
-        raise NoFunction(f"{unknown[0]} is no variable that can become a parameter. Choose of these: {listed}.")
+        raise NoFunction(f"{unknown[0]} is not a variable that can become a parameter. Choose of these: {listed}.")
     return scripts.wrapped(source, tree, [constants[name] for name in reading.variables if name in constants], free)
 
 

@@ -1,4 +1,4 @@
-"""What tools gave that is no text: images, audio and binary resources, kept as files of the run.
+"""What tools gave that is not text: images, audio and binary resources, kept as files of the run.
 
 The code gets a handle, `.runs/<run_id>/<name>`, and reads it with `read_file(handle, encoding=None)` if it wants the
 bytes. They are in memory while the run lasts, and are then kept with it.
@@ -69,7 +69,7 @@ class Attachments:
                 text = content.decode()
             except UnicodeDecodeError:
                 raise HostCallError(
-                    f"{filename} is no text. Read it with encoding=None, which gives bytes.", type="ValueError"
+                    f"{filename} is not text. Read it with encoding=None, which gives bytes.", type="ValueError"
                 ) from None
             shown = text[offset:end]
             more = offset + len(shown) < len(text)

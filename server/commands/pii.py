@@ -178,7 +178,7 @@ def _opened(chosen: argparse.Namespace, home: Home, settings: Settings) -> Itera
     from ..privacy import streams  # noqa: PLC0415 - as above
 
     with _input(chosen.file) as (raw, size), _privacy(home, settings) as privacy:
-        # Bytes that are no UTF-8 come back as they were.
+        # Bytes that are not valid UTF-8 come back as they were.
         text = io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="")
         source = _Progress(text, raw, size)
         kind = (

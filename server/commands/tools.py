@@ -174,10 +174,10 @@ def _folder(text: str) -> Path:
 def _object(text: str) -> dict[str, Json]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--arguments is not valid JSON: {error}. Give one JSON object.") from None
     if not isinstance(found, dict):
-        raise UsageError('--arguments is no JSON object. Give one, such as \'{"query": "x"}\'.')
+        raise UsageError('--arguments is not a JSON object. Give one, such as \'{"query": "x"}\'.')
     return found
 
 
@@ -209,7 +209,7 @@ def _values(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
     for name, text in as_published(tool, given).items():
         values[name] = text
         if name not in texts:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 values[name] = json.loads(text)
     return values
 

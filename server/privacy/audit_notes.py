@@ -7,15 +7,13 @@ its last half second; an orderly end loses none.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...skills_db.errors import DatabaseUnreachable
+from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from ...skills_db.vault import Note, Vault
@@ -23,23 +21,18 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 0.5
 """How long lines gather before they are written together."""
 
-_WAITING_MAX = 10_000
-"""Lines that wait for a database that does not answer."""
-_LOG = logging.getLogger(__name__)
-
 
 class AuditNotes:
     """The lines that wait to be written; safe to use from several threads."""
 
     def __init__(self, vault: Callable[[], Vault]) -> None:
         """Make it; `vault` is asked for when there is something to write, and may block."""
-        self._vault = vault
-        self._waiting: deque[Note] = deque()
-        self._writing = threading.Lock()
-        self._starting = threading.Lock()
-        self._ends = threading.Event()
-        self._unwritten = False
-        self._thread: threading.Thread | None = None
+        self._lines: WriteBehind[Note] = WriteBehind(
+            "lines of the privacy audit",
+            lambda notes: vault().note(*notes),
+            every_seconds=PAUSE_SECONDS,
+            merge=_merged,
+        )
 
     def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
         """Have it noted that something was done with so many values of each type; returns at once."""
@@ -47,43 +40,13 @@ class AuditNotes:
             return
         from ...skills_db.vault_entries import Note  # noqa: PLC0415 - with PRIVACY=off nothing of it is loaded
 
-        self._waiting.append(Note(time.time(), scope, action, destination, dict(counts)))
-        with self._starting:
-            if self._thread is None and not self._ends.is_set():
-                self._thread = threading.Thread(target=self._work, name="sealab-audit", daemon=True)
-                self._thread.start()
-
-    def flush(self) -> None:
-        """Write what waits. Blocks."""
-        with self._writing:
-            notes = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            if not notes:
-                return
-            notes = _merged(notes)
-            try:
-                self._vault().note(*notes)
-            except DatabaseUnreachable as error:
-                self._waiting.extendleft(reversed(notes[-_WAITING_MAX:]))  # nothing of them was written
-                if not self._unwritten:
-                    _LOG.warning("%d lines of the privacy audit wait to be written: %s", len(notes), error)
-                self._unwritten = True
-            except Exception as error:  # noqa: BLE001 - the answer that it tells of has been given
-                _LOG.warning("%d lines of the privacy audit could not be written: %s", len(notes), error)
-            else:
-                self._unwritten = False
+        self._lines.add(Note(time.time(), scope, action, destination, dict(counts)))
+        self._lines.start()
 
     def close(self) -> None:
         """Write what waits and end. Blocks."""
-        self._ends.set()
-        with self._starting:
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-        self.flush()
-
-    def _work(self) -> None:
-        while not self._ends.wait(PAUSE_SECONDS):
-            self.flush()
+        self._lines.stop()
+        self._lines.flush()
 
 
 def _merged(notes: Iterable[Note]) -> list[Note]:

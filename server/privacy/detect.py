@@ -82,7 +82,7 @@ class DetectorOptions:
                 _compiled(allowed[1:-1])
         unknown = self.types - set(PiiType) - set(self.patterns)
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))} is no type; the types are {', '.join(PiiType)}")
+            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {', '.join(PiiType)}")
 
 
 @dataclass(frozen=True, slots=True)

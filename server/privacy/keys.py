@@ -177,5 +177,5 @@ def _decoded(text: str, where: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise VaultKeyError(f"What {where} holds is no key of {KEY_BYTES} bytes. Put the right one back.")
+        raise VaultKeyError(f"What {where} holds is not a key of {KEY_BYTES} bytes. Put the right one back.")
     return key

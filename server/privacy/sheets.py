@@ -152,7 +152,7 @@ class TreeSheet(Sheet):
 
 
 class TextSheet(Sheet):
-    """A text that is no JSON: one leaf, of which the first `shown` characters were shown already."""
+    """A text that is not valid JSON: one leaf, of which the first `shown` characters were shown already."""
 
     def __init__(self, part: Text, *, shown: int = 0) -> None:
         super().__init__([Leaf((), part.text)], exact=part.exact)

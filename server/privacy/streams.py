@@ -176,7 +176,9 @@ def _reads_as_json(beginning: str) -> bool:
     import json  # noqa: PLC0415 - only what looks like JSON needs it
 
     try:
-        json.JSONDecoder().raw_decode(beginning.lstrip())
+        json.JSONDecoder(parse_int=str).raw_decode(beginning.lstrip())  # a number may have any length
     except json.JSONDecodeError as error:
         return error.pos >= len(beginning.lstrip()) - 1 and len(beginning) >= PIECE_CHARS
+    except RecursionError:
+        return False
     return True

@@ -30,9 +30,9 @@ from mcp.types import (
 from pydantic import AnyUrl
 
 from ...skills_db.errors import SkillNotFound, SkillsDbError
+from ..arguments import shown
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
-from ..strict_tool import shown
 from ..visible import visible
 from .files import files_of
 
@@ -127,7 +127,7 @@ class SkillsExtension(Extension):
         served, path = await found(self._app, params.uri)
         children = {} if served is None else _children(served, path)
         if not children:
-            raise MCPError(INVALID_PARAMS, f"{params.uri} is no directory that is served.", data={"uri": params.uri})
+            raise MCPError(INVALID_PARAMS, f"{params.uri} is not a directory that is served.", data={"uri": params.uri})
         resources = [
             {"uri": uri, "name": uri.rpartition("/")[2], "mimeType": kind} for uri, kind in sorted(children.items())
         ]

@@ -22,7 +22,7 @@ def judge_name(name: str) -> None:
     """Raise `SkillNameRefused` for a name that could not be called, or would hide what code finds under it."""
     advice = "Choose a Python name of its own, such as summarise_log."
     if not name.isidentifier() or not name.isprintable():
-        raise SkillNameRefused(f"{name!r:.80} is no Python identifier. {advice}")
+        raise SkillNameRefused(f"{name!r:.80} is not a Python identifier. {advice}")
     if len(name) > NAME_CHARS_MAX:
         raise SkillNameRefused(f"The name has {len(name)} characters; {NAME_CHARS_MAX} are allowed. {advice}")
     if unicodedata.normalize("NFKC", name) != name:

@@ -22,7 +22,7 @@ _IN_WORDS = {"integer": "a whole number", "number": "a number", "boolean": "true
 def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[], str]) -> dict[str, Json]:
     """Read the words of a command line as the arguments of a skill; `--help` among them prints help and exits.
 
-    A value `-` is read from stdin, as JSON where the parameter is no text; `--arguments` gives several at once.
+    A value `-` is read from stdin, as JSON where the parameter is not a string; `--arguments` gives several at once.
     """
     parser = _parser(draft)
     chosen = vars(parser.parse_args(list(words)))
@@ -39,7 +39,7 @@ def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[
     if whole is not None:
         found = _json("arguments", from_stdin("arguments") if whole == "-" else whole)
         if not isinstance(found, dict):
-            raise UsageError('--arguments is no JSON object. Give one, such as \'{"text": "x"}\'.')
+            raise UsageError('--arguments is not a JSON object. Give one, such as \'{"text": "x"}\'.')
         given |= found
     properties = cast("Mapping[str, Mapping[str, Json]]", draft.parameters.get("properties", {}))
     for name, value in chosen.items():
@@ -51,7 +51,7 @@ def arguments_of(draft: SkillDraft, words: Sequence[str], read_stdin: Callable[[
     for pair in chosen.get("--set") or ():
         name, equals, text = str(pair).partition("=")
         if not equals:
-            raise UsageError(f"--set {pair} is no pair. Write --set NAME=VALUE.")
+            raise UsageError(f"--set {pair} is not a pair. Write --set NAME=VALUE.")
         given[name] = _json_or_text(text)
     return given
 
@@ -126,7 +126,7 @@ def _value(name: str, schema: Mapping[str, Json], text: str) -> Json:
 def _json_or_text(text: str) -> Json:
     try:
         return cast("Json", json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

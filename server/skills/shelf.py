@@ -7,20 +7,16 @@ and a record that cannot be written is only logged.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from ...skills_db.errors import DatabaseUnreachable
 from ..database import HomeDatabase
 from ..host_work import Kind, in_thread
+from ..write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +25,6 @@ if TYPE_CHECKING:
     from ...skills_db.skills import SkillStore
 
 T = TypeVar("T")
-_LOG = logging.getLogger(__name__)
-_PENDING_MAX = 10_000
 _PAUSE_SECONDS = 1.0
 _PENDING_SECONDS_MAX = 30.0
 """How long a record may wait for a moment without runs."""
@@ -61,12 +55,13 @@ class SkillShelf:
         self._keeps_plain_runs = keeps_plain_runs
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
-        self._pending: deque[_Ended] = deque(maxlen=_PENDING_MAX)
-        self._writing = threading.Lock()
-        self._wake = threading.Event()
-        self._unwritten = False
-        self._closing = False
-        self._thread: threading.Thread | None = None
+        self._ended: WriteBehind[_Ended] = WriteBehind(
+            "records of runs",
+            self._write,
+            every_seconds=_PAUSE_SECONDS,
+            quiet_seconds=_PAUSE_SECONDS,
+            wait_seconds_max=_PENDING_SECONDS_MAX,
+        )
 
     async def ask(self, question: Callable[[SkillStore], T]) -> T:
         """Ask the store something, in a thread. Raises `SkillsDbError`."""
@@ -90,55 +85,28 @@ class SkillShelf:
 
     def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
         """Record a run that has just ended, and that it used these versions of skills; returns at once."""
-        ended = time.time()
+        used: Iterable[tuple[str, str | None, int | None]]
         if skills:
-            for name, version in skills.items():
-                self._pending.append(_Ended(f"{run_id}/{name}", name, version, ended, duration_ms, status, isolation))
+            used = [(f"{run_id}/{name}", name, version) for name, version in skills.items()]
         elif self._keeps_plain_runs:
-            self._pending.append(_Ended(run_id, None, None, ended, duration_ms, status, isolation))
+            used = [(run_id, None, None)]
         else:
             return
-        if self._keeps_plain_runs and self._thread is None and not self._closing:
-            self._thread = threading.Thread(target=self._work, name="run records", daemon=True)
-            self._thread.start()
-
-    def flush(self) -> None:
-        """Write what is pending; call it from a thread."""
-        with self._writing:
-            while self._pending:
-                pending = [self._pending.popleft() for _ in range(len(self._pending))]
-                try:
-                    self._write(pending)
-                except DatabaseUnreachable as error:
-                    self._pending.extendleft(reversed(pending))  # nothing of them was written: it is tried again
-                    if not self._unwritten:
-                        _LOG.warning("%d runs could not be recorded yet: %s", len(pending), error)
-                    self._unwritten = True
-                    return
-                except Exception as error:  # noqa: BLE001 - a record is worth no failed call
-                    _LOG.warning("%d runs could not be recorded: %s", len(pending), error)
-                else:
-                    self._unwritten = False
+        now = time.time()
+        self._ended.add(
+            *(_Ended(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used)
+        )
+        if self._keeps_plain_runs:
+            self._ended.start()
 
     def close(self) -> None:
-        """Write what is pending and end the thread."""
-        self._closing = True
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        """Write what waits and end. Blocks."""
+        self._ended.stop()
         # A server that recorded nothing but plain runs, and is ending, has no use for opening a database.
-        if self._store or self._runs or any(each.skill is not None for each in self._pending):
-            self.flush()
+        if self._store or self._runs or any(each.skill is not None for each in self._ended.waiting()):
+            self._ended.flush()
 
-    def _work(self) -> None:
-        while not self._wake.wait(_PAUSE_SECONDS):
-            with suppress(IndexError):  # somebody else may write them meanwhile
-                now = time.time()
-                first, last = self._pending[0].ended, self._pending[-1].ended
-                if now - last >= _PAUSE_SECONDS or now - first >= _PENDING_SECONDS_MAX:
-                    self.flush()
-
-    def _write(self, pending: list[_Ended]) -> None:
+    def _write(self, ended: list[_Ended]) -> None:
         from ...skills_db.runs import RunRecord  # noqa: PLC0415 - as above
 
         self.run_store().record(
@@ -153,11 +121,10 @@ class SkillShelf:
                     skill=each.skill,
                     version=each.version,
                 )
-                for each in pending
+                for each in ended
             )
         )
 
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
-        if self._pending or self._writing.locked():  # what is being written counts too: flushing waits for it
-            self.flush()
+        self._ended.flush()
         return question(self.store())

@@ -337,7 +337,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
         if not name.isidentifier():
             raise SkillUnfit(
                 "With from_run, code names the variables that become parameters, separated by commas, and "
-                f"{name!r:.80} is no name. Give either from_run or the code itself."
+                f"{name!r:.80} is not a valid name. Give either from_run or the code itself."
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:

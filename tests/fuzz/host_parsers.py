@@ -7,7 +7,7 @@
 | `server/broker.py` | names and arguments of host calls | characters of a name or query |
 | `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
 | `tools_registry/search`, `catalog.py`, `skills_db/word_index.py` | queries and misspelt names | characters, corrections |
-| `server/bridge/arguments.py`, `server/skills/arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
+| `server/arguments.py`, `server/bridge/arguments.py`, `server/skills/arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
 | `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
 | `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
 | `tools_registry/configuration.py`, `clients/` | `mcp.json`, other clients' files | files of the user |

@@ -129,7 +129,7 @@ def test_a_missing_key_or_index_is_answered_with_what_there_is(source, said):
     [
         ("json.loads({})", "already parsed"),
         ("json.dumps({1, 2})", "`result`"),
-        ("json.loads('')", "no JSON"),
+        ("json.loads('')", "not valid JSON"),
         ("json.loads(\"{'a': 1}\")", "literal_eval"),
         ("'{}'['a']", "json.loads"),
         ("[{}]['a']", "list"),

@@ -306,7 +306,7 @@ def test_a_signature_is_written_as_python_writes_it(source: str) -> None:
 def test_variables_are_chosen() -> None:
     facts: dict[str, Any] = read("a = 1\nb = 2\na + b + c\n", Reading("f", variables=("b",)))
     assert facts["signature"] == "f(c, b: int = 2)"
-    assert "no variable" in str(told("a = 1\na", Reading("f", variables=("z",)))["problem"])
+    assert "not a variable" in str(told("a = 1\na", Reading("f", variables=("z",)))["problem"])
 
 
 def test_tests_are_known_by_their_names() -> None:

@@ -144,7 +144,8 @@ def test_full_python_alone_can_be_allowed_and_is_then_what_auto_means(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("python", "said"), [("/nowhere/python", "cannot be run"), ("python3", "no full path"), ("/bin/echo", "is too old")]
+    ("python", "said"),
+    [("/nowhere/python", "cannot be run"), ("python3", "must be an absolute path"), ("/bin/echo", "is too old")],
 )
 def test_a_process_python_that_cannot_be_used_stops_the_start(tmp_path: Path, python: str, said: str) -> None:
     ended = run(tmp_path, "1", SEALAB_ALLOWED_ISOLATION="restricted,process", SEALAB_PROCESS_PYTHON=python)

@@ -106,8 +106,8 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
     ("call", "kind", "said"),
     [
         ("tools.up.fail(reason='tired')", "ToolError", "it cannot be done: tired"),
-        ("tools.up.add(left='a')", "ToolError", 'left of up.add is "a", which is no integer'),
-        ("tools.up.add()", "ToolError", "up.add needs left"),
+        ("tools.up.add(left='a')", "ToolError", 'argument left of up.add cannot be "a". Give an integer.'),
+        ("tools.up.add()", "ToolError", "up.add needs the argument left"),
         ("tools.up.add(left=1, rihgt=2)", "ToolError", 'no argument "rihgt". Did you mean right?'),
         ("tools.up.add(1, 2)", "TypeError", "by name, not by position. It takes left, right=…"),
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),

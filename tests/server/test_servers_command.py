@@ -69,7 +69,7 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Pa
         (["add", "x", "--env", "A", "--", "cmd"], "Give NAME=VALUE"),
         (["add", "x", "--header", "A:b", "--", "cmd"], "--header"),
         (["remove", "x"], "There is no server 'x'"),
-        (["import", "--from", "nope"], "is no client that is known"),
+        (["import", "--from", "nope"], "is not a known client"),
         (["import", "--project", "/nonexistent"], "There is no folder"),
     ],
 )

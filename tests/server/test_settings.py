@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sealab.sandbox.run import Isolation
 from sealab.server.errors import SettingsError
-from sealab.server.settings import Settings, Surface, read_settings
+from sealab.server.settings import _NAMES, Settings, Surface, _parsed, read_settings
 
 
 def read(tmp_path: Path, file: str = "", command_line: dict[str, object] | None = None, **environment: str) -> Settings:
@@ -114,11 +118,58 @@ def test_a_settings_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path
     with pytest.raises(SettingsError, match="There is no settings file"):
         read_settings(file=missing, file_required=True, environment={}, command_line={})
     assert read_settings(file=missing, file_required=False, environment={}, command_line={}) == Settings()
-    with pytest.raises(SettingsError, match="not valid TOML"):
-        read(tmp_path, "TIMEOUT_SECONDS =")
+    for text, said in (
+        ("TIMEOUT_SECONDS =", "not valid TOML"),
+        ("TIMEOUT_SECONDS = " + "9" * 5000, "too many digits"),
+        ("PRIVACY_ALLOW = " + "[" * 100_000, "nested too deeply"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            read(tmp_path, text)
 
 
 def test_a_list_in_the_file_is_as_good_as_commas_in_the_environment(tmp_path: Path) -> None:
     expected = (Isolation.RESTRICTED, Isolation.PROCESS)
     assert read(tmp_path, 'ALLOWED_ISOLATION = ["restricted", "process"]').allowed_isolation == expected
     assert read(tmp_path, SEALAB_ALLOWED_ISOLATION="restricted, process").allowed_isolation == expected
+
+
+@pytest.mark.parametrize("key", ["VAULT_KEY", "DATABASE_URL"])
+def test_a_secret_stands_in_no_message_and_no_representation(tmp_path: Path, key: str) -> None:
+    assert "s3cret" not in repr(read(tmp_path, **{f"SEALAB_{key}": "postgresql://u:s3cret@h/d"}))
+    with pytest.raises(SettingsError) as refused:
+        read(tmp_path, f'{key} = "s3cret\\u0000"')
+    assert "s3cret" not in str(refused.value)
+    assert "Give a text that is not empty." in str(refused.value)
+
+
+def test_every_default_is_a_value_that_may_be_given(tmp_path: Path) -> None:
+    for name, value in asdict(Settings()).items():
+        if value is not None:
+            listed = list(value) if isinstance(value, tuple) else value
+            assert getattr(read(tmp_path, command_line={name: listed}), name) == value
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.just("EMAIL"), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(_NAMES)), VALUES)
+@example("MEMORY_MB", "9" * 5000)
+@example("TIMEOUT_SECONDS", 10**400)
+@example("PRIVACY_PATTERNS", {"OWN": "a{99999999999999999999}"})
+@example("PRIVACY_PATTERNS", {"OWN": "(" * 10_000 + ")" * 10_000})
+@example("PRIVACY_PATTERNS", "[" * 100_000)
+@example("PRIVACY_THRESHOLDS", {"EMAIL": "x"})
+def test_any_value_is_read_or_refused_with_what_to_give_instead(key: str, value: object) -> None:
+    said = ""
+    try:
+        _parsed(_NAMES[key], key, value)
+    except SettingsError as refused:
+        said = str(refused)
+    wanted = r"(a|one of|at least one of|true|types) (?!limit).{,100}\."
+    assert not said or re.fullmatch(rf"{key} is .{{1,201}}, which cannot be used\. Give {wanted}", said, re.DOTALL)

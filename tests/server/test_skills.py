@@ -136,7 +136,7 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
             "",
             "may find, or have the caller pass it as context_vars or file. A container",
         ),
-        ("def f(x): return x\n", "assert f(", "tests of f are no Python"),
+        ("def f(x): return x\n", "assert f(", "tests of f are not valid Python"),
         ("", "", "no code"),
     ],
 )
@@ -153,11 +153,11 @@ async def test_what_cannot_be_saved_names_the_line_and_stores_nothing(
     [
         ({}, "needs the argument text"),
         ({"text": 5}, "argument text of shout cannot be 5"),
-        ({"text": "a", "tone": "low"}, "takes no argument tone"),
+        ({"text": "a", "tone": "low"}, 'takes no argument "tone"'),
         ({"text": "a", "how": {"times": "x"}}, "argument how.times"),
-        ({"text": "a", "day": "tomorrow"}, "'tomorrow' is not a 'date'"),
+        ({"text": "a", "day": "tomorrow"}, "cannot be \"tomorrow\": it is not a 'date'"),
         ({"text": "a", "at": "12 o'clock"}, "is not a 'date-time'"),
-        ({"text": "a", "key": "1-2"}, "'1-2' is not a 'uuid'"),
+        ({"text": "a", "key": "1-2"}, "it is not a 'uuid'"),
     ],
 )
 async def test_arguments_are_judged_before_anything_runs(served: Caller, arguments: dict[str, Any], told: str) -> None:

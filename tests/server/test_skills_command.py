@@ -89,6 +89,8 @@ def test_parameters_are_options(home: Path, arguments: list[str], stdin: str, pr
         (["greet", "--name", "x", "--tone", "mid"], 2, "Choose from low, high"),
         (["greet", "--nam", "x"], 2, "nam"),
         (["greet", "--name", "x", "--times", "1.5"], 2, "argument times"),
+        (["greet", "--name", "x", "--tags", "[" * 60_000], 2, "argument tags of greet cannot be"),
+        (["greet", "--arguments", "[" * 60_000], 2, "--arguments cannot be"),
         (["gret", "--name", "x"], 2, "no skill 'gret'"),
         ([], 2, "No skill is named"),
     ],

@@ -169,7 +169,7 @@ def test_an_archive_that_lacks_a_part_or_has_it_changed_is_refused(archive: Path
         lambda name, content: None if name == member else content,
         lambda name, content: content.replace(b"1", b"2") if name == member else content,
     ):
-        with pytest.raises(BackupRefused, match=r"changed\.zip (is no whole backup|has format 2)"):
+        with pytest.raises(BackupRefused, match=r"changed\.zip (is not a complete backup|has format 2)"):
             restore(other, rewritten(archive, change))
     assert SkillStore(other).list().total == 0
 
@@ -204,7 +204,7 @@ def test_a_newer_archive_is_refused_with_the_version_to_use(archive: Path, other
 def test_half_a_file_and_no_archive_at_all_are_refused(archive: Path, other: Database, tmp_path: Path):
     half = tmp_path / "half.zip"
     half.write_bytes(archive.read_bytes()[:-200])
-    with pytest.raises(BackupRefused, match="is no whole backup"):
+    with pytest.raises(BackupRefused, match="is not a complete backup"):
         restore(other, half)
     with pytest.raises(BackupRefused, match=r"There is no file .*nowhere\.zip"):
         restore(other, tmp_path / "nowhere.zip")

@@ -56,7 +56,7 @@ def test_pipes_large_and_many_files_are_refused(tmp_path: Path) -> None:
     skill(tmp_path / "in" / "many", **{f"f{number}": b"" for number in range(200)})
     told = {name: str(why) for name, why in found(tmp_path / "in").items() if isinstance(why, SkillRefused)}
     assert told.keys() == {"pipe", "large", "many"}
-    assert "no regular file" in told["pipe"]
+    assert "not a regular file" in told["pipe"]
     assert "larger" in told["large"]
     assert "200 files" in told["many"]
 
@@ -86,7 +86,7 @@ def test_paths_that_lead_outside_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_links_bombs_and_repeated_names_in_an_archive_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SkillRefused, match="no regular file"):
+    with pytest.raises(SkillRefused, match="not a regular file"):
         found(archive(tmp_path / "l.zip", ("a/SKILL.md", b"/etc/passwd"), mode=stat.S_IFLNK | 0o777))
     (bomb,) = found(archive(tmp_path / "b.zip", ("a/SKILL.md", MANIFEST), ("a/big.txt", b"0" * 2_000_000))).values()
     assert isinstance(bomb, SkillRefused)

@@ -142,7 +142,7 @@ def test_a_foreign_skill_brings_its_only_script_and_keeps_what_else_it_says() ->
         ({"SKILL.md": b"---\na: &x [1]\nb: *x\n---\n"}, "aliases"),
         ({"SKILL.md": b"---\nname: a\n---\n"}, "no Python script"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/b.py": b"", "scripts/c.py": b""}, "2 Python scripts"),
-        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"\xff\xfe"}, "no UTF-8"),
+        ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"\xff\xfe"}, "not UTF-8"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"a\0b"}, "binary"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"#" * 1_000_001}, "larger"),
         ({"SKILL.md": b"---\nname: a\n---\n", "scripts/a.py": b"", "tests/recordings.json": b"{"}, "recordings"),

@@ -79,6 +79,8 @@ def test_a_broken_file_is_reported_by_name_with_why_and_the_rest_load(tmp_path: 
     write(tools / "bad" / "schema.json", {"name": "x", "input_schema": "object"})
     write(tools / "bad" / "tag.yml", "!!python/object/apply:os.system ['true']\n")
     write(tools / "bad" / "deep.json", "[" * 100_000)
+    write(tools / "bad" / "number.json", '{"name": ' + "9" * 5000 + "}")
+    write(tools / "bad" / "number.yaml", "name: " + "9" * 5000)
     write(tools / "bad" / "again.json", {"name": "list_invoices", "server": "good"})
     (tools / "bad" / "latin.json").write_bytes(b'{"name": "caf\xe9"}')
     write(tools / "alone.json", {"name": "alone"})
@@ -93,6 +95,8 @@ def test_a_broken_file_is_reported_by_name_with_why_and_the_rest_load(tmp_path: 
         "bad/schema.json",
         "bad/tag.yml",
         "bad/deep.json",
+        "bad/number.json",
+        "bad/number.yaml",
         "bad/latin.json",
         "good.json",
         "alone.json",

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_and_entries_that_are_no_servers_are_told_and
         ("none", Action.UNUSABLE),
         ("args", Action.UNUSABLE),
     ]
-    with pytest.raises(ConfigurationRefused, match="no client that is known"):
+    with pytest.raises(ConfigurationRefused, match="not a known client"):
         found(user, only=["nope"])
 
 

@@ -146,7 +146,7 @@ def test_an_unset_variable_makes_its_server_alone_unusable(tmp_path):
     ("entry", "named"),
     [
         ({}, "neither a command nor a url"),
-        ("x", "is no object"),
+        ("x", "is not an object"),
         ({"command": "x", "url": "http://h"}, "a command and a url"),
         ({"command": ["x"]}, "'command'"),
         ({"command": " "}, "'command'"),
@@ -166,6 +166,9 @@ def test_an_unset_variable_makes_its_server_alone_unusable(tmp_path):
         ({"command": "x", "connect_timeout_seconds": 0}, "connect_timeout_seconds"),
         ({"command": "x", "call_timeout_seconds": "5"}, "call_timeout_seconds"),
         ({"command": "x", "call_timeout_seconds": True}, "call_timeout_seconds"),
+        ({"command": "x", "idle_seconds": 10**400}, "idle_seconds"),
+        ({"command": "x", "idle_seconds": float("inf")}, "idle_seconds"),
+        ({"command": "x", "idle_seconds": float("nan")}, "idle_seconds"),
         ({"command": "x", "allow": "git_*"}, "'allow'"),
         ({"command": "x", "deny": [1]}, "'deny'"),
         ({"command": "x", "approve": "sometimes"}, "never, writes, always"),
@@ -182,11 +185,12 @@ def test_a_bad_server_is_reported_by_name_and_key_and_the_others_work(tmp_path, 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('{"mcpServers": {', "line 1"),
+        ('{"mcpServers": {', "is not valid JSON: .* at line 1"),
         ('{"mcpServers": []}', "mcpServers"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "'a' twice"),
         ("[" * 100_000, "nested"),
+        ('{"x": ' + "9" * 5000 + "}", "too many digits. Write it as a string"),
     ],
 )
 def test_a_broken_file_is_an_error_that_names_it(tmp_path, text, named):

@@ -21,6 +21,7 @@ from sealab.tools_registry.errors import AnswerRefused
 from sealab.tools_registry.json_lines import EDGE_BYTES, LARGE_CHARS, Edges, Lines, TooLong, read_in_thread
 from sealab.tools_registry.models import Json
 from sealab.tools_registry.upstream.http_faults import MESSAGE_BYTES_MAX
+from sealab.tools_registry.upstream.output_schema import check_large
 from sealab.tools_registry.upstream.reading import LargeMessages
 from sealab.tools_registry.upstream.upstreams import Upstreams
 
@@ -142,7 +143,7 @@ async def test_an_answer_above_the_bound_fails_its_own_call_and_no_other(wired, 
 
 
 async def test_an_answer_above_the_bound_that_hides_its_number_ends_the_one_call_under_way(wired) -> None:
-    with pytest.raises(AnswerRefused, match="no MCP"):
+    with pytest.raises(AnswerRefused, match="not MCP"):
         await wired.call("wire", "flood", {"bytes": TOO_MUCH, "number": "hidden"})
     assert (await wired.call("wire", "echo", {"n": 1})).value == {"n": 1}
 
@@ -150,8 +151,15 @@ async def test_an_answer_above_the_bound_that_hides_its_number_ends_the_one_call
 async def test_a_large_structured_answer_is_checked_against_its_schema(wired) -> None:
     value = (await wired.call("wire", "rows", {"count": 20_000})).value
     assert value == {"rows": [{"n": n} for n in range(20_000)]}
-    with pytest.raises(AnswerRefused, match="breaks its own output schema: 'none' is not of type 'integer'"):
+    with pytest.raises(AnswerRefused, match=r"schema: at rows\[\d+\]\.n: 'none' is not of type 'integer'"):
         await wired.call("wire", "rows", {"count": 20_000, "wrong": True})
+
+
+async def test_of_a_large_value_that_breaks_its_schema_the_reason_is_said_in_short() -> None:
+    schema = {"properties": {"rows": {"type": "string"}}}
+    with pytest.raises(AnswerRefused, match=r"schema: at rows: ….*9999\] is not of type 'string'\. It may") as refused:
+        await check_large(schema, {"rows": list(range(10_000))})
+    assert len(str(refused.value)) < 600
 
 
 @pytest.mark.parametrize(("kind", "era"), [("http", "auto"), ("http", "legacy"), ("sse", "auto")])

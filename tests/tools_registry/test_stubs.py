@@ -138,7 +138,7 @@ def test_only_some_servers_can_be_written_and_a_file_is_no_folder(catalog: Catal
     done = write_stubs(catalog, tmp_path / "stubs", only=["billing"])
     assert (done.servers, done.tools) == (1, 2)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StubsRefused, match="no folder"):
+    with pytest.raises(StubsRefused, match="not a folder"):
         write_stubs(catalog, tmp_path / "file")
 
 

@@ -238,7 +238,7 @@ async def test_the_call_time_of_the_configuration_is_kept(tmp_path):
             "ended before it answered.*no licence",
         ),
         ({"command": "cat"}, "."),
-        ({"command": "yes"}, "wrote what is no MCP: “y”"),
+        ({"command": "yes"}, "wrote what is not MCP: “y”"),
     ],
 )
 async def test_a_server_that_cannot_be_reached_is_an_error_that_says_what_to_do(tmp_path, entry, said):
@@ -254,9 +254,9 @@ async def test_a_server_that_cannot_be_reached_is_an_error_that_says_what_to_do(
 @pytest.mark.parametrize(
     ("tool", "kind", "said"),
     [
-        ("misshapen", AnswerRefused, "no MCP result"),
+        ("misshapen", AnswerRefused, "not an MCP result"),
         ("breaks_schema", AnswerRefused, "breaks its own output schema"),
-        ("garbage", AnswerRefused, "no MCP"),
+        ("garbage", AnswerRefused, "not MCP"),
         ("refuse", CallRefused, "that is not how to ask"),
         ("silent_failure", ToolFailed, "did not say why"),
         ("eho", ToolUnknown, "Use echo"),

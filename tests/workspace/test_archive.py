@@ -108,9 +108,9 @@ def test_a_full_workspace_loses_no_report_and_reports_take_nothing_from_it(folde
 @pytest.mark.parametrize("run_id", ["", ".", "..", "../x", "a/b", "a\n", "a" * 65, "A" * 5000, ".new-x", "é"])
 def test_what_is_no_run_id_is_refused_and_makes_nothing(workspace: Workspace, folder: Path, run_id: str) -> None:
     archive = RunArchive(workspace)
-    with pytest.raises(NameRefused, match="no run id"):
+    with pytest.raises(NameRefused, match="not a run id"):
         archive.keep(run_id, owner=OWNER, code="x")
-    with pytest.raises(NameRefused, match="no run id"):
+    with pytest.raises(NameRefused, match="not a run id"):
         archive.path_of(run_id, "code.py")
     assert os.listdir(kept_in(folder)) == [".ledger"]
 

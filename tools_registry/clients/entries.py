@@ -89,9 +89,9 @@ class _Texts:
 
 
 def read_entry(client: str, server: str, raw: object, user: Path, project: Path) -> Read:
-    """Return the entry for a server as a client wrote it. Raises `ConfigurationRefused` where it is no server."""
+    """Return the entry for a server as a client wrote it. Raises `ConfigurationRefused` where it is not a server."""
     if not isinstance(raw, Mapping):
-        raise ConfigurationRefused("it is no object")
+        raise ConfigurationRefused("it is not an object")
     texts = _Texts(client, user, project, server)
     command, args = _command(raw, texts)
     url = _first(raw, "url", "serverUrl", "httpUrl", "uri", "endpoint")
@@ -152,7 +152,7 @@ def _command(raw: Mapping[str, object], texts: _Texts) -> tuple[str, list[str]]:
     if program is None:
         return "", []
     if not isinstance(more, list | None):
-        raise ConfigurationRefused("its args are no list")
+        raise ConfigurationRefused("its args are not a list")
     return texts.text(program), [texts.text(each) for each in [*before, *(more or [])]]
 
 
@@ -196,7 +196,7 @@ def _kind(client: str, raw: Mapping[str, object]) -> str | None:
     if isinstance(given, str):
         folded = given.casefold()
         if folded in _NOT_SERVERS:
-            raise ConfigurationRefused(f"its type {given} is no server that sealab can reach")
+            raise ConfigurationRefused(f"its type {given} is not one that sealab can reach")
         return _TYPES.get(folded)
     if client == "gemini" and raw.get("url") and not raw.get("httpUrl"):
         return "sse"

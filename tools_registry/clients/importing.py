@@ -26,7 +26,7 @@ class Action(StrEnum):
     ITSELF = "itself"
     """It is sealab."""
     UNUSABLE = "unusable"
-    """It is no server that sealab can reach."""
+    """It is not a server that sealab can reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def plan(
     """
     for client in only:
         if client not in clients():
-            raise ConfigurationRefused(f"{client!r} is no client that is known. Use one of {', '.join(clients())}.")
+            raise ConfigurationRefused(f"{client!r} is not a known client. Use one of {', '.join(clients())}.")
     found: list[Found] = []
     problems: list[tuple[Path, str]] = []
     files: list[Path] = []

@@ -51,7 +51,7 @@ def write_stubs(
     planned = _planned(catalog, folder, learned, only, done)
     try:
         if folder.exists() and not folder.is_dir():
-            raise StubsRefused(f"{folder} is no folder. Name another.")
+            raise StubsRefused(f"{folder} is not a folder. Name another.")
         for path, source in planned.items():
             _write(path, _marked(source), done)
         if not only:

@@ -103,11 +103,11 @@ class Link:
         """What the server wrote to people since this link began, to stand in a sentence; or an empty text."""
         if line := self._stderr.last_line_since(self._written):
             return f" (its stderr ends: “{line[:_EXCERPT_CHARS]}”)"
-        return f" (it wrote “{self._garbage}”, which is no MCP)" if self._garbage else ""
+        return f" (it wrote “{self._garbage}”, which is not MCP)" if self._garbage else ""
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[anyio.CancelScope]:
-        """Wait inside for an answer, at most so long; the scope ends too where what came instead is no answer."""
+        """Wait inside for an answer, at most so long; the scope ends too where what came instead is not an answer."""
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
             self._waiting.add(scope)
             try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import AnswerRefused
@@ -44,7 +44,7 @@ async def check_large(schema: dict[str, Any], value: object) -> None:
         stopped.set()
     if wrong:
         raise AnswerRefused(
-            f"The tool answered what breaks its own output schema: {wrong[:_MESSAGE_CHARS_MAX]}. "
+            f"The tool answered what breaks its own output schema: {wrong}. "
             "It may have done its work: look before calling it again."
         )
 
@@ -72,7 +72,14 @@ def _first_wrong(schema: dict[str, Any], value: object, stopped: threading.Event
         # An empty registry: a schema's reference is never fetched.
         error = next(kind(schema, registry=Registry()).iter_errors(value), None)
     except (SchemaError, Unresolvable) as unusable:
-        return f"the schema cannot be used: {unusable}".partition("\n")[0]
+        return f"the schema cannot be used: {unusable}".partition("\n")[0][:_MESSAGE_CHARS_MAX]
     except _Stopped:
         return ""
-    return error.message if isinstance(error, ValidationError) else ""
+    return _told(error.message, error.absolute_path) if isinstance(error, ValidationError) else ""
+
+
+def _told(message: str, path: Iterable[str | int]) -> str:
+    """Return where an answer is wrong, and how; of a long message the end, since it begins with the whole value."""
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:_MESSAGE_CHARS_MAX]
+    short = message if len(message) <= _MESSAGE_CHARS_MAX else f"…{message[-_MESSAGE_CHARS_MAX:]}"
+    return f"at {steps.removeprefix('.')}: {short}" if steps else short

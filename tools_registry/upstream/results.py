@@ -41,7 +41,7 @@ class ToolResult:
 
 
 def wraps_result(output_schema: object) -> bool:
-    """Say whether this schema only wraps a value that is no object, as SDKs do: then the value itself is the result."""
+    """Return whether this schema wraps a value that is not an object, as SDKs do; that value is then the result."""
     if not isinstance(output_schema, Mapping):
         return False
     properties = output_schema.get("properties")
@@ -99,7 +99,7 @@ async def _parsed(text: str, read_large: ReadJson) -> Json:
 
 
 def _no_constant(name: str) -> Never:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _message(tool: str, content: Sequence[ContentBlock]) -> str:
@@ -137,7 +137,7 @@ async def _kept(tool: str, number: int, *, kind: str, data: str, mime_type: str,
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise AnswerRefused(
-            f"The tool {tool!r} answered with {kind} data that is no base64. Tell the server's author."
+            f"The tool {tool!r} answered with {kind} data that is not valid base64. Tell the server's author."
         ) from None
     mime_type = mime_type or "application/octet-stream"
     about: dict[str, Json] = {"type": kind, "mime_type": mime_type, "size": len(content)}

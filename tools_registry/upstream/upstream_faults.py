@@ -71,7 +71,7 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
         return _of_fault_at_connect(config, HttpFault(Fault.STATUS, error.response.status_code, ""))
     if isinstance(error, httpx2.TransportError):
         return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
-    what = "answered what is no MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
+    what = "answered what is not MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
     return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
 
 
@@ -111,7 +111,7 @@ def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFaile
         )
     if fault.fault is Fault.NOT_MCP:
         return ConnectFailed(
-            f"The server {name!r} answered what is no MCP{_quoted(fault.detail)}. Check its url and type in mcp.json."
+            f"The server {name!r} answered what is not MCP{_quoted(fault.detail)}. Check its url and type in mcp.json."
         )
     return ConnectFailed(
         f"The server {name!r} cannot be reached: {_short(fault.detail)}. Start it, or correct its url in mcp.json."
@@ -139,7 +139,7 @@ def of_connect_timeout(config: ServerConfig, said: str) -> ConnectFailed:
 def of_garbage(config: ServerConfig, excerpt: str) -> ConnectFailed:
     """Return the error for a server that wrote something else than MCP and then nothing."""
     return ConnectFailed(
-        f"The server {config.name!r} wrote what is no MCP{_quoted(excerpt)} and did not get ready. "
+        f"The server {config.name!r} wrote what is not MCP{_quoted(excerpt)} and did not get ready. "
         f"See `sealab servers test {config.name}`."
     )
 
@@ -154,7 +154,7 @@ def of_call_timeout(config: ServerConfig, what: str, seconds: float, said: str) 
 
 def of_garbled(config: ServerConfig, what: str, said: str) -> AnswerRefused:
     """Return the error for a call whose answer was a message that cannot be read."""
-    return AnswerRefused(f"{what} of the server {config.name!r} answered what is no MCP{said}. {_DONE_OR_NOT}")
+    return AnswerRefused(f"{what} of the server {config.name!r} answered what is not MCP{said}. {_DONE_OR_NOT}")
 
 
 def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> RegistryError:
@@ -166,7 +166,7 @@ def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> Reg
     if isinstance(cause, MCPError):
         return _of_mcp_error(config, what, cause, said)
     if isinstance(cause, ValidationError):
-        return AnswerRefused(f"{what} of the server {name!r} answered what is no MCP result. {_DONE_OR_NOT}")
+        return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
         return AnswerRefused(
@@ -185,7 +185,7 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -
     if code == CONNECTION_CLOSED:
         return _lost(config, what, said)
     if code == PARSE_ERROR and message.startswith("Failed to parse"):
-        return AnswerRefused(f"{what} of the server {name!r} answered what is no MCP. {_DONE_OR_NOT}")
+        return AnswerRefused(f"{what} of the server {name!r} answered what is not MCP. {_DONE_OR_NOT}")
     if code == REQUEST_TIMEOUT:
         return CallTimedOut(f"{what} of the server {name!r} timed out there: {message}. {_DONE_OR_NOT}")
     do = "See what it offers with search_tools." if code == METHOD_NOT_FOUND else "Look at the tool's definition."
@@ -200,7 +200,7 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
         return AnswerRefused(f"{what} of the server {name!r} answered too much{_told(fault.detail)}. {_DONE}")
     if fault.fault is Fault.NOT_MCP:
         return AnswerRefused(
-            f"{what} of the server {name!r} answered what is no MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
+            f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
         )
     seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
     if seen:

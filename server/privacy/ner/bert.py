@@ -24,7 +24,7 @@ _Floats = NDArray[np.float32]
 def fused(model: bytes, *, layers: int, heads: int, epsilon: float) -> bytes:
     """Return an ONNX model from `ids` and `places` (both int64, 1 by n) to `logits` (1 by n by labels).
 
-    `places` are 0 to n - 1. Raises `ValueError`, `KeyError` or `IndexError` when `model` is no such BERT.
+    `places` are 0 to n - 1. Raises `ValueError`, `KeyError` or `IndexError` when `model` is not such a BERT.
     """
     return _Bert(Reader(model), heads, epsilon).written(layers)
 

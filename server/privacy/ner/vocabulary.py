@@ -1,4 +1,4 @@
-"""Words that are no names by themselves: of everyday English, and of what tool results are made of."""
+"""Words that are not names by themselves: of everyday English, and of what tool results are made of."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_lines_are_written_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -
     vault = Vault()
     notes = AuditNotes(opened(vault))  # type: ignore[arg-type]  # as above
     notes.add("home", "hide", "model", {"EMAIL": 2})
-    thread = notes._thread
+    thread = notes._lines._thread
     assert thread is not None
     while not vault.written:
         thread.join(0.01)

@@ -338,3 +338,12 @@ def test_a_table_keeps_its_cells_when_a_value_with_its_separator_is_restored(vau
         ['Roe, "JJ" Jane', "1"],
         ['x Roe, "JJ" Jane', "2"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "kind"),
+    [("[" + "9" * 5000 + "]", FileKind.JSON), ("[" * 100_000, FileKind.TEXT), ('{"a":' * 50_000, FileKind.TEXT)],
+    ids=["a long number", "nested lists", "nested objects"],
+)
+def test_what_looks_like_json_and_cannot_be_read_has_a_kind_too(beginning: str, kind: FileKind) -> None:
+    assert streams.kind_of("-", beginning) is kind
