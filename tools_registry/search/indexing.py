@@ -183,7 +183,8 @@ def _columns(
     term_of = np.zeros(len(entries), np.int64)
     term_of[live] = [numbers[term] for term, _ in of_entry]
     word_of = np.full(len(entries), -1)
-    word_of[live] = [-1 if word is None else word_numbers.get(word, -1) for _, word in of_entry]
+    if word_numbers:
+        word_of[live] = [-1 if word is None else word_numbers.get(word, -1) for _, word in of_entry]
 
     owner = np.repeat(np.arange(lengths.size), lengths.ravel())
     place, document = owner % len(FIELDS), owner // len(FIELDS)

@@ -174,5 +174,5 @@ def _best(scores: Floats, most: int) -> list[tuple[int, float]]:
         places = np.flatnonzero(rounded >= max(least, 10**-DECIMALS))
     else:
         places = np.flatnonzero(rounded > 0)
-    order = np.argsort(-rounded[places], kind="stable")[:most]
-    return [(int(place), float(rounded[place])) for place in places[order]]
+    places = places[np.argsort(-rounded[places], kind="stable")[:most]]
+    return list(zip(places.tolist(), rounded[places].tolist(), strict=True))
