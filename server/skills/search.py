@@ -40,6 +40,7 @@ class _Seen:
 
     summaries: Mapping[str, SkillSummary]
     documents: Mapping[str, tuple[Extra, Searchable]]
+    extras: Sequence[Extra]
 
 
 class SkillIndex:
@@ -83,7 +84,7 @@ class SkillIndex:
     def __call__(self) -> tuple[object, Sequence[Extra]]:
         """Return the documents, with something that is another after every change."""
         seen = self._seen
-        return (None, ()) if seen is None else (seen, [extra for extra, _ in seen.documents.values()])
+        return (None, ()) if seen is None else (seen, seen.extras)
 
     async def page(self, query: str | None, tag: str | None, limit: int) -> SkillPage:
         """Return the skills that fit a query, best first, or all by name; with the tag, if one is given.
@@ -106,8 +107,8 @@ class SkillIndex:
     def _indexed(self, store: SkillStore) -> tuple[_Seen, SearchIndex]:
         from ...tools_registry.search.ranking import DocumentReader, SearchIndex  # noqa: PLC0415 - as above
 
-        seen = self._look(store)
         with self._looking:
+            seen = self._looked(store)
             if self._index is None or self._index[0] is not seen:
                 self._reader = self._reader or DocumentReader()
                 alone = [document for _, document in seen.documents.values()]
@@ -115,17 +116,20 @@ class SkillIndex:
             return self._index
 
     def _look(self, store: SkillStore) -> _Seen:
-        """Return all skills as they are now; documents of those that have not changed are kept."""
         with self._looking:
-            seen, summaries = self._seen, store.summaries()
-            if seen is None or seen.summaries is not summaries:
-                before, known = ({}, {}) if seen is None else (seen.summaries, seen.documents)
-                documents = {
-                    name: known[name] if before.get(name) is each else self._documents_of(each)
-                    for name, each in summaries.items()
-                }
-                seen = self._seen = _Seen(summaries, documents)
-            return seen
+            return self._looked(store)
+
+    def _looked(self, store: SkillStore) -> _Seen:
+        """Return all skills as they are now; documents of those that have not changed are kept."""
+        seen, summaries = self._seen, store.summaries()
+        if seen is None or seen.summaries is not summaries:
+            before, known = ({}, {}) if seen is None else (seen.summaries, seen.documents)
+            documents = {
+                name: known[name] if before.get(name) is each else self._documents_of(each)
+                for name, each in summaries.items()
+            }
+            seen = self._seen = _Seen(summaries, documents, [extra for extra, _ in documents.values()])
+        return seen
 
     def _documents_of(self, skill: SkillSummary) -> tuple[Extra, Searchable]:
         from ...tools_registry.search.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start

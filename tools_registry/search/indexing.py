@@ -167,7 +167,7 @@ def _columns(
     """
     import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
 
-    found = np.frombuffer(b"".join([each.numbers for each in readings]), np.int32)
+    found = np.frombuffer(b"".join([each.numbers for each in readings]), np.intc)
     lengths = np.array([each.lengths for each in readings], np.int64).reshape(-1, len(FIELDS))
     first = np.full(len(entries), len(found))
     first[found[::-1]] = np.arange(len(found))[::-1]  # of several, the last assignment holds

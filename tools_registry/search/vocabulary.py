@@ -64,7 +64,7 @@ class Vocabulary:
     def holding(self, part: str) -> set[int]:
         """Return the terms of words that begin with a part of a word, or else of words that have it elsewhere.
 
-        `inv` finds `invoice`; `oice` does too, but a part that short and elsewhere would be in too many words.
+        `inv` and `oice` find `invoice`. A part elsewhere needs four letters: shorter ones are in too many words.
         """
         found = set(self._listed_with(f"\n{part}"))
         if not found and (len(part) >= SHORTEST_WORD or not part.isascii()):
