@@ -25,6 +25,7 @@ NEIGHBOUR_WEIGHT = 0.5
 NEAREST_COSINE = 0.6
 MOST_NEIGHBOURS = 5
 JOINED_WEIGHT = 0.6
+HOLDING_WEIGHT = 0.2
 # Each costs up to 0.2 ms; a query of more unknown words is not one of typing errors.
 MOST_CORRECTED = 60
 
@@ -82,8 +83,9 @@ class QueryTerms:
             if correctable(word):
                 for meant, weight in self._unknown(word, meaning, spelt=spelt):
                     self._expand(meant, weight, meaning)
+            weight = HOLDING_WEIGHT if meaning.terms else EXTENSION_WEIGHT
             for holding in () if spelt else self._vocabulary.holding(word):
-                meaning.raise_term(holding, EXTENSION_WEIGHT)
+                meaning.raise_term(holding, weight)
         self._expand(word, 1.0, meaning)
         return meaning
 
