@@ -26,7 +26,7 @@ from .loop_errors import LoopErrors
 from .privacy.privacy import Privacy
 from .settings import Settings
 from .skills import calls as skill_calls
-from .skills.search import SkillDocuments
+from .skills.search import SkillIndex
 from .skills.shelf import SkillShelf
 from .stats import RunStats
 from .watchdog import LoopStats
@@ -56,6 +56,7 @@ class App:
     privacy: Privacy
     database: HomeDatabase
     skills: SkillShelf
+    skill_index: SkillIndex
     registry: Registry
     stats: RunStats = field(default_factory=RunStats)
     loop_stats: LoopStats = field(default_factory=LoopStats)
@@ -80,9 +81,9 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         privacy = Privacy(settings, home.root, database)
         skills = SkillShelf(database, keeps_plain_runs=serves)
         registry = Registry(home)
-        documents = SkillDocuments(skills)
-        registry.extra_documents.append(documents)
-        registry.refreshers.append(documents.refresh)
+        skill_index = SkillIndex(skills)
+        registry.extra_documents.append(skill_index)
+        registry.refreshers.append(skill_index.refresh)
         made: list[App] = []
         host_functions = {
             **workspace_calls.handlers(workspace),
@@ -93,7 +94,17 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         try:
             async with Pools(offered.makers) as pools:
                 app = App(
-                    settings, workspace, runs, pools, offered, host_functions, privacy, database, skills, registry
+                    settings,
+                    workspace,
+                    runs,
+                    pools,
+                    offered,
+                    host_functions,
+                    privacy,
+                    database,
+                    skills,
+                    skill_index,
+                    registry,
                 )
                 made.append(app)
                 purging = asyncio.create_task(privacy.keep_purged()) if serves else None

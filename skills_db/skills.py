@@ -1,4 +1,4 @@
-"""The store of skills: saves versions, gives them back, finds them, and buries and digs them up.
+"""The store of skills: saves versions, gives them back, lists them, and buries and digs them up.
 
 Every call blocks for a moment: make it from a thread. Changes are serialised across all programs on one database, by
 SQLite's own write lock or an advisory lock of PostgreSQL, so that versions are consecutive and revisions are committed
@@ -11,17 +11,20 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, cast
 
 from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
-from .listing import SkillIndex, SkillPage, SkillSummary
+from .listing import SkillPage, SkillSummary
 from .models import RevisionRow, RunRow, SkillRow, VersionRow
 from .sql import SelectOfScalar, Session, col, sa, select
 
 _LOCK = 0x5EA1AB02
 _NAMES_IN_QUERY = 500
+_NEAR_NAMES_MAX = 3
+_LEAST_RATIO = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,9 @@ class SkillStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._index: SkillIndex | None = None
-        self._index_lock = threading.Lock()
-        self._indexed = -1
+        self._summaries: Mapping[str, SkillSummary] = {}
+        self._summaries_lock = threading.Lock()
+        self._summarized = -1
 
     def save(self, draft: SkillDraft) -> Saved:
         """Store the draft as the next version of its skill, unless the newest version already holds the same.
@@ -134,29 +137,44 @@ class SkillStore:
                 last_run=skill.last_run,
             )
 
-    def list(self, query: str | None = None, tag: str | None = None, limit: int | None = 50) -> SkillPage:
-        """Return the skills that fit `query`, best first, or all by name; only those with the tag, if one is given.
+    def list(self, tag: str | None = None, limit: int | None = 50) -> SkillPage:
+        """Return the first skills in the order of their names; only those with the tag, if one is given."""
+        summaries = self.summaries().values()
+        found = [each for each in summaries if tag is None or each.has_tag(tag)]
+        return SkillPage(len(found), self.with_runs(found[:limit]))
 
-        The first call reads all skills, later ones only what has changed since, in whichever program.
+    def summaries(self) -> Mapping[str, SkillSummary]:
+        """Return the newest versions of all skills by name, in the order of names, without how often they ran.
+
+        The first call reads all skills, later ones only what has changed since, in whichever program. While nothing
+        changes, the answer is the same object, and the summary of a skill is the same as long as it does not change.
         """
-        with self._index_lock, self._database.read() as session:
-            index = self._refreshed(session)
-            total, names = index.find(query, tag, limit)
-            found = [index.summaries[name] for name in names]
-            runs = _runs_of(session, names)
-        return SkillPage(
-            total, tuple(replace(each, runs=runs[each.name][0], last_run=runs[each.name][1]) for each in found)
-        )
+        with self._summaries_lock, self._database.read() as session:
+            connection = session.connection()
+            number, purged = connection.execute(select(RevisionRow.number, RevisionRow.purged)).one()
+            if not purged <= self._summarized <= number:
+                self._summaries, self._summarized = {}, -1
+            if self._summarized != number:
+                summaries = dict(self._summaries)
+                for row in connection.execute(_changed_since(self._summarized)):
+                    if row.live_version is None:
+                        summaries.pop(row.name, None)
+                    else:
+                        summaries[row.name] = _summary(row)
+                self._summaries, self._summarized = MappingProxyType(dict(sorted(summaries.items()))), number
+            return self._summaries
 
-    def warm(self) -> None:
-        """Read all skills now, so that the first list does not wait for it: about a second for ten thousand."""
-        with self._index_lock, self._database.read() as session:
-            self._refreshed(session).warm()
-
-    def revision(self) -> int:
-        """Return the number of the last change to any skill: a list made at the same revision is still right."""
+    def with_runs(self, summaries: Sequence[SkillSummary]) -> tuple[SkillSummary, ...]:
+        """Return the summaries with how often and when last each skill ran; without those of purged skills."""
+        if not summaries:
+            return ()
         with self._database.read() as session:
-            return session.exec(select(RevisionRow.number)).one()
+            runs = _runs_of(session, [each.name for each in summaries])
+        return tuple(
+            replace(each, runs=runs[each.name][0], last_run=runs[each.name][1])
+            for each in summaries
+            if each.name in runs
+        )
 
     def counts(self) -> SkillCounts:
         """Count the skills that are not deleted, their versions, and how often they ran."""
@@ -249,28 +267,15 @@ class SkillStore:
             session.exec(sa.update(RevisionRow).values(purged=revision))
             return purged
 
-    def _refreshed(self, session: Session) -> SkillIndex:
-        """Return the index, brought up to what the session sees."""
-        connection = session.connection()
-        number, purged = connection.execute(select(RevisionRow.number, RevisionRow.purged)).one()
-        if self._index is None or not purged <= self._indexed <= number:
-            self._index, self._indexed = SkillIndex(), -1
-        if self._indexed != number:
-            for row in connection.execute(_changed_since(self._indexed)):
-                if row.live_version is None:
-                    self._index.remove(row.name)
-                else:
-                    self._index.put(_summary(row))
-            self._indexed = number
-        return self._index
-
     def _not_found(self, name: str, *, deleted: bool = False) -> SkillNotFound:
         if deleted:
             return SkillNotFound(
                 f"The skill {name!r} was deleted. Bring it back with `sealab skills delete --restore`, or save it anew."
             )
-        with self._index_lock, self._database.read() as session:
-            near = self._refreshed(session).nearest(name)
+        from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a wrong name needs it
+
+        found = process.extract(name, self.names(), scorer=fuzz.ratio, limit=_NEAR_NAMES_MAX, score_cutoff=_LEAST_RATIO)
+        near = [each for each, _, _ in found]
         hint = f"Did you mean {' or '.join(near)}?" if near else "`list_skills` names those that there are."
         return SkillNotFound(f"There is no skill {name!r}. {hint}")
 

@@ -39,7 +39,7 @@ ENTRIES = {
     "VaultKeys(bytes(32)).of_scope('a'), 'x')",
     "keyring": "from sealab.server.privacy.keys import _Keyring; _Keyring.of_this_machine('x')",
     "detection": "from sealab.server.privacy.engine import analyzer; analyzer({}, frozenset())",
-    "names": "import sealab.server.privacy.ner.names, sealab.skills_db.word_index",
+    "names": "import sealab.server.privacy.ner.names",
     "arguments": "from sealab.server.skills.arguments import judge_arguments; "
     "judge_arguments('f', {'properties': {'a': {'type': 'integer'}}}, {'a': 1})",
     "search": "from sealab.tools_registry.search.typos import Spelling; import sealab.tools_registry.search.ranking",

@@ -139,6 +139,8 @@ def _scope_named(vault: Vault, said: str) -> str:
 
 
 def _audit(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    if chosen.limit < 0:
+        raise UsageError(f"--limit is {chosen.limit}, which is not allowed. Give 0 or more.")
     with _privacy(home, settings) as privacy:
         lines = privacy.vault().audit(chosen.limit)
         counts = privacy.vault().counts()

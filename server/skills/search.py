@@ -1,10 +1,12 @@
-"""Lets searches for tools find skills too, in the category `skills`, ranked by the same index."""
+"""Finds skills: among tools, in the category `skills` of one index over all, and alone, for lists."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,9 @@ from .shelf import SkillShelf
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
+    from ...skills_db.listing import SkillPage, SkillSummary
     from ...skills_db.skills import SkillStore
+    from ...tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
     from ..extras import Extra
 
 CATEGORY = "skills"
@@ -27,14 +31,32 @@ FIRST_WAIT_SECONDS = 15.0
 _LOG = logging.getLogger(__name__)
 
 
-class SkillDocuments:
-    """The newest versions of all skills as documents, as of the last `refresh`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """All skills at one moment, and the documents of each: among tools, and among skills alone.
+
+    `summaries` is the store's own, another object after every change.
+    """
+
+    summaries: Mapping[str, SkillSummary]
+    documents: Mapping[str, tuple[Extra, Searchable]]
+    extras: Sequence[Extra]
+
+
+class SkillIndex:
+    """The newest versions of all skills: documents for searches of tools, and an index over them alone for lists.
+
+    The documents are those of the last look at the store; a list looks first. Its index leaves out what words mean:
+    every skill means something that is a little like the query, so that none could be counted as not found.
+    """
 
     def __init__(self, shelf: SkillShelf) -> None:
         self._shelf = shelf
-        self._revision: int | None = None
-        self._documents: Sequence[Extra] = ()
-        self._late: asyncio.Task[tuple[int, Sequence[Extra] | None]] | None = None
+        self._looking = threading.Lock()
+        self._seen: _Seen | None = None
+        self._reader: DocumentReader | None = None
+        self._index: tuple[_Seen, SearchIndex] | None = None
+        self._late: asyncio.Task[_Seen] | None = None
 
     async def refresh(self) -> None:
         """Learn what has changed, whoever changed it. Without a database the skills are those that were known.
@@ -43,9 +65,9 @@ class SkillDocuments:
         """
         if self._late is not None and not self._late.done():
             return
-        asked = asyncio.create_task(self._shelf.ask(self._read))
+        asked = asyncio.create_task(self._shelf.ask(self._look))
         try:
-            await asyncio.wait({asked}, timeout=FIRST_WAIT_SECONDS if self._revision is None else WAIT_SECONDS)
+            await asyncio.wait({asked}, timeout=FIRST_WAIT_SECONDS if self._seen is None else WAIT_SECONDS)
         except asyncio.CancelledError:
             asked.cancel()
             raise
@@ -55,54 +77,96 @@ class SkillDocuments:
             asked.add_done_callback(_forgotten)
             return
         try:
-            revision, documents = asked.result()
+            asked.result()
         except (SkillsDbError, HostWorkBusy) as error:
             _LOG.warning("Skills cannot be searched: %s", error)
-            return
-        if documents is not None:
-            self._revision, self._documents = revision, documents
 
     def __call__(self) -> tuple[object, Sequence[Extra]]:
-        """Return them, with the number of the last change."""
-        return self._revision, self._documents
+        """Return the documents, with something that is another after every change."""
+        seen = self._seen
+        return (None, ()) if seen is None else (seen, seen.extras)
 
-    def _read(self, store: SkillStore) -> tuple[int, Sequence[Extra] | None]:
-        revision = store.revision()
-        if revision == self._revision:
-            return revision, None
-        return revision, self._documents_of(store)
+    async def page(self, query: str | None, tag: str | None, limit: int) -> SkillPage:
+        """Return the skills that fit a query, best first, or all by name; with the tag, if one is given.
 
-    def _documents_of(self, store: SkillStore) -> list[Extra]:
+        Raises `SkillsDbError`.
+        """
+        if query is None or not query.strip():
+            return await self._shelf.ask(lambda store: store.list(tag, limit))
+        return await self._shelf.ask(partial(self._page, query, tag, limit))
+
+    def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
+        from ...skills_db.listing import SkillPage  # noqa: PLC0415 - nothing of the store is needed to start
+
+        seen, index = self._indexed(store)
+        names = index.matches(query) if any(map(str.isalnum, query)) else _with_signs(query.strip(), seen.summaries)
+        if tag is not None:
+            names = [name for name in names if seen.summaries[name].has_tag(tag)]
+        return SkillPage(len(names), store.with_runs([seen.summaries[name] for name in names[:limit]]))
+
+    def _indexed(self, store: SkillStore) -> tuple[_Seen, SearchIndex]:
+        from ...tools_registry.search.ranking import DocumentReader, SearchIndex  # noqa: PLC0415 - as above
+
+        with self._looking:
+            seen = self._looked(store)
+            if self._index is None or self._index[0] is not seen:
+                self._reader = self._reader or DocumentReader()
+                alone = [document for _, document in seen.documents.values()]
+                self._index = seen, SearchIndex(alone, vectors=False, reader=self._reader)
+            return self._index
+
+    def _look(self, store: SkillStore) -> _Seen:
+        with self._looking:
+            return self._looked(store)
+
+    def _looked(self, store: SkillStore) -> _Seen:
+        """Return all skills as they are now; documents of those that have not changed are kept."""
+        seen, summaries = self._seen, store.summaries()
+        if seen is None or seen.summaries is not summaries:
+            before, known = ({}, {}) if seen is None else (seen.summaries, seen.documents)
+            documents = {
+                name: known[name] if before.get(name) is each else self._documents_of(each)
+                for name, each in summaries.items()
+            }
+            seen = self._seen = _Seen(summaries, documents, [extra for extra, _ in documents.values()])
+        return seen
+
+    def _documents_of(self, skill: SkillSummary) -> tuple[Extra, Searchable]:
         from ...tools_registry.search.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
         from ..extras import Extra  # noqa: PLC0415 - as above
 
-        page = store.list(limit=None)
-        return [
-            Extra(
-                Searchable(
-                    key=f"{CATEGORY}.{each.name}",
-                    name=each.name,
-                    server=CATEGORY,
-                    category=CATEGORY,
-                    description=f"{each.description} {' '.join(each.tags)}".strip(),
-                    parameters=tuple((name, "") for name in _parameters(each.signature)),
-                ),
-                each.signature,
-                each.description.partition("\n\n")[0],
-                partial(self._details, each.name),
-            )
-            for each in page.skills
-        ]
+        text = " ".join((*skill.tags, skill.description))
+        among_tools = Searchable(
+            key=f"{CATEGORY}.{skill.name}",
+            name=skill.name,
+            server=CATEGORY,
+            category=CATEGORY,
+            description=text,
+            parameters=tuple((name, "") for name in _parameters(skill.signature)),
+        )
+        # No word that all skills share; and the name twice, so that it counts more than a description.
+        alone = replace(among_tools, key=skill.name, server="", category="", description=f"{skill.name} {text}")
+        about = skill.description.partition("\n\n")[0]
+        return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._shelf.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
 
 
-def _forgotten(asked: asyncio.Task[tuple[int, Sequence[Extra] | None]]) -> None:
+def _forgotten(asked: asyncio.Task[_Seen]) -> None:
     """Take what nobody waits for any more, so that its failure is not reported as overlooked."""
     if not asked.cancelled():
         asked.exception()
+
+
+def _with_signs(signs: str, summaries: Mapping[str, SkillSummary]) -> list[str]:
+    """Return the skills that have a query without any letter or digit as it stands, such as an emoji."""
+    return [
+        name
+        for name, each in summaries.items()
+        if any(signs in text for text in (name, each.description, each.signature, *each.tags))
+    ]
 
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:

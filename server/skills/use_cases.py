@@ -175,10 +175,15 @@ async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
 
 
 async def listed(app: App, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
-    """Return the skills that fit a query, best first, or all by name. Raises `RequestRefused` for a long query."""
+    """Return the skills that fit a query, best first, or all by name.
+
+    With a limit of 0 they are only counted. Raises `RequestRefused` for a long query and a limit below 0.
+    """
+    if limit < 0:
+        raise RequestRefused(f"limit is {limit}, which is not allowed. Give 0, to count only, or more.")
     if len(query or "") > QUERY_CHARS_MAX:
         raise RequestRefused(f"The query has {len(query or '')} characters. Give at most {QUERY_CHARS_MAX}.")
-    page = await app.skills.ask(lambda store: store.list(query or None, tag, max(limit, 0)))
+    page = await app.skill_index.page(query, tag, limit)
     return SkillList(
         count=page.total,
         skills=[

@@ -6,7 +6,7 @@
 | `sandbox/container/wire.py`, `host_link.py` | what a container says | 1 MB a message |
 | `server/broker.py` | names and arguments of host calls | characters of a name or query |
 | `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
-| `tools_registry/search`, `catalog.py`, `skills_db/word_index.py` | queries and misspelt names | characters, corrections |
+| `tools_registry/search`, `catalog.py`, `server/skills/search.py` | queries and misspelt names | characters, corrections |
 | `server/arguments.py`, `server/bridge/arguments.py`, `server/skills/arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
 | `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
 | `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
@@ -138,13 +138,13 @@ def search_index() -> object:
 
 
 @cache
-def word_index() -> object:
-    from sealab.skills_db.word_index import WordIndex
+def index_of_words() -> object:
+    from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 
-    index = WordIndex()
-    for tool in json.loads((DATA / "tools.json").read_text()):
-        index.put(tool["name"], ((tool["name"], 4.0), (tool["description"], 1.0)))
-    return index
+    tools = json.loads((DATA / "tools.json").read_text())
+    return SearchIndex(
+        [Searchable(each["name"], each["name"], "", "", each["description"]) for each in tools], vectors=False
+    )
 
 
 @cache
@@ -241,9 +241,7 @@ def query(text: str) -> object:
 
 
 def query_of_skills(text: str) -> object:
-    index = word_index()
-    index.nearest(text)
-    return index.search(text, 10)
+    return index_of_words().matches(text)
 
 
 def indexed(text: str) -> object:

@@ -141,7 +141,7 @@ def test_restoring_brings_back_what_was_deleted_since_then(filled: Database, arc
     store.delete("rich")
     restore(filled, archive)
     assert store.load("rich").draft.code == "second"
-    assert [each.name for each in store.list("rich").skills] == ["rich"]
+    assert [each.name for each in store.list().skills if each.name == "rich"] == ["rich"]
     with pytest.raises(SkillNotFound):
         store.load("gone")
 

@@ -123,7 +123,7 @@ def test_many_threads_read_and_write_at_once(place: Place):
 
         def work(number: int) -> int:
             store.save(draft(f"s{number}"))
-            return store.list(f"s{number}").total + store.load(f"s{number}").version
+            return len(store.list(limit=1).skills) + store.load(f"s{number}").version
 
         with ThreadPoolExecutor(24) as threads:
             assert all(result >= 2 for result in threads.map(work, range(48)))

@@ -7,13 +7,15 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.search.ranking import Hit, Searchable, SearchIndex
+from sealab.tools_registry.search import indexing
+from sealab.tools_registry.search.ranking import DocumentReader, Hit, Searchable, SearchIndex
 
 DATA = Path(__file__).parent.parent / "data" / "search"
 QUERIES = [(each["query"], each["relevant"][0]) for each in json.loads((DATA / "queries.json").read_text())]
@@ -257,6 +259,59 @@ def test_any_documents_can_be_searched(found_in: list[Searchable], query: str) -
     hits = SearchIndex(found_in).search(query)
     assert len({hit.key for hit in hits}) == len(hits)
     assert {hit.key for hit in hits} <= {each.key for each in found_in}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("conv", "convert_table"), ("inv", "invoice"), ("oice", "invoice"), ("sha", "sha256_sum"), ("showa", "show_all"),
+     ("show", "show_all"), ("数", "menu")],
+)  # fmt: skip
+def test_a_part_of_a_word_finds_it(query: str, found: str) -> None:
+    about = {"menu": "数据清洗", "cone": "A cone."}
+    all_names = ["convert_table", "cone", "invoice", "sha256_sum", "show_all", "menu"]
+    index = SearchIndex([Searchable(each, each, "", "", about.get(each, "")) for each in all_names], vectors=False)
+    assert found in index.matches(query)
+    assert index.matches("xq") == index.matches("qqqq") == []
+
+
+def test_matches_are_all_that_a_search_finds_in_its_order() -> None:
+    for query, _ in QUERIES:
+        hits = [hit.key for hit in BY_LETTERS.search(query, limit=1000)]
+        assert sorted(BY_LETTERS.matches(query)) == sorted(hits)
+        assert len(hits) < len(BY_LETTERS)
+    alone = SearchIndex([replace(each, server="", category="") for each in documents()], vectors=False)
+    assert alone.matches("git log") == [hit.key for hit in alone.search("git log", limit=1000)]
+    assert SearchIndex([]).matches("anything") == BY_LETTERS.matches(" ") == []
+
+
+WORDS = st.lists(
+    st.sampled_from(["readCSV", "csv", "reads", "read", "the", "数据清", "é", "totl", "total"]), max_size=4
+)
+CHANGES = st.lists(st.tuples(st.integers(0, 4), st.none() | st.tuples(WORDS, WORDS, WORDS)), max_size=12)
+
+
+@given(CHANGES, WORDS, st.booleans())
+def test_an_index_by_a_reader_that_read_other_documents_is_as_one_made_anew(
+    changes: list[tuple[int, tuple[list[str], ...] | None]], query: list[str], vectors: bool
+) -> None:
+    reader, held = DocumentReader(), {}
+    for key, change in changes:
+        held.pop(key, None)
+        if change is not None:
+            name, about, parameters = change
+            pairs = tuple((each, "a csv") for each in parameters)
+            held[key] = Searchable(str(key), "_".join(name), "s", "c", " ".join(about), pairs)
+        index = SearchIndex(held.values(), vectors=vectors, reader=reader)
+        fresh = SearchIndex(held.values(), vectors=vectors)
+        for asked in (" ".join(query), "csv", "raed", "tota"):
+            assert index.search(asked, limit=20) == fresh.search(asked, limit=20)
+
+
+def test_a_reader_forgets_the_words_that_no_document_has_any_more() -> None:
+    reader = DocumentReader()
+    for turn in range(20):
+        SearchIndex([Searchable("a", "a", "", "", " ".join(f"w{turn}x{n}" for n in range(200)))], reader=reader)
+    assert len(reader._lexicon.entries) <= indexing.LEAST_KEPT + 2 * 201
 
 
 def test_many_threads_get_the_same_answers() -> None:

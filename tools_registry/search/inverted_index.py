@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float32]
+    Numbers: TypeAlias = NDArray[np.int64]
 
 SATURATION = 0.9
 COSINE_WEIGHT = 0.4
@@ -29,8 +30,8 @@ class FieldTerms:
     `length_normalization` its `b`: 0 ignores how long a field is, 1 divides by it.
     """
 
-    terms: Sequence[int]
-    lengths: Sequence[int]
+    terms: Numbers
+    lengths: Numbers
     weight: float
     length_normalization: float
 
@@ -44,14 +45,14 @@ class InvertedIndex:
         self.documents = documents
         keys, values = [], []
         for field in fields:
-            lengths = np.array(field.lengths, np.int64)
+            lengths = field.lengths
             total = int(lengths.sum())
             if not total:
                 continue
             b = field.length_normalization
             normal = (1 - b) + b * lengths * (documents / total)
             each = np.repeat(np.arange(documents), lengths)
-            keys.append(np.array(field.terms, np.int64) * documents + each)
+            keys.append(field.terms * documents + each)
             values.append((field.weight / normal)[each])
         key = np.concatenate(keys) if keys else np.zeros(0, np.int64)
         order = np.argsort(key, kind="stable")

@@ -23,9 +23,9 @@ SIMILAR_BONUS = 1.0
 class NameIndex:
     """The names of documents, alone and behind their server's."""
 
-    def __init__(self, names: Sequence[tuple[str, str]]) -> None:
-        """Take (name, server) pairs; a document is known by its place among them."""
-        self._spaced = [_spaced(name) for name, _ in names]
+    def __init__(self, names: Sequence[tuple[str, str]], spaced: Sequence[str]) -> None:
+        """Take (name, server) pairs and the words of each name; a document is known by its place among them."""
+        self._spaced = spaced
         servers = {server: _spaced(server).replace(" ", "") for server in {server for _, server in names}}
         literal: defaultdict[str, list[int]] = defaultdict(list)
         exact: defaultdict[str, list[int]] = defaultdict(list)

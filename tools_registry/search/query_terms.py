@@ -1,8 +1,9 @@
 """What the words of a query stand for: terms of the index with their weights, and words that have a vector.
 
 A word that the index holds stands for itself; besides, at less weight, for synonyms and the words nearest in meaning. A
-word that it does not hold is first taken for a misspelling, then for a relative or a compound of known words. Then
-its correction brings synonyms and neighbours too: much of what typing errors cost is lost there.
+word that it does not hold is first taken for a misspelling, then for a relative or a compound of known words, and
+besides for a part of any. Its correction brings synonyms and neighbours too: much of what typing errors cost is lost
+there.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from .synonyms import synonyms
 from .tokens import STOP_WORDS, stem
 from .typos import Correction
 from .vectors import WordVectors
-from .vocabulary import Vocabulary, correctable
+from .vocabulary import EXTENSION_WEIGHT, Vocabulary, correctable
 
 SYNONYM_WEIGHT = 0.25
 NEIGHBOUR_WEIGHT = 0.5
 NEAREST_COSINE = 0.6
 MOST_NEIGHBOURS = 5
 JOINED_WEIGHT = 0.6
+HOLDING_WEIGHT = 0.2
 # Each costs up to 0.2 ms; a query of more unknown words is not one of typing errors.
 MOST_CORRECTED = 60
 
@@ -76,10 +78,14 @@ class QueryTerms:
             meaning.words[word] = 1.0
         if number is not None:
             meaning.terms[number] = 1.0
-        elif correctable(word) and self._corrected < MOST_CORRECTED:
+        elif self._corrected < MOST_CORRECTED:
             self._corrected += 1
-            for meant, weight in self._unknown(word, meaning, spelt=spelt):
-                self._expand(meant, weight, meaning)
+            if correctable(word):
+                for meant, weight in self._unknown(word, meaning, spelt=spelt):
+                    self._expand(meant, weight, meaning)
+            weight = HOLDING_WEIGHT if meaning.terms else EXTENSION_WEIGHT
+            for holding in () if spelt else self._vocabulary.holding(word):
+                meaning.raise_term(holding, weight)
         self._expand(word, 1.0, meaning)
         return meaning
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..collecting import no_collection
 from .clauses import clauses
-from .indexing import Searchable, columns_of
+from .indexing import DocumentReader, Searchable
 from .inverted_index import InvertedIndex
 from .name_index import NameIndex
 from .query_terms import Meaning, QueryTerms
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float32]
 
-__all__ = ["Hit", "SearchIndex", "Searchable"]
+__all__ = ["DocumentReader", "Hit", "SearchIndex", "Searchable"]
 
 LONGEST_QUERY = 4000
 CLAUSE_WEIGHT = 0.6
@@ -59,16 +59,22 @@ class Hit:
 class SearchIndex:
     """An index that never changes: any number of threads may search it."""
 
-    def __init__(self, documents: Iterable[Searchable], *, vectors: bool = True) -> None:
-        """Read all documents, ten thousand in about half a second; `vectors=False` leaves out what words mean."""
+    def __init__(
+        self, documents: Iterable[Searchable], *, vectors: bool = True, reader: DocumentReader | None = None
+    ) -> None:
+        """Read all documents, ten thousand in about half a second; `vectors=False` leaves out what words mean.
+
+        A `reader` that has read most of them for an index before saves most of that time.
+        """
         self._documents = tuple(sorted(documents, key=lambda each: (each.name, each.server, each.key)))
         self._vectors = load_word_vectors() if vectors else None
         self._by_category: defaultdict[str, list[int]] = defaultdict(list)
         for number, each in enumerate(self._documents):
             self._by_category[each.category].append(number)
         with no_collection():
-            columns = columns_of(self._documents, self._vectors.number if self._vectors else {})
-            self._names = NameIndex([(each.name, each.server) for each in self._documents])
+            known = self._vectors.number if self._vectors else {}
+            columns = (reader or DocumentReader()).columns(self._documents, known)
+            self._names = NameIndex([(each.name, each.server) for each in self._documents], columns.names)
         count = len(self._documents)
         self._inverted = InvertedIndex(columns.terms, documents=count, terms=len(columns.numbers))
         self._vocabulary = Vocabulary(columns.numbers, columns.surface, self._inverted.idf)
@@ -95,6 +101,17 @@ class SearchIndex:
         ranked = _best(scores if category is None else scores[list(allowed)], limit * CANDIDATES_PER_HIT)
         spread = self._spread([(allowed[place], score) for place, score in ranked])
         return [self._hit(number, score) for number, score in spread[:limit]]
+
+    def matches(self, query: str) -> list[str]:
+        """Return the keys of all documents that have anything to do with a query, best first, as `search` ranks them.
+
+        In an index without vectors these are the documents that share a word with the query; with vectors, also all
+        whose meaning is nearer to it than the median's.
+        """
+        if not self._documents:
+            return []
+        scores = self._scores(query[:LONGEST_QUERY])
+        return [self._documents[number].key for number, _ in _best(scores, len(scores))]
 
     def _scores(self, query: str) -> Floats:
         """Score every document; 0 for those that have nothing to do with the query."""
@@ -157,5 +174,5 @@ def _best(scores: Floats, most: int) -> list[tuple[int, float]]:
         places = np.flatnonzero(rounded >= max(least, 10**-DECIMALS))
     else:
         places = np.flatnonzero(rounded > 0)
-    order = np.argsort(-rounded[places], kind="stable")[:most]
-    return [(int(place), float(rounded[place])) for place in places[order]]
+    places = places[np.argsort(-rounded[places], kind="stable")[:most]]
+    return list(zip(places.tolist(), rounded[places].tolist(), strict=True))

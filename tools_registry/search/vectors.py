@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float32]
+    Numbers: TypeAlias = NDArray[np.int64]
 
 VECTORS = "wordvec64.npz"
 NEIGHBOURS = "neighbours.txt.gz"
@@ -82,8 +83,8 @@ def load_word_vectors() -> WordVectors:
 class FieldWords:
     """The known words of one field over all documents: their numbers, how many each document has, and their weight."""
 
-    words: Sequence[int]
-    lengths: Sequence[int]
+    words: Numbers
+    lengths: Numbers
     weight: float
 
 
@@ -91,7 +92,7 @@ def document_vectors(vectors: WordVectors, fields: Sequence[FieldWords], *, docu
     """Return one unit vector for each document, the weighted sum over its fields' words."""
     import numpy as np  # noqa: PLC0415
 
-    words = np.concatenate([np.array(field.words, np.int64) for field in fields])
+    words = np.concatenate([field.words for field in fields])
     each = np.concatenate([np.repeat(np.arange(documents), field.lengths) for field in fields])
     weights = np.concatenate([np.full(len(field.words), field.weight, np.float32) for field in fields])
     order = np.argsort(each, kind="stable")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from .tokens import stem
 from .typos import SHORTEST_WORD, Correction, Spelling
@@ -14,6 +15,7 @@ PREFIX_WEIGHT = 0.7
 EXTENSION_WEIGHT = 0.56
 PART_WEIGHT = 0.7
 SHORTEST_PART = 3
+MOST_HOLDING = 50
 RARE = 2.0
 
 
@@ -24,8 +26,6 @@ class Vocabulary:
         self.numbers = numbers
         self.surface = surface
         self._idf = idf
-        self._spelling = Spelling(surface)
-        self._sorted = sorted(word for word in surface if len(word) >= SHORTEST_PART and word.isalpha())
 
     def number(self, word: str) -> int | None:
         """Return the term number of a word, by its stem."""
@@ -60,6 +60,40 @@ class Vocabulary:
             if left is not None and right is not None and min(self._idf[left], self._idf[right]) > RARE:
                 return {left: PART_WEIGHT, right: PART_WEIGHT}
         return {}
+
+    def holding(self, part: str) -> set[int]:
+        """Return the terms of words that begin with a part of a word, or else of words that have it elsewhere.
+
+        `inv` and `oice` find `invoice`. A part elsewhere needs four letters: shorter ones are in too many words.
+        """
+        found = set(self._listed_with(f"\n{part}"))
+        if not found and (len(part) >= SHORTEST_WORD or not part.isascii()):
+            found = set(self._listed_with(part))
+        return found
+
+    def _listed_with(self, part: str) -> Iterator[int]:
+        """Give the terms of the first words of the list that have this part."""
+        place = self._listed.find(part)
+        for _ in range(MOST_HOLDING):
+            if place < 0:
+                return
+            start, end = self._listed.rfind("\n", 0, place + 1) + 1, self._listed.find("\n", place + 1)
+            word = self._listed[start:end]
+            yield self.surface[word] if word in self.surface else self.numbers[word]
+            place = self._listed.find(part, end)
+
+    @cached_property
+    def _listed(self) -> str:
+        """All words and terms in one text, each on a line, so that looking for a part of any is a single search."""
+        return "\n".join(("", *dict.fromkeys((*self.surface, *self.numbers)), ""))
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self.surface)
+
+    @cached_property
+    def _sorted(self) -> Sequence[str]:
+        return sorted(word for word in self.surface if len(word) >= SHORTEST_PART and word.isalpha())
 
     def _beginning_with(self, word: str) -> Iterator[str]:
         for place in range(bisect_left(self._sorted, word), len(self._sorted)):
