@@ -229,7 +229,7 @@ def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
 @contextmanager
 def server_pressed(place: Place, rng: Random) -> Iterator[None]:
     """Ask it to end twice: who is in a hurry does not wait for what is at work."""
-    place.served.process.send_signal(signal.SIGTERM)
+    place.served.signal(signal.SIGTERM)
     _hold(rng, 0.5)
     _terminate(place, {0, -signal.SIGTERM})
     yield

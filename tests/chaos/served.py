@@ -73,10 +73,15 @@ class Served:
         heard, self._heard = self._heard, len(self._said)
         return self._said[heard : self._heard]
 
+    def signal(self, number: signal.Signals) -> None:
+        """Signal it as a service manager does: it goes on if it was stopped, since it could not end otherwise."""
+        self.process.send_signal(number)
+        self.process.send_signal(signal.SIGCONT)
+
     def end(self, number: signal.Signals, seconds: float = 60.0) -> tuple[int, list[int]]:
         """Signal it, and return how it ended and which processes of it were still there 10 seconds later."""
         family = self.family()
-        self.process.send_signal(number)
+        self.signal(number)
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
