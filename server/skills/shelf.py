@@ -38,12 +38,16 @@ _PENDING_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A run that ended, and the version of a skill that it used; `ended` in seconds since the epoch."""
+    """A run that ended, and the version of a skill that it used.
+
+    `ended` in seconds since the epoch, and `noted` by the monotonic clock, which nobody sets back.
+    """
 
     run_id: str
     skill: str | None
     version: int | None
     ended: float
+    noted: float
     duration_ms: float
     status: str
     isolation: str
@@ -90,12 +94,18 @@ class SkillShelf:
 
     def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
         """Record a run that has just ended, and that it used these versions of skills; returns at once."""
-        ended = time.time()
+        ended = partial(
+            _Ended,
+            ended=time.time(),
+            noted=time.monotonic(),
+            duration_ms=duration_ms,
+            status=status,
+            isolation=isolation,
+        )
         if skills:
-            for name, version in skills.items():
-                self._pending.append(_Ended(f"{run_id}/{name}", name, version, ended, duration_ms, status, isolation))
+            self._pending.extend(ended(f"{run_id}/{name}", name, version) for name, version in skills.items())
         elif self._keeps_plain_runs:
-            self._pending.append(_Ended(run_id, None, None, ended, duration_ms, status, isolation))
+            self._pending.append(ended(run_id, None, None))
         else:
             return
         if self._keeps_plain_runs and self._thread is None and not self._closing:
@@ -133,8 +143,8 @@ class SkillShelf:
     def _work(self) -> None:
         while not self._wake.wait(_PAUSE_SECONDS):
             with suppress(IndexError):  # somebody else may write them meanwhile
-                now = time.time()
-                first, last = self._pending[0].ended, self._pending[-1].ended
+                now = time.monotonic()
+                first, last = self._pending[0].noted, self._pending[-1].noted
                 if now - last >= _PAUSE_SECONDS or now - first >= _PENDING_SECONDS_MAX:
                     self.flush()
 
