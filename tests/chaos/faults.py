@@ -1,6 +1,9 @@
 """What goes wrong, each as a context: it begins on the way in and is over on the way out.
 
-Processes are signalled by ids that were found below the server or the database of this driver, and no others.
+Processes are signalled by ids that were found below the server or the database of this driver, and no others. The
+machine's own clock and control groups are left alone: the wall clock of the server is set for it alone (`clocked`), its
+monotonic one by a time namespace, and that the memory of a whole container is gone is told apart from nothing else by
+who is killed then, which is everybody at once.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ import psutil
 from sealab.skills_db import DATABASE_FILE
 from tests.skills_db.postgres import Cluster
 
-from .served import Served
+from .served import Served, another_uptime
 
 GONE = frozenset({"cut", "unreachable", "http 404"})
+LATE = frozenset({"cut late"})
+"""A connection that was cut though the server ends in order, which may happen to who comes after it was asked to."""
 STOPPING = frozenset({"tool error", "rpc error", "http 503"})
 FULL = frozenset({"busy", "cut", "unreachable", "tool error", "rpc error", "http 503", "http 429", "crashed"})
 
@@ -211,13 +216,48 @@ def _of(cluster: Cluster | None) -> list[psutil.Process]:
     return [parent, *parent.children()]
 
 
-@contextmanager
-def server_killed(place: Place, _rng: Random) -> Iterator[None]:
+def _kill(place: Place) -> None:
     _code, left = place.served.end(signal.SIGKILL)
     if left:
         place.wrong.append(f"a killed server left {len(left)} processes")
+
+
+@contextmanager
+def server_killed(place: Place, _rng: Random) -> Iterator[None]:
+    _kill(place)
     place.served.start()
     yield
+
+
+@contextmanager
+def everything_killed(place: Place, _rng: Random) -> Iterator[None]:
+    """Kill the server and all below it at once, as the kernel does when the memory of a whole container is gone."""
+    family = place.served.family()
+    place.served.process.kill()
+    _signal(family, signal.SIGKILL)
+    _kill(place)
+    place.served.start()
+    yield
+
+
+@contextmanager
+def machine_restarted(place: Place, rng: Random) -> Iterator[None]:
+    """Kill the server and start it where the monotonic clock has begun anew, or has gone on for years."""
+    _kill(place)
+    with another_uptime(rng.choice((2, 60, 3600, 10 * 365 * 86_400))) as launcher:
+        place.served.start(launcher)
+    yield
+
+
+@contextmanager
+def clock_set(place: Place, rng: Random) -> Iterator[None]:
+    """Set the wall clock of the server forth or back, by a second up to a day, and right again."""
+    place.served.set_clock(rng.choice((-1, 1)) * 86_400 ** rng.random())
+    try:
+        yield
+        _hold(rng, 3)
+    finally:
+        place.served.set_clock(0)
 
 
 @contextmanager
@@ -277,7 +317,10 @@ FAULTS = (
     Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
     Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
     Fault("server killed", server_killed, GONE, _SESSION, aside=False),
-    Fault("server terminated", server_terminated, GONE | STOPPING, _SESSION, aside=False),
+    Fault("everything killed", everything_killed, GONE, _SESSION, aside=False),
+    Fault("machine restarted", machine_restarted, GONE, _SESSION, aside=False),
+    Fault("clock set", clock_set),
+    Fault("server terminated", server_terminated, GONE - {"cut"} | LATE | STOPPING, _SESSION, aside=False),
     Fault("server pressed", server_pressed, GONE | STOPPING | {"cancelled"}, _SESSION, aside=False),
 )
 OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)
