@@ -160,7 +160,9 @@ def _why(plan: TestPlan, outcome: Outcome) -> str:
     what = "The tests" if plan.tests_something else "The code"
     if outcome.status is Status.CRASHED and error is not None:
         # What ended the process need not be the code: the machine may have, or whoever looks after it.
-        return f"{what} of {name} did not run to the end: {error.message.rstrip('.')}. Nothing was saved. Save it again."
+        return (
+            f"{what} of {name} did not run to the end: {error.message.rstrip('.')}. Nothing was saved. Save it again."
+        )
     advice = "Nothing was saved. Correct the code or the tests."
     if error is None:
         return f"The tests of {name} did not end: {outcome.status}. {advice}"

@@ -396,7 +396,9 @@ def test_a_skill_whose_reader_ended_is_not_said_to_be_wrong() -> None:
 @pytest.mark.parametrize(("tests", "what"), [("", "The code"), ("assert twice(1) == 2", "The tests")])
 def test_a_skill_whose_tests_were_ended_from_outside_is_not_said_to_be_wrong(tests: str, what: str) -> None:
     crashed = Outcome(Status.CRASHED, error=Failure("ProcessCrashed", "The process ended. How far it came is unknown."))
-    said = testing._why(testing.TestPlan(SkillDraft(name="twice", code="def twice(x): ...", tests=tests), "twice"), crashed)
+    said = testing._why(
+        testing.TestPlan(SkillDraft(name="twice", code="def twice(x): ...", tests=tests), "twice"), crashed
+    )
     assert said == (
         f"{what} of twice did not run to the end: The process ended. How far it came is unknown. "
         "Nothing was saved. Save it again."
