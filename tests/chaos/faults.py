@@ -25,7 +25,8 @@ from tests.skills_db.postgres import Cluster
 
 from .served import Served, another_uptime
 
-GONE = frozenset({"cut", "unreachable", "http 404"})
+_QUESTION = frozenset({"question gone"})
+GONE = _QUESTION | {"cut", "unreachable", "http 404"}
 LATE = frozenset({"cut late"})
 """A connection that was cut though the server ends in order, which may happen to who comes after it was asked to."""
 STOPPING = frozenset({"tool error", "rpc error", "http 503"})
@@ -319,7 +320,7 @@ FAULTS = (
     Fault("server killed", server_killed, GONE, _SESSION, aside=False),
     Fault("everything killed", everything_killed, GONE, _SESSION, aside=False),
     Fault("machine restarted", machine_restarted, GONE, _SESSION, aside=False),
-    Fault("clock set", clock_set),
+    Fault("clock set", clock_set, _QUESTION),
     Fault("server terminated", server_terminated, GONE - {"cut"} | LATE | STOPPING, _SESSION, aside=False),
     Fault("server pressed", server_pressed, GONE | STOPPING | {"cancelled"}, _SESSION, aside=False),
 )
