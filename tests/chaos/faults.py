@@ -182,10 +182,10 @@ def disk_full(place: Place, rng: Random) -> Iterator[None]:
 def database_locked(place: Place, rng: Random) -> Iterator[None]:
     connection = sqlite3.connect(place.home / DATABASE_FILE, timeout=20, isolation_level=None)
     try:
-        connection.execute("BEGIN EXCLUSIVE")
+        with suppress(sqlite3.OperationalError):  # a server that is stopped may have locked it
+            connection.execute("BEGIN EXCLUSIVE")
         yield
         _hold(rng, 8)
-        connection.execute("ROLLBACK")
     finally:
         connection.close()
 
@@ -206,6 +206,7 @@ def database_killed(place: Place, rng: Random) -> Iterator[None]:
         yield
         _hold(rng, 2)
     finally:
+        _signal(family, signal.SIGCONT)  # one that is stopped does not hear that its parent is gone
         psutil.wait_procs(family, timeout=20)
         place.cluster.start()
 
@@ -213,6 +214,8 @@ def database_killed(place: Place, rng: Random) -> Iterator[None]:
 def _of(cluster: Cluster | None) -> list[psutil.Process]:
     assert cluster is not None
     assert cluster.process is not None
+    if cluster.process.poll() is not None:  # another fault killed it
+        return []
     parent = psutil.Process(cluster.process.pid)
     return [parent, *parent.children()]
 

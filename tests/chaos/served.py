@@ -39,7 +39,8 @@ class Served:
         self.url = ""
         self.lives = 0
         self._clock = home.with_name("clock")
-        set_clock(self._clock, 0)
+        if not self._clock.exists():
+            self.set_clock(0)
         self._home, self._database_url, self._command = home, database_url, command
         self._env = environment(SEALAB_SESSION_IDLE_SECONDS="4", SEALAB_QUEUE_SECONDS="15")
         self._env[CLOCK_VARIABLE] = str(self._clock)
