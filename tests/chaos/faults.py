@@ -1,9 +1,10 @@
 """What goes wrong, each as a context: it begins on the way in and is over on the way out.
 
 Processes are signalled by ids that were found below the server or the database of this driver, and no others. The
-machine's own clock and control groups are left alone: the wall clock of the server is set for it alone (`clocked`), its
-monotonic one by a time namespace, and that the memory of a whole container is gone is told apart from nothing else by
-who is killed then, which is everybody at once.
+machine's own clock and control groups are left alone: the server's wall clock is set for it alone (`clocked`), and its
+monotonic clock by a time namespace, which cannot be set while a process lives in it. Where the memory of a container
+ends, the kernel kills either one process or all of them (memory.oom.group); these kills are made here, since making a
+control group takes a right that a throw-away machine may not have.
 """
 
 from __future__ import annotations
