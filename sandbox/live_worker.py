@@ -114,6 +114,18 @@ class LiveWorker:
         """Whether it can take no more jobs."""
         return self._killed or self._ended or self._forked.exit.done()
 
+    def unfit(self) -> str | None:
+        """Return why it cannot be given a job, if it cannot: its channel has ended, or has a word that was not due."""
+        spoke = "The worker spoke before it was asked, and was killed."
+        if self._frames.pending:
+            return spoke
+        try:
+            return spoke if self._channel.recv(1, socket.MSG_PEEK) else "The worker ended before it had a job."
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            return f"The worker cannot be heard any more: {error.strerror}."
+
     def on_exit(self, tell: Callable[[], None]) -> None:
         """Have `tell` called when the process has ended."""
         self._forked.exit.add_done_callback(lambda _exit: tell())
@@ -175,9 +187,9 @@ class LiveWorker:
         then nothing of the code ran. Cancelling kills the worker.
         """
         frame = _job_frame(job, self._isolation)
-        if self._has_spoken():
+        if (problem := self.unfit()) is not None:
             self.kill()
-            raise WorkerLost("The worker spoke before it was asked, and was killed.")
+            raise WorkerLost(problem)
         self._output.hand_over()
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
@@ -228,18 +240,6 @@ class LiveWorker:
             CLOCK.reset(inherited)
             LANE.reset(lane)
             self._drop_calls()
-
-    def _has_spoken(self) -> bool:
-        """Tell whether there is a word, or the end, in a channel where none is due."""
-        if self._frames.pending:
-            return True
-        try:
-            self._channel.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass
-        return True
 
     async def _send_job(self, frame: bytes) -> None:
         try:

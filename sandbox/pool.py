@@ -255,10 +255,10 @@ class Pool:
             raise WorkerLost("The sandbox is closed.")
         while self._idle:
             worker = self._idle.pop()
-            if not worker.gone:
+            if not worker.gone and worker.unfit() is None:
                 self._refill_soon()
                 return worker
-            worker.end()
+            worker.end()  # one that ended may be noticed here before the zygote says so
         taker: asyncio.Future[LiveWorker] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
         self._refill()

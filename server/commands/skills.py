@@ -210,10 +210,8 @@ async def _test(chosen: argparse.Namespace, app: App) -> int:
         try:
             await skills.examine(app, name, record=chosen.record)
         except SkillUnfit as error:
-            entry |= {
-                "ok": False,
-                "problem": str(error).removesuffix("Nothing was saved. Correct the code or the tests."),
-            }
+            said = str(error)  # which ends with what it means for a save
+            entry |= {"ok": False, "problem": said.rpartition(" Nothing was saved.")[0] or said}
         told.append(entry)
         if not chosen.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")

@@ -157,6 +157,12 @@ async def _refuse(_calls: Calls, _arguments: Arguments) -> Json:
 
 def _why(plan: TestPlan, outcome: Outcome) -> str:
     name, error = plan.draft.name, outcome.error
+    what = "The tests" if plan.tests_something else "The code"
+    if outcome.status is Status.CRASHED and error is not None:
+        # What ended the process need not be the code: the machine may have, or whoever looks after it.
+        return (
+            f"{what} of {name} did not run to the end: {error.message.rstrip('.')}. Nothing was saved. Save it again."
+        )
     advice = "Nothing was saved. Correct the code or the tests."
     if error is None:
         return f"The tests of {name} did not end: {outcome.status}. {advice}"
@@ -170,7 +176,6 @@ def _why(plan: TestPlan, outcome: Outcome) -> str:
         where += f" (line {within} of the skill)"
     hint = "" if error.hint is None or error.type == "AssertionError" else f" {error.hint}"
     shown = f" Its output ended: {outcome.output.strip()[-_OUTPUT_SHOWN_MAX:]!r}." if outcome.output.strip() else ""
-    what = "The tests" if plan.tests_something else "The code"
     return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown} {advice}"
 
 

@@ -26,7 +26,10 @@ Question = Callable[[], str]
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back. `status` is `ok`, a run's own, `tool error`, `rpc error`, `http …`, `cut`, `unreachable`, `silent`."""
+    """What came back.
+
+    `status` is `ok`, a run's own, `tool error`, `rpc error`, `http …`, `question gone`, `cut`, `unreachable`, `silent`.
+    """
 
     status: str
     text: str = ""
@@ -75,7 +78,9 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             return Answer("cut", f"{type(error).__name__}: {error}", sent=sent)
         except _Refused as refused:
-            return Answer(f"http {refused.status}", refused.body, sent=sent)
+            # What the SDK says of a question of another server, or of one that by the wall clock is too old or not yet.
+            expired = refused.status == 400 and '"invalid_request_state"' in refused.body
+            return Answer("question gone" if expired else f"http {refused.status}", refused.body, sent=sent)
         except _Vanished:
             return Answer("vanished", sent=sent)
         if error := message.get("error"):

@@ -1,6 +1,10 @@
 """What goes wrong, each as a context: it begins on the way in and is over on the way out.
 
-Processes are signalled by ids that were found below the server or the database of this driver, and no others.
+Processes are signalled by ids that were found below the server or the database of this driver, and no others. The
+machine's own clock and control groups are left alone: the server's wall clock is set for it alone (`clocked`), and its
+monotonic clock by a time namespace, which cannot be set while a process lives in it. Where the memory of a container
+ends, the kernel kills either one process or all of them (memory.oom.group); these kills are made here, since making a
+control group takes a right that a throw-away machine may not have.
 """
 
 from __future__ import annotations
@@ -20,9 +24,12 @@ import psutil
 from sealab.skills_db import DATABASE_FILE
 from tests.skills_db.postgres import Cluster
 
-from .served import Served
+from .served import Served, another_uptime
 
-GONE = frozenset({"cut", "unreachable", "http 404"})
+_QUESTION = frozenset({"question gone"})
+GONE = _QUESTION | {"cut", "unreachable", "http 404"}
+LATE = frozenset({"cut late"})
+"""A connection that was cut though the server ends in order, which may happen to who comes after it was asked to."""
 STOPPING = frozenset({"tool error", "rpc error", "http 503"})
 FULL = frozenset({"busy", "cut", "unreachable", "tool error", "rpc error", "http 503", "http 429", "crashed"})
 
@@ -176,10 +183,10 @@ def disk_full(place: Place, rng: Random) -> Iterator[None]:
 def database_locked(place: Place, rng: Random) -> Iterator[None]:
     connection = sqlite3.connect(place.home / DATABASE_FILE, timeout=20, isolation_level=None)
     try:
-        connection.execute("BEGIN EXCLUSIVE")
+        with suppress(sqlite3.OperationalError):  # a server that is stopped may have locked it
+            connection.execute("BEGIN EXCLUSIVE")
         yield
         _hold(rng, 8)
-        connection.execute("ROLLBACK")
     finally:
         connection.close()
 
@@ -200,6 +207,7 @@ def database_killed(place: Place, rng: Random) -> Iterator[None]:
         yield
         _hold(rng, 2)
     finally:
+        _signal(family, signal.SIGCONT)  # one that is stopped does not hear that its parent is gone
         psutil.wait_procs(family, timeout=20)
         place.cluster.start()
 
@@ -207,17 +215,54 @@ def database_killed(place: Place, rng: Random) -> Iterator[None]:
 def _of(cluster: Cluster | None) -> list[psutil.Process]:
     assert cluster is not None
     assert cluster.process is not None
+    if cluster.process.poll() is not None:  # another fault killed it
+        return []
     parent = psutil.Process(cluster.process.pid)
     return [parent, *parent.children()]
 
 
-@contextmanager
-def server_killed(place: Place, _rng: Random) -> Iterator[None]:
+def _kill(place: Place) -> None:
     _code, left = place.served.end(signal.SIGKILL)
     if left:
         place.wrong.append(f"a killed server left {len(left)} processes")
+
+
+@contextmanager
+def server_killed(place: Place, _rng: Random) -> Iterator[None]:
+    _kill(place)
     place.served.start()
     yield
+
+
+@contextmanager
+def everything_killed(place: Place, _rng: Random) -> Iterator[None]:
+    """Kill the server and all below it at once, as the kernel does when the memory of a whole container is gone."""
+    family = place.served.family()
+    place.served.process.kill()
+    _signal(family, signal.SIGKILL)
+    _kill(place)
+    place.served.start()
+    yield
+
+
+@contextmanager
+def machine_restarted(place: Place, rng: Random) -> Iterator[None]:
+    """Kill the server and start it where the monotonic clock has begun anew, or has gone on for years."""
+    _kill(place)
+    with another_uptime(rng.choice((2, 60, 3600, 10 * 365 * 86_400))) as launcher:
+        place.served.start(launcher)
+    yield
+
+
+@contextmanager
+def clock_set(place: Place, rng: Random) -> Iterator[None]:
+    """Set the wall clock of the server forth or back, by a second up to a day, and right again."""
+    place.served.set_clock(rng.choice((-1, 1)) * 86_400 ** rng.random())
+    try:
+        yield
+        _hold(rng, 3)
+    finally:
+        place.served.set_clock(0)
 
 
 @contextmanager
@@ -229,7 +274,7 @@ def server_terminated(place: Place, _rng: Random) -> Iterator[None]:
 @contextmanager
 def server_pressed(place: Place, rng: Random) -> Iterator[None]:
     """Ask it to end twice: who is in a hurry does not wait for what is at work."""
-    place.served.process.send_signal(signal.SIGTERM)
+    place.served.signal(signal.SIGTERM)
     _hold(rng, 0.5)
     _terminate(place, {0, -signal.SIGTERM})
     yield
@@ -277,7 +322,10 @@ FAULTS = (
     Fault("descriptors gone", descriptors_gone, FULL | _CALLS, _SESSION, aside=False),
     Fault("disk full", disk_full, hurts=_DATABASE | {"files"}),
     Fault("server killed", server_killed, GONE, _SESSION, aside=False),
-    Fault("server terminated", server_terminated, GONE | STOPPING, _SESSION, aside=False),
+    Fault("everything killed", everything_killed, GONE, _SESSION, aside=False),
+    Fault("machine restarted", machine_restarted, GONE, _SESSION, aside=False),
+    Fault("clock set", clock_set, _QUESTION),
+    Fault("server terminated", server_terminated, GONE - {"cut"} | LATE | STOPPING, _SESSION, aside=False),
     Fault("server pressed", server_pressed, GONE | STOPPING | {"cancelled"}, _SESSION, aside=False),
 )
 OF_SQLITE = (Fault("database locked", database_locked, hurts=_DATABASE),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -11,14 +12,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-from tests.server.conftest import SEALAB, environment
+from tests.server.conftest import environment
+
+from .clocked import CLOCK_VARIABLE, set_clock
 
 UPSTREAM = Path(__file__).with_name("upstream.py")
+CLOCKED = [sys.executable, "-P", str(Path(__file__).with_name("clocked.py"))]
 START_SECONDS = 60.0
 
 
@@ -31,11 +35,15 @@ def write_upstreams(home: Path) -> None:
 class Served:
     """A server that is started again on the same home whenever it has ended."""
 
-    def __init__(self, home: Path, database_url: str | None, command: Sequence[str] = SEALAB) -> None:
+    def __init__(self, home: Path, database_url: str | None, command: Sequence[str] = CLOCKED) -> None:
         self.url = ""
         self.lives = 0
+        self._clock = home.with_name("clock")
+        if not self._clock.exists():
+            self.set_clock(0)
         self._home, self._database_url, self._command = home, database_url, command
         self._env = environment(SEALAB_SESSION_IDLE_SECONDS="4", SEALAB_QUEUE_SECONDS="15")
+        self._env[CLOCK_VARIABLE] = str(self._clock)
         if database_url is not None:
             self._env["SEALAB_DATABASE_URL"] = database_url
         self._said: list[str] = []
@@ -45,11 +53,11 @@ class Served:
         """Return another server on the same home and database."""
         return Served(self._home, self._database_url, self._command)
 
-    def start(self) -> None:
-        """Start it and wait until it says where it listens."""
-        arguments = ["serve", "--http", "127.0.0.1:0", "--home", str(self._home)]
+    def start(self, launched_by: Sequence[str] = ()) -> None:
+        """Start it, by a command that runs the server as its arguments, and wait until it says where it listens."""
+        command = [*launched_by, *self._command, "serve", "--http", "127.0.0.1:0", "--home", str(self._home)]
         self.process = subprocess.Popen(
-            [*self._command, *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._env, text=True
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._env, text=True
         )
         self.lives += 1
         listens = threading.Event()
@@ -73,10 +81,19 @@ class Served:
         heard, self._heard = self._heard, len(self._said)
         return self._said[heard : self._heard]
 
+    def set_clock(self, seconds: float) -> None:
+        """Have its wall clock be so many seconds off."""
+        set_clock(self._clock, seconds)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal it as a service manager does: it goes on if it was stopped, since it could not end otherwise."""
+        self.process.send_signal(number)
+        self.process.send_signal(signal.SIGCONT)
+
     def end(self, number: signal.Signals, seconds: float = 60.0) -> tuple[int, list[int]]:
         """Signal it, and return how it ended and which processes of it were still there 10 seconds later."""
         family = self.family()
-        self.process.send_signal(number)
+        self.signal(number)
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -123,6 +140,37 @@ class Served:
         was, hard = resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (min(soft, hard), hard))
         return was
+
+
+@contextmanager
+def another_uptime(seconds: float) -> Iterator[list[str]]:
+    """Give a command that runs its arguments where the monotonic clock says that the machine started so long ago.
+
+    The clock of a time namespace is set when that is made (time_namespaces(7)), which takes a right that a user
+    namespace gives. Nothing but the time namespace is joined.
+    """
+    off = math.ceil(seconds - time.monotonic())
+    with subprocess.Popen([*_time_namespace(off), "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdin.write(b"made\n")
+        holder.stdin.flush()
+        if not holder.stdout.readline():
+            raise AssertionError("a time namespace cannot be made here")
+        yield ["nsenter", f"--time=/proc/{holder.pid}/ns/time_for_children"]
+        holder.stdin.close()
+
+
+def uptime_can_differ() -> bool:
+    """Return whether `another_uptime` can be had on this machine."""
+    try:
+        return subprocess.run([*_time_namespace(1), "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _time_namespace(off: int) -> list[str]:
+    return ["unshare", "--user", "--map-root-user", "--time", f"--monotonic={off}", f"--boottime={off}"]
 
 
 def _is_upstream(process: psutil.Process) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import pytest
 from tests.server.conftest import SEALAB
 
 from . import drive, load
-from .client import Answer
+from .client import MODERN, Answer, Client
 from .faults import FAULTS
+from .served import another_uptime, uptime_can_differ
 
 PLANTED = [sys.executable, "-P", str(Path(__file__).with_name("planted.py"))]
 LOADS = (load.many, load.skill, load.file, load.privacy)
@@ -37,6 +40,27 @@ def test_wrong_results_lost_skills_lost_turns_and_lost_descriptors_are_found(mon
     finds = finds_in(PLANTED)
     for what in ("a wrong answer", "lost: load_skill", "turns:", "descriptors"):
         assert what in finds
+
+
+@pytest.mark.timeout(300)
+def test_the_wall_clock_of_a_server_can_be_set() -> None:
+    with drive.place_of("sqlite") as place:
+        place.served.start()
+        client = Client(lambda: place.served.url, MODERN, "dora")
+        ids = []
+        for seconds in (0, 86_400, 0):
+            place.served.set_clock(seconds)
+            ids.append(client.run("1").content["run_id"])
+        place.served.end(signal.SIGTERM)
+    assert ids[0] < ids[2] < ids[1]  # they sort by the time
+
+
+def test_a_process_can_have_another_uptime() -> None:
+    if not uptime_can_differ():
+        pytest.skip("no time namespace can be made on this machine")
+    with another_uptime(2_000_000_000) as launcher:
+        said = subprocess.check_output([*launcher, sys.executable, "-c", "import time; print(time.monotonic())"])
+    assert 2_000_000_000 <= float(said) < 2_000_000_100
 
 
 @pytest.mark.parametrize(

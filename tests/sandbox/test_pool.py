@@ -21,7 +21,7 @@ from sealab.sandbox.pool import Pool, PoolSettings
 from sealab.sandbox.run import Isolation, Job, Limits, Status
 
 from ..processes import alive, children
-from ..waiting import until
+from ..waiting import until, wait_until
 from .conftest import descriptors, no_calls, run
 
 # They look at the processes that they started.
@@ -181,6 +181,16 @@ async def test_a_spare_that_dies_while_it_waits_is_replaced(pool):
 async def test_a_spare_that_died_unnoticed_costs_the_job_nothing(pool):
     os.kill(spare(pool).pid, signal.SIGKILL)
     assert (await run(pool, "1 + 1")).result == 2
+
+
+async def test_many_spares_that_died_unnoticed_cost_the_job_nothing():
+    async with Pool(PoolSettings(spares=5)) as pool:
+        await until(lambda: len(pool._idle) == 5)
+        for worker in pool._idle:
+            os.kill(worker.pid, signal.SIGKILL)
+        wait_until(lambda: all(worker.unfit() for worker in pool._idle))  # while the loop hears of nothing
+        assert not any(worker.gone for worker in pool._idle)
+        assert (await run(pool, "1 + 1")).result == 2
 
 
 async def test_a_zygote_killed_in_the_middle_of_a_run_leaves_a_pool_that_answers_the_next(pool):

@@ -9,7 +9,8 @@ import pytest
 from mcp import Client
 
 from sealab.sandbox.run import Failure, Outcome, Status
-from sealab.server.skills import reading
+from sealab.server.skills import reading, testing
+from sealab.skills_db.content import SkillDraft
 
 from .conftest import Caller, stdio
 
@@ -389,4 +390,16 @@ def test_a_skill_whose_reader_ended_is_not_said_to_be_wrong() -> None:
     said = reading._why("twice", crashed)
     assert said == (
         "The code of twice could not be read: The process ended. How far it came is unknown. Nothing was saved. Save it again."
+    )
+
+
+@pytest.mark.parametrize(("tests", "what"), [("", "The code"), ("assert twice(1) == 2", "The tests")])
+def test_a_skill_whose_tests_were_ended_from_outside_is_not_said_to_be_wrong(tests: str, what: str) -> None:
+    crashed = Outcome(Status.CRASHED, error=Failure("ProcessCrashed", "The process ended. How far it came is unknown."))
+    said = testing._why(
+        testing.TestPlan(SkillDraft(name="twice", code="def twice(x): ...", tests=tests), "twice"), crashed
+    )
+    assert said == (
+        f"{what} of twice did not run to the end: The process ended. How far it came is unknown. "
+        "Nothing was saved. Save it again."
     )
