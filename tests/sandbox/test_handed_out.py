@@ -1729,3 +1729,43 @@ def test_the_mean_is_of_the_type_of_its_data() -> None:
         ["int", 1.0],
         1.25,
     ]
+
+
+FOUND = {
+    "the redirect of an enum, in another class": """
+        import enum
+        class Mix:
+            def format(self): pass
+            def gi(self): pass
+        class E(Mix, enum.Enum):
+            format = 1
+            gi = 2
+        R = vars(E)["format"]
+        class C: pass
+        C.y = R
+        c = C()
+        c._value_ = "{0}"
+        try: made.append(c.y)
+        except AttributeError: pass
+        class W(Mix, enum.Enum):
+            format = 1
+            A = "{0}"
+        W.y = vars(W)["format"]
+        try: made.append(W.A.y)
+        except AttributeError: pass
+        made = [each for each in made if type(each) is type(len)]""",
+    "what leads to a frame, by a name in the body of a class": """
+        import enum
+        class Mix: pass
+        for name in ("gi_frame", "f_globals", "tb_frame"):
+            for body in ("def {}(self): pass", "{}: int", "{} = 1", "__slots__ = ('{}',)", "{} = enum.auto()"):
+                try: exec(f"class C(enum.Enum if 'auto' in body else Mix):\\n {body.format(name)}\\nmade.append(C)")
+                except (TypeError, SecurityError): pass
+            try: made.append(enum.Enum("E", [name]))
+            except ValueError: pass""",
+}
+
+
+@pytest.mark.parametrize("program", FOUND.values(), ids=FOUND.keys())
+def test_no_object_of_the_host_is_found(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
