@@ -108,7 +108,7 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
 
 def _own_copy(value: object) -> object:
     """Return a table of a module's as one of the facade's own: what code does to it changes nothing else."""
-    return copy.copy(value) if type(value) in {dict, list, set} else value
+    return copy.copy(value) if type(value) in {dict, list, set, type(annotations)} else value
 
 
 def _name_module(value: type | FunctionType, module: str) -> None:
