@@ -23,6 +23,7 @@ from .classes import Slots, shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
 from .real_classes import derives
+from .remade import REMAKING, remade
 from .shields import SHIELDED, shielded, unshielded
 from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
@@ -535,6 +536,7 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
     "groupindex": _proxied_copy,
     "__members__": _proxied_copy,
     **dict.fromkeys(_HOST_METHODS, _host_method),
+    **dict.fromkeys(REMAKING, lambda value, name: _judged(remade(value, name), name)),
 }
 
 

@@ -1763,6 +1763,40 @@ FOUND = {
                 except (TypeError, SecurityError): pass
             try: made.append(enum.Enum("E", [name]))
             except ValueError: pass""",
+    "a feature of the future that is none": """
+        import __future__
+        __future__.annotations.compiler_flag = 0
+        ns = {}
+        exec("from __future__ import annotations\\nx: made.append(1)", {"made": made})""",
+    "a namespace that is a function": """
+        import copy, types
+        target = []
+        class N(types.SimpleNamespace):
+            def __new__(cls, *a, **k): return target[0] if target else super().__new__(cls)
+            def again(self, **k): return super().__replace__(**k)
+        n = N(a=1)
+        target.append(getattr)
+        class O: parser = 1
+        changes = {"_judged": lambda value, name: made.append(name)}
+        for way in ("n.__replace__(**changes)", "copy.replace(n, **changes)", "n.again(**changes)",
+                    "N.__replace__(n, **changes)", "types.SimpleNamespace.__replace__(n, **changes)",
+                    "getattr(n, '__replace__')(**changes)"):
+            attempt(way)
+            getattr(O(), "parser")""",
+    "a property of a host class, given a name": """
+        from fractions import Fraction
+        target = []
+        class P(property):
+            def __new__(cls, *a, **k): return target[0] if target else property.__new__(cls)
+            def again(self, f): return super().setter(f)
+        class C:
+            @P
+            def hello(self): pass
+        p = vars(C)["hello"]
+        target.append(Fraction.numerator)
+        for way in (p.getter, p.setter, p.deleter, p.again, lambda f: property.getter(p, f), getattr(p, "setter")):
+            way(len)
+        made += [1] if getattr(Fraction.numerator, "__name__", "") == "hello" else []""",
 }
 
 
