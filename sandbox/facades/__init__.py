@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
@@ -20,7 +20,7 @@ from .hints import instead_of
 from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
-__all__ = ["Facade", "exports", "find", "given_classes", "gives", "instead_of", "preload", "seal", "title"]
+__all__ = ["Facade", "exports", "find", "given_classes", "given_values", "gives", "instead_of", "preload", "seal", "title"]
 
 
 _IMPORTED_LATE = """
@@ -60,8 +60,12 @@ def gives(cls: type) -> bool:
 @cache
 def given_classes() -> frozenset[type]:
     """Return the classes that some module gives."""
-    values = (getattr(facade, name) for facade in _facades().values() for name in names(facade))
-    return frozenset(value for value in values if isinstance(value, type))
+    return frozenset(value for value in given_values() if isinstance(value, type))
+
+
+def given_values() -> Iterator[object]:
+    """Give what stands in the modules."""
+    return (getattr(facade, name) for facade in _facades().values() for name in names(facade))
 
 
 @cache

@@ -23,7 +23,7 @@ from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
-from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_
+from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_, weakref_
 from .binding import bind_methods
 
 _TEXTS = annotations.compiler_flag
@@ -46,6 +46,7 @@ def seal() -> int:
     asyncio_.keep_loops()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
+    weakref_.keep_objects()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     typing_.keep_type()
@@ -65,9 +66,11 @@ def seal() -> int:
 
 
 def _held() -> frozenset[type]:
-    from . import given_classes  # noqa: PLC0415 - the package imports this module
+    from . import given_values  # noqa: PLC0415 - the package imports this module
 
-    return frozenset(base for cls in given_classes() for base in cls.__mro__)
+    # Two methods that are compared are told each other's functions.
+    kinds = (value if isinstance(value, type) else type(value) for value in given_values())
+    return frozenset(base for kind in kinds for base in kind.__mro__)
 
 
 def _empty_caches() -> None:

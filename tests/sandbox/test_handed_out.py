@@ -1783,6 +1783,26 @@ FOUND = {
                     "getattr(n, '__replace__')(**changes)"):
             attempt(way)
             getattr(O(), "parser")""",
+    "the object of a method, by a weak reference": """
+        import calendar, mimetypes, random, reprlib, weakref
+        for method in (mimetypes.guess_type, random.choice, calendar.month, reprlib.repr):
+            try: kept = weakref.WeakMethod(method)
+            except TypeError: continue
+            made.append(weakref.ref.__call__(kept))
+            weakref.ref(Told()) == kept""",
+    "the function of a method, compared": """
+        import mimetypes, types, typing
+        class Called(Told):
+            def __call__(self): pass
+        for method in (mimetypes.guess_type, typing.List.copy_with):
+            types.MethodType(Called(), 1) == method
+        class O: pass
+        o = O()
+        o.__dict__ = {"_name": "List", "__origin__": int, "_nparams": 1, "_inst": True}
+        for function in told:
+            try: made.append(function(o, ("a.txt",)))
+            except TypeError: pass
+        told.clear()""",
     "a property of a host class, given a name": """
         from fractions import Fraction
         target = []
