@@ -23,7 +23,7 @@ from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
-from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_, weakref_
+from . import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, late_annotations, typing_, weakref_
 from .binding import bind_methods
 
 _TEXTS = annotations.compiler_flag
@@ -44,6 +44,7 @@ def seal() -> int:
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()
+    contextvars_.keep_variables()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

@@ -1803,6 +1803,21 @@ FOUND = {
             try: made.append(function(o, ("a.txt",)))
             except TypeError: pass
         told.clear()""",
+    "the variable that decimal keeps its context in": """
+        import asyncio, contextvars, decimal
+        mine = contextvars.ContextVar("mine")
+        decimal.getcontext()
+        empty = contextvars.Context()
+        empty.run(decimal.getcontext)
+        empty.run(mine.set, 1)
+        for context in (contextvars.copy_context(), empty, empty.copy(), empty.run(contextvars.copy_context)):
+            for found in (context, context.keys(), [key for key, value in context.items()]):
+                made += [each.name for each in found if each is not mine]
+            made += [] if len(context) == len(list(context)) == len(context.values()) else [1]
+        async def told_by_task():
+            async def f(): return mine.get()
+            return await asyncio.create_task(f(), context=empty)
+        made += [] if (empty[mine], mine in empty, asyncio.run(told_by_task())) == (1, True, 1) else [1]""",
     "a property of a host class, given a name": """
         from fractions import Fraction
         target = []
