@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import linecache
 import pathlib
 import re
 import statistics
@@ -17,7 +18,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from doctest import TestResults
-from types import DynamicClassAttribute, FunctionType, MappingProxyType
+from types import DynamicClassAttribute, FunctionType
 
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
@@ -25,11 +26,13 @@ from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
 from . import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, late_annotations, typing_, weakref_
 from .binding import bind_methods
+from .tables import table
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
 _DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
 """Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
+_KEPT_IN_CLASSES = sys.version_info < (3, 14)
 _CASE = "_is_case_sensitive"
 
 
@@ -53,6 +56,9 @@ def seal() -> int:
     typing_.keep_type()
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
+    # What is said of a warning, or of an error that nobody can catch, shows lines of the file that the code names.
+    linecache.updatecache = lambda *_file: []
+    sys.unraisablehook = lambda _error: None
     _keep_conversions()
     _keep_tables()
     _blunt_annotations()
@@ -99,7 +105,7 @@ def _keep_tables() -> None:
     for cls in _classes():
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):
-                type.__setattr__(cls, name, MappingProxyType(dict(value)) if type(value) is dict else tuple(value))
+                type.__setattr__(cls, name, table(dict(value)) if type(value) is dict else tuple(value))
 
 
 def _blunt_annotations() -> None:
@@ -107,7 +113,10 @@ def _blunt_annotations() -> None:
     functions = (each for each in gc.get_objects() if type(each) is FunctionType)
     for obj in [*(each for each in functions if not each.__code__.co_flags & _TEXTS), *_classes()]:
         try:
-            hints = obj.__annotations__
+            # Asking a class makes a dictionary, which its subclasses would share where a metaclass has one as well.
+            hints = (
+                vars(obj).get("__annotations__") if _KEPT_IN_CLASSES and isinstance(obj, type) else obj.__annotations__
+            )
         except Exception:  # noqa: BLE001, S112 - a class without any; names that only type checkers import (Python 3.14)
             continue
         if type(hints) is dict:
