@@ -290,7 +290,10 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
     """
     value = builtins.getattr(obj, name)
     if is_guest_callable(obj) or (issubclass(type(obj), type) and is_guest_class(cast("type", obj))):
-        return value
+        # A metaclass that has annotations lets a class show those of its base.
+        hosts = [base for base in _own_mro(obj) if not is_guest_class(base)] if issubclass(type(obj), type) else []
+        if not any(_own_dict(base).get(name) is value for base in hosts):
+            return value
     if type(value) is not dict:
         return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}

@@ -20,7 +20,18 @@ from .hints import instead_of
 from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
-__all__ = ["Facade", "exports", "find", "given_classes", "given_values", "gives", "instead_of", "preload", "seal", "title"]
+__all__ = [
+    "Facade",
+    "exports",
+    "find",
+    "given_classes",
+    "given_values",
+    "gives",
+    "instead_of",
+    "preload",
+    "seal",
+    "title",
+]
 
 
 _IMPORTED_LATE = """

@@ -1818,6 +1818,49 @@ FOUND = {
             async def f(): return mine.get()
             return await asyncio.create_task(f(), context=empty)
         made += [] if (empty[mine], mine in empty, asyncio.run(told_by_task())) == (1, True, 1) else [1]""",
+    "a table of a host class, compared": """
+        import configparser, os, textwrap
+        class Joined(Told):
+            def __ror__(self, other): told.append(other); return {}
+            __lt__ = __gt__ = __le__ = __ge__ = Told.__eq__
+        tables = [configparser.ConfigParser.BOOLEAN_STATES, os.environ, textwrap.TextWrapper.unicode_whitespace_trans]
+        for each in tables:
+            for way in ("each == Joined()", "each | Joined()", "each < Joined()", "each.keys().mapping == Joined()",
+                        "each.keys() == Joined()", "each.items() == Joined()"):
+                attempt(way)
+        for each in told:
+            try: each["MARK"] = "x"
+            except TypeError: pass
+        made += [each for each in tables if "MARK" in each]
+        told.clear()""",
+    "the lines of a file that code names": """
+        import gc
+        exec(compile("class A:\\n def __del__(self): raise ValueError\\nA()", "/etc/hostname", "exec"))
+        exec(compile("async def f(): pass\\nf()", "/etc/hostname", "exec"))
+        exec(compile("class T:\\n def __trunc__(self): return 1\\ntry: int(T())\\nexcept TypeError: pass", "/etc/hostname", "exec"))
+        exec(compile("x = True\\ny = ~x", "/etc/hostname", "exec"))
+        gc.collect()
+        for source in ("return", "invalid", "def f(a):\\n global a", "break", "nonlocal x", "x: int\\nawait y", "f(a=1, a=2)"):
+            for where in ("/etc/hostname", "hostname", "<string>"):
+                try: compile("\\n" * 3 + source, where, "exec")
+                except SyntaxError as error:
+                    made += [] if (error.filename, error.args[1:] and error.args[1][0] or where, error.text or source) == (where, where, source) else [error]""",
+    "the annotations of a base of the host": """
+        import abc, enum, json, logging, typing, unittest
+        class A(abc.ABC): pass
+        class P(typing.Protocol): pass
+        class N(typing.NamedTuple): pass
+        class D(typing.TypedDict): pass
+        class J(json.JSONEncoder): pass
+        class L(logging.Formatter): pass
+        class F(enum.Flag): pass
+        bases = (abc.ABC, enum.Enum, enum.Flag, json.JSONEncoder, logging.Formatter, typing.Protocol, typing.Generic)
+        for each in (enum.Enum("E", []), F, A, P, N, D, J, L):
+            each.__annotations__["MARK"] = 1
+            made += [] if each.__annotations__["MARK"] == 1 else [1]
+        made += [base for base in bases if "MARK" in getattr(base, "__annotations__", ())]
+        class E(enum.Enum): pass
+        made += list(E.__annotations__)""",
     "a property of a host class, given a name": """
         from fractions import Fraction
         target = []
