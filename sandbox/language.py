@@ -162,15 +162,19 @@ def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
         return _compile(source, filename, mode)
     except Refused as caught:
         refused = caught
-    # Raised outside the handler, since what is raised within has the other as its context.
+    raise error_of(refused)  # outside the handler, since what is raised within has the other as its context
+
+
+def error_of(refused: Refused) -> Exception:
+    """Return what running code gets in place of a refusal."""
     message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
     match refused.type:
         case "ImportError":
-            raise ImportError(message, name=refused.module)
+            return ImportError(message, name=refused.module)
         case "SyntaxError":
-            raise SyntaxError(message)
+            return SyntaxError(message)
         case _:
-            raise SecurityError(message)
+            return SecurityError(message)
 
 
 def _text(source: object, mode: _Mode) -> str:
