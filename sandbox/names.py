@@ -104,8 +104,8 @@ PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_ME
 
 RUNTIME_PUBLIC: Final = frozenset(
     (
-        "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex fget fset fdel "
-        "getter setter deleter"
+        "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex fget fset "
+        "fdel getter setter deleter"
     ).split()
 )
 """Public names that are harmless on the code's own objects and a way out on some host object of some version."""

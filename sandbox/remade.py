@@ -19,11 +19,11 @@ _doc_of_property: Final = class_dict(property)["__doc__"].__get__  # type: ignor
 _attributes: Final = class_dict(SimpleNamespace)["__dict__"].__get__  # type: ignore[attr-defined]  # as above
 
 
-def _replaced(self: object, /, **changes: object) -> object:
+def _replaced(self: Any, /, **changes: object) -> object:
     """Return a namespace like this one, with some attributes changed."""
     if not derives(type(self), SimpleNamespace):
         raise TypeError(f"__replace__() needs a SimpleNamespace, not {type(self).__name__!r}")
-    made = type(self)()
+    made: Any = type(self)()
     if not derives(type(made), SimpleNamespace):
         raise TypeError(f"expected a SimpleNamespace, but {type(self).__name__}() returned {type(made).__name__!r}")
     SimpleNamespace.__init__(made, **(_attributes(self) | changes))
