@@ -133,8 +133,10 @@ conformance: setup .conformance/.installed ## The official conformance suite and
 	@touch $@
 
 # What needs no process of its own; `test_python_3_14.py` is about this version.
-PY314_TESTS := $(addprefix tests/sandbox/test_,$(addsuffix .py,capability_argument compat data_helpers doctest event_loop facades \
-  facades_walk failures formatting guards hints host_modules language names python_3_14 values))
+PY314_TESTS := $(addprefix tests/sandbox/,$(addsuffix .py,\
+  $(addprefix dialect/test_,capability_argument compat compiling event_loop formatting guards names python_3_14) \
+  $(addprefix dialect/facades/test_,doctest facades facades_walk) $(addprefix guest_api/test_,data_helpers host_modules) \
+  $(addprefix report/test_,failures hints values)))
 # Node's default stack is too small for the compiler's recursion.
 PY314 = ulimit -s 65536 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node --stack-size=60000 tests/py314/python.mjs
 py314: setup .py314/.installed ## The tests of the language on CPython 3.14, compiled for Node

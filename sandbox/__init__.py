@@ -1,5 +1,5 @@
 """Runs hostile code and returns one honest report.
 
-Import from the modules: `sealab.sandbox.pool` on the server's side; everything else also lives in the child,
+Import from the modules: `sealab.sandbox.host.pool` on the server's side; everything else also lives in the child,
 which must not import what it does not need.
 """

@@ -10,26 +10,24 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from ..sandbox.pools import Pools
+from ..sandbox.host.pools import Pools
 from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
-from . import privacy_calls, workspace_calls
-from .bridge import registry_calls
-from .bridge.registry import Registry
-from .broker import Handler
 from .database import HomeDatabase
 from .home import Home
+from .host_functions import privacy_calls, registry_calls, skill_calls, workspace_calls
+from .host_functions.broker import Handler
 from .host_work import ended_within, settled
-from .isolations import Offer, offer
-from .keeping import Keeping
-from .loop_errors import LoopErrors
 from .privacy.privacy import Privacy
+from .runs.archive import Keeping
+from .runs.isolations import Offer, offer
 from .settings import Settings
-from .skills import calls as skill_calls
 from .skills.search import SkillIndex
-from .skills.shelf import SkillShelf
-from .stats import RunStats
-from .watchdog import LoopStats
+from .skills.service import SkillShelf
+from .startup.loop_errors import LoopErrors
+from .stats.run_stats import RunStats
+from .stats.watchdog import LoopStats
+from .upstream_tools.registry import Registry
 
 CLOSING_SECONDS = 2.0
 """How long the end of the process waits for each: work that was begun, records of runs, lines of the audit."""

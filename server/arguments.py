@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from ..sandbox.run import Json
+from ..sandbox.job import Json
 from .visible import visible
 
 if TYPE_CHECKING:

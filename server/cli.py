@@ -19,11 +19,11 @@ from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .visible import show_visibly
 
 if TYPE_CHECKING:
-    from .address import Address
     from .app import App
-    from .execution import CodeRequest
     from .home import Home
-    from .report import Report
+    from .protocol.address import Address
+    from .runs.execute import CodeRequest
+    from .runs.report import Report
     from .settings import Settings
 
 _WARM_AFTER_SECONDS = 0.5
@@ -96,7 +96,7 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
 
 
 def _complete_run(run: argparse.ArgumentParser) -> None:
-    from .isolations import AUTO, CHOICES  # noqa: PLC0415 - as above
+    from .runs.isolations import AUTO, CHOICES  # noqa: PLC0415 - as above
 
     _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
@@ -141,8 +141,8 @@ def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
     from .home import find_home  # noqa: PLC0415 - as above
-    from .process_setup import set_up_log  # noqa: PLC0415 - as above
     from .settings import read_settings  # noqa: PLC0415 - as above
+    from .startup.process_setup import set_up_log  # noqa: PLC0415 - as above
 
     home = find_home(chosen.home, os.environ)
     settings = read_settings(
@@ -158,9 +158,9 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
 def _serve(chosen: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - as above
 
-    from .address import Address  # noqa: PLC0415 - as above
-    from .process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
-    from .watchdog import WatchedLoop  # noqa: PLC0415 - as above
+    from .protocol.address import Address  # noqa: PLC0415 - as above
+    from .startup.process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
+    from .stats.watchdog import WatchedLoop  # noqa: PLC0415 - as above
 
     home, settings = _home_and_settings(chosen)
     raise_descriptor_limit()
@@ -176,14 +176,14 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
     import asyncio  # noqa: PLC0415 - as above
 
     from .app import running  # noqa: PLC0415 - as above
-    from .watchdog import watching  # noqa: PLC0415 - as above
+    from .stats.watchdog import watching  # noqa: PLC0415 - as above
 
     async with running(settings, home, serves=True) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .light_import import imported  # noqa: PLC0415 - as above
+        from .startup.light_import import imported  # noqa: PLC0415 - as above
 
         serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
@@ -196,13 +196,13 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
-    from .serving import serve_stdio  # noqa: PLC0415 - as above
+    from .protocol.serving import serve_stdio  # noqa: PLC0415 - as above
 
     return serve_stdio
 
 
 def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
-    from .web.serving import serve_http  # noqa: PLC0415 - as above
+    from .protocol.web.http_serving import serve_http  # noqa: PLC0415 - as above
 
     return partial(serve_http, address=address)
 
@@ -212,8 +212,8 @@ def _run(chosen: argparse.Namespace) -> int:
     code = read_source(chosen.file)
     import asyncio  # noqa: PLC0415 - as above
 
-    from ..sandbox.run import Status  # noqa: PLC0415 - as above
-    from .execution import CodeRequest  # noqa: PLC0415 - as above
+    from ..sandbox.job import Status  # noqa: PLC0415 - as above
+    from .runs.execute import CodeRequest  # noqa: PLC0415 - as above
 
     request = CodeRequest(
         code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
@@ -228,7 +228,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 async def _running_once(settings: Settings, home: Home, request: CodeRequest) -> Report:
     from .app import running  # noqa: PLC0415 - as above
-    from .execution import execute  # noqa: PLC0415 - as above
+    from .runs.execute import execute  # noqa: PLC0415 - as above
 
     async with running(replace(settings, workers_spare=0), home) as app:
         return (await execute(app, request)).report
@@ -271,14 +271,14 @@ def read_source(file: str) -> str:
 def _demo(chosen: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - as above
 
-    from .demo import show  # noqa: PLC0415 - as above
+    from .commands.demo import show  # noqa: PLC0415 - as above
 
     return Exit.OK if asyncio.run(show(as_json=chosen.json)) else Exit.FAILED
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .doctor import as_lines, examined  # noqa: PLC0415 - as above
+    from .commands.doctor import as_lines, examined  # noqa: PLC0415 - as above
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))

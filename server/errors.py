@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ..sandbox.errors import SandboxError
-from ..sandbox.run import Status
+from ..sandbox.job import Status
 from ..skills_db.errors import SkillsDbError
 from ..tools_registry.errors import RegistryError
 from ..workspace.errors import WorkspaceError

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..sandbox.confine.levels import Level, default_level
-from ..sandbox.run import Isolation
+from ..sandbox.job import Isolation
 from .errors import SettingsError
 
 PREFIX = "SEALAB_"

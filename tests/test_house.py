@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sealab.server.address import Address
 from sealab.server.cli import make_parser
+from sealab.server.protocol.address import Address
 from sealab.server.settings import _NAMES, Settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,9 +18,9 @@ LATE = {
     "sqlalchemy": "skills_db/sql.py",
     "sqlmodel": "skills_db/sql.py",
     "cryptography": "skills_db/cipher.py",
-    "presidio_analyzer": "server/privacy/engine.py",
-    "regex": "server/privacy/engine.py",
-    "phonenumbers": "server/privacy/recognizers/phones.py",
+    "presidio_analyzer": "server/privacy/detection/analyzer.py",
+    "regex": "server/privacy/detection/analyzer.py",
+    "phonenumbers": "server/privacy/detection/recognizers/phones.py",
     **dict.fromkeys(("jsonschema", "keyring", "numpy", "onnxruntime", "psycopg", "rapidfuzz", "referencing"), ""),
     **dict.fromkeys(("Stemmer", "json5", "psutil", "tokenizers", "yaml"), ""),
 }
@@ -37,10 +37,10 @@ ENTRIES = {
     "skills": "from sealab.skills_db.skills import SkillStore; from sealab.skills_db.runs import RunStore",
     "keys": "from sealab.skills_db.vault_keys import VaultKeys; VaultKeys(bytes(32)).spend("
     "VaultKeys(bytes(32)).of_scope('a'), 'x')",
-    "keyring": "from sealab.server.privacy.keys import _Keyring; _Keyring.of_this_machine('x')",
-    "detection": "from sealab.server.privacy.engine import analyzer; analyzer({}, frozenset())",
-    "names": "import sealab.server.privacy.ner.names",
-    "arguments": "from sealab.server.skills.arguments import judge_arguments; "
+    "keyring": "from sealab.server.privacy.tokens.keys import _Keyring; _Keyring.of_this_machine('x')",
+    "detection": "from sealab.server.privacy.detection.analyzer import analyzer; analyzer({}, frozenset())",
+    "names": "import sealab.server.privacy.detection.ner.prose",
+    "arguments": "from sealab.server.skills.skill_arguments import judge_arguments; "
     "judge_arguments('f', {'properties': {'a': {'type': 'integer'}}}, {'a': 1})",
     "search": "from sealab.tools_registry.search.typos import Spelling; import sealab.tools_registry.search.ranking",
     "upstreams": "import sealab.tools_registry.upstream.connection",
@@ -50,7 +50,7 @@ ENTRIES = {
 PROGRAM = """
 import os, sys, tempfile, threading, traceback
 from pathlib import Path
-import sealab.server.tools  # as a server has it when its first call comes
+import sealab.server.protocol.tools  # as a server has it when its first call comes
 sys.setswitchinterval(1e-5)
 sys.warnoptions = ["ignore"]
 
@@ -86,7 +86,7 @@ PAUSED = """
 import sys, tempfile, threading
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-import sealab.server.tools
+import sealab.server.protocol.tools
 paused, failed = [], []
 
 def run(text):

@@ -11,8 +11,8 @@ from .entry import enter, fork
 from .levels import Finding, Level, Probe, default_level, require
 from .plan import Plan
 from .probing import probe
-from .settling import prepare
-from .trial import prove
+from .self_test import prove
+from .zygote_side import prepare
 
 __all__ = [
     "Finding",

@@ -11,7 +11,8 @@ import os
 import struct
 from collections.abc import Iterable
 
-from . import libc, numbers
+from . import libc
+from .system_calls import numbers
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1

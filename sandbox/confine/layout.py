@@ -8,7 +8,7 @@ import sysconfig
 import zoneinfo
 from collections.abc import Iterable
 
-from ..run import Isolation
+from ..job import Isolation
 from .root import Layout
 
 WORKSPACE = "/workspace"

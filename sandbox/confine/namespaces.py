@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 
-from . import libc, numbers
+from . import libc
 from .privileges import NOBODY
+from .system_calls import numbers
 
 # Flags of clone(2).
 NEW_MOUNT = 0x00020000

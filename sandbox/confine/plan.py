@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..run import Isolation
-from .seccomp import Filter
+from ..job import Isolation
+from .system_calls.seccomp import Filter
 
 SIGNALLED = 128
 """What the first process of a pid namespace adds to the number of the signal that ended its worker."""
@@ -20,7 +20,7 @@ class Plan:
     the first of the pid namespace, so that signals, orphans and threads are to the worker what they are anywhere.
     `own_network` says that each worker has a network namespace of its own. Else it shares the zygote's, which is as
     empty: no interface is up, nobody has a capability over it, and the filter allows no call that makes a socket with a
-    name (`trial` tries). To make and remove one takes the kernel as long as all other namespaces together.
+    name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.
     `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
     what works less well on this machine, though nothing is less safe.
     """

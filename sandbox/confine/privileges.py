@@ -10,7 +10,8 @@ import signal
 import struct
 import sys
 
-from . import libc, numbers
+from . import libc
+from .system_calls import numbers
 
 NOBODY = 65534
 """The user and group that hold nothing, by the kernel's own default (user_namespaces(7), overflowuid)."""

@@ -9,9 +9,10 @@ import signal
 import sys
 from collections.abc import Callable
 
-from ..run import Isolation
-from . import cgroups, landlock, layout, namespaces, numbers, policy, privileges, processors, seccomp, settling
+from ..job import Isolation
+from . import cgroups, landlock, layout, namespaces, privileges, processors, zygote_side
 from .levels import Finding, Probe
+from .system_calls import allow_list, numbers, seccomp
 
 _TRY_SECONDS = 10
 _NO_LINUX = "only Linux has it"
@@ -58,7 +59,7 @@ def _seccomp() -> Finding:
 
     def filtered() -> None:
         privileges.no_new_privileges()
-        seccomp.build(policy.RESTRICTED).load()
+        seccomp.build(allow_list.RESTRICTED).load()
 
     failure = _attempt(filtered)
     if failure is None:
@@ -91,7 +92,7 @@ def _landlock() -> tuple[int, Finding]:
 def _namespaces() -> Finding:
     def live_in_them() -> None:
         proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        settling.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
+        zygote_side.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
         privileges.leave_root()
         privileges.drop_capabilities()
         uid, gid = os.geteuid(), os.getegid()

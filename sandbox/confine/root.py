@@ -19,7 +19,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from . import libc, numbers
+from . import libc
+from .system_calls import numbers
 
 # The same numbers on every architecture.
 _OPEN_TREE = 428

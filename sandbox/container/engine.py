@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..confine import processors
+from ..confine.limits import CONTAINED_PROCESSES_MAX
 from ..errors import ContainerMissing
-from ..limits import CONTAINED_PROCESSES_MAX
-from ..orders import PACKETS
-from . import trials
+from ..wire.zygote_config import PACKETS
+from . import limit_checks
 from .image import CODE_INSIDE, LIBRARIES_INSIDE, Image
-from .wire import CONTROL_FD
+from .messages import CONTROL_FD
 
 NOBODY = 65534
 SCRATCH_MB = 64
@@ -43,7 +43,7 @@ _TRIAL_SECONDS = 60.0
 _RUN_CHARS_MAX = 50
 """Podman refuses a longer path, since it makes sockets below it."""
 _OPEN_FILES = 1024
-_STACK_BYTES = 256 * trials.MIB
+_STACK_BYTES = 256 * limit_checks.MIB
 _SHOWING = (
     "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from sealab.sandbox.container import owners;owners.main()"
 )
@@ -52,7 +52,7 @@ _SHOWING = (
 _FORK_SERVER = (
     "import os,sys,sysconfig;"
     "sys.path+=[sysconfig.get_path('purelib'),os.path.dirname(os.__file__)+'/site-packages',sys.argv[1]];"
-    "from sealab.sandbox.container.inside import main;main()"
+    "from sealab.sandbox.container.fork_server import main;main()"
 )
 _PASSING = (
     "import os,sys;ours,theirs=map(int,sys.argv[1:3]);os.dup2(ours,theirs);"
@@ -259,12 +259,12 @@ async def _tried(engine: Engine, image: Image, code: Path, *, cpus: bool) -> Eng
         image,
         code,
         name=name,
-        memory_mb=trials.TRIAL_MEMORY_MB,
-        processes=trials.TRIAL_PROCESSES,
-        cpus=trials.TRIAL_CPUS if cpus else None,
+        memory_mb=limit_checks.TRIAL_MEMORY_MB,
+        processes=limit_checks.TRIAL_PROCESSES,
+        cpus=limit_checks.TRIAL_CPUS if cpus else None,
         trial=True,
         direct=engine.direct,
-        command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/trials.py"],
+        command=[image.python, "-I", "-S", f"{CODE_INSIDE}/sealab/sandbox/container/limit_checks.py"],
     )
     try:
         status, said, complaint = await (_passed_output_of if engine.direct else _output_of)(
@@ -298,7 +298,7 @@ async def _passed_output_of(command: Sequence[str], *, seconds: float, cwd: str)
     try:
         with theirs:
             with ours:
-                socket.send_fds(ours, [trials.ANSWER_HERE], [writing])
+                socket.send_fds(ours, [limit_checks.ANSWER_HERE], [writing])
                 given = passing(theirs.fileno(), command)
                 status, _said, complaint = await _output_of(given, seconds=seconds, cwd=cwd, pass_fds=[theirs.fileno()])
             os.close(writing)

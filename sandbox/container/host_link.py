@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from ..errors import WorkerLost
-from ..orders import PACKET_BYTES_MAX
-from ..output import Output
-from ..run import Json
-from . import wire
+from ..job import Json
+from ..wire.output import Output
+from ..wire.zygote_config import PACKET_BYTES_MAX
+from . import messages
 
 
 class HostLink(Protocol):
@@ -103,26 +103,26 @@ class StreamHostLink:
         """Wait for a message of JSON, and carry what comes meanwhile."""
         while True:
             try:
-                header = await self._reading.readexactly(wire.HEADER_BYTES)
-                body = await self._reading.readexactly(wire.length(header))
+                header = await self._reading.readexactly(messages.HEADER_BYTES)
+                body = await self._reading.readexactly(messages.length(header))
             except asyncio.IncompleteReadError:
                 raise EOFError from None
             kind, body = body[:1], body[1:]
-            if kind == wire.JSON:
+            if kind == messages.JSON:
                 return cast("Mapping[str, Any]", json.loads(body))
-            if kind == wire.DATA:
+            if kind == messages.DATA:
                 if self._carried is not None:
                     await self._carried.hear(body)
-            elif kind == wire.OUTPUT:
-                (start,) = wire.POSITION.unpack_from(body)
+            elif kind == messages.OUTPUT:
+                (start,) = messages.POSITION.unpack_from(body)
                 if self._carried is not None:
-                    self._carried.output.fill(start, body[wire.POSITION.size :])
+                    self._carried.output.fill(start, body[messages.POSITION.size :])
             else:
                 raise ValueError("an unknown kind of message")
 
     def say(self, **words: Json) -> None:
         """Send a message of JSON."""
-        self._send(wire.words(**words))
+        self._send(messages.words(**words))
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and carry what the host sends it."""
@@ -132,7 +132,7 @@ class StreamHostLink:
 
     def begin(self) -> None:
         """Have the output begin anew."""
-        self._send(wire.message(wire.BEGIN))
+        self._send(messages.message(messages.BEGIN))
 
     def forget_worker(self) -> None:
         """Carry no more."""
@@ -147,7 +147,7 @@ class StreamHostLink:
 
     async def carry(self, data: bytes) -> None:
         """Send a worker what the host has for it, as fast as that is read."""
-        self._send(wire.message(wire.DATA, data))
+        self._send(messages.message(messages.DATA, data))
         with suppress(ConnectionError):
             await self._writing.drain()
 
@@ -183,6 +183,6 @@ class _Carried:
     async def _carry(self) -> None:
         loop = asyncio.get_running_loop()
         with suppress(OSError):
-            while data := await loop.sock_recv(self._channel, wire.CHUNK_BYTES):
+            while data := await loop.sock_recv(self._channel, messages.CHUNK_BYTES):
                 await self._link.carry(data)
         self._kill()

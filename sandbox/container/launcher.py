@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ..child import Child, Exit
+from ..confine.limits import MIB
 from ..errors import ContainerMissing, WorkerLost
-from ..limits import MIB
-from ..orders import PACKETS, Orders
+from ..host.worker_process import Child, Exit
+from ..wire.zygote_config import PACKETS, Orders
 from . import engine
 from .engine import SCRATCH_MB, Engine, new_name
 from .host_link import DirectHostLink, HostLink, StreamHostLink

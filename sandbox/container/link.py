@@ -1,7 +1,7 @@
 """The fork server's end of what it and the host say to each other: a socket that was passed in, if there is one.
 
 Then the host passes each worker's descriptors over it, as it does to a zygote, and nothing stands between a worker and
-the host. Engines that pass nothing in leave the standard streams, and much to carry: see `carrying`.
+the host. Engines that pass nothing in leave the standard streams, and much to carry: see `stream_link`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from ..orders import PACKET_BYTES_MAX
-from ..run import Json
+from ..job import Json
+from ..wire.zygote_config import PACKET_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing_extensions import TypedDict
 
 from ...sandbox.container import engine, image
 from ...sandbox.errors import ContainerMissing
-from ...sandbox.run import Isolation
+from ...sandbox.job import Isolation
 from ..errors import Exit
 from ..home import Home
-from ..isolations import NO_IMAGE, chosen_image
+from ..runs.isolations import NO_IMAGE, chosen_image
 from ..settings import Settings
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]

@@ -24,7 +24,7 @@ from ..settings import Settings
 if TYPE_CHECKING:
     from ...skills_db.vault import Vault
     from ..privacy.privacy import Privacy
-    from ..privacy.streams import FileKind
+    from ..privacy.tokens.streams import FileKind
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 """Reads the home and the settings that a command line names."""
@@ -74,7 +74,7 @@ _Runs = Callable[[argparse.Namespace, Home, Settings], int]
 
 
 def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..privacy import streams  # noqa: PLC0415 - each command imports what it needs
+    from ..privacy.tokens import streams  # noqa: PLC0415 - each command imports what it needs
 
     tally = streams.Tally()
     with _opened(chosen, home, settings) as work:
@@ -90,7 +90,7 @@ def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int
 
 
 def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..privacy import streams  # noqa: PLC0415 - as above
+    from ..privacy.tokens import streams  # noqa: PLC0415 - as above
 
     tally = streams.Tally()
     with _opened(chosen, home, settings) as work:
@@ -177,7 +177,7 @@ class _Work:
 
 @contextmanager
 def _opened(chosen: argparse.Namespace, home: Home, settings: Settings) -> Iterator[_Work]:
-    from ..privacy import streams  # noqa: PLC0415 - as above
+    from ..privacy.tokens import streams  # noqa: PLC0415 - as above
 
     with _input(chosen.file) as (raw, size), _privacy(home, settings) as privacy:
         # Bytes that are not valid UTF-8 come back as they were.

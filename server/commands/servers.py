@@ -273,8 +273,8 @@ def _forget(home: Home, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
     from ...tools_registry.catalog import Catalog  # noqa: PLC0415 - as above
     from ...tools_registry.upstream.pins import PINS, Pins  # noqa: PLC0415 - as above
-    from ..bridge.registry import learned_of  # noqa: PLC0415 - as above
-    from ..bridge.wiring import lists_of  # noqa: PLC0415 - as above
+    from ..upstream_tools.registry import learned_of  # noqa: PLC0415 - as above
+    from ..upstream_tools.wiring import lists_of  # noqa: PLC0415 - as above
 
     Catalog(home.tools, lists_of(home), {}).forget_server(server)
     if (home.registry / PINS).exists():

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...sandbox.run import Status
+from ...sandbox.job import Status
 from ..errors import EXIT_OF_STATUS, Exit, SkillUnfit, UsageError
 from ..home import Home
-from ..isolations import AUTO, CHOICES
+from ..runs.isolations import AUTO, CHOICES
 from ..settings import Settings
 from .group import Begin, Options, Parser, add_commands
 
@@ -170,7 +170,7 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
 async def _run(chosen: argparse.Namespace, app: App) -> int:
     from ..cli import print_run  # noqa: PLC0415 - as above
     from ..skills import use_cases as skills  # noqa: PLC0415 - as above
-    from ..skills.options import arguments_of, stdin_text  # noqa: PLC0415 - as above
+    from .skill_options import arguments_of, stdin_text  # noqa: PLC0415 - as above
 
     if chosen.name is None:
         if not {"-h", "--help"}.isdisjoint(chosen.words):

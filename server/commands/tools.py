@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ...sandbox.run import Json
-from ..bridge.registry import Registry
+from ...sandbox.job import Json
 from ..errors import Exit, RequestRefused, UsageError
 from ..home import Home
+from ..upstream_tools.registry import Registry
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..bridge import discovery  # noqa: PLC0415 - each command imports what it needs
+    from ..upstream_tools import discovery  # noqa: PLC0415 - each command imports what it needs
 
     answer = await discovery.search(
         registry,
@@ -72,7 +72,7 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
 
 
 async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..bridge import discovery  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
 
     told = await discovery.definition(registry, chosen.name, category=chosen.category, detail_level=chosen.detail_level)
     if chosen.json:
@@ -87,7 +87,7 @@ async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> 
 
 
 async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..bridge import discovery  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
 
     answer = await discovery.categories(registry)
     if chosen.json:
@@ -141,9 +141,9 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
 
 
 async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..bridge import discovery  # noqa: PLC0415 - as above
-    from ..bridge.arguments import checked  # noqa: PLC0415 - as above
-    from ..bridge.wiring import config_of  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
+    from ..upstream_tools.tool_arguments import checked  # noqa: PLC0415 - as above
+    from ..upstream_tools.wiring import config_of  # noqa: PLC0415 - as above
 
     tool = await discovery.found(registry, chosen.name)
     config_of(tool, await registry.configuration())

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ...sandbox.run import Json
+from ...sandbox.job import Json
 from ...skills_db import DATABASE_FILE
 from ...skills_db.errors import SkillsDbError
 from ..database import Opening
@@ -24,19 +24,19 @@ from ..host_work import Kind, charged, in_thread
 from ..scopes import is_brief
 from ..settings import Privacy as Mode
 from ..settings import PrivacyMode, Settings
-from .audit_notes import AuditNotes
-from .guests import Brake, Guest
-from .known import KnownValues
-from .parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
-from .policy import RestorePolicy
-from .tokens import TOKEN
+from .token_texts import TOKEN
+from .tokens.audit_notes import AuditNotes
+from .tokens.known_values import KnownValues
+from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
+from .tokens.restore_policy import RestorePolicy
+from .tokens.run_tokens import Brake, Guest
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import Vault, VaultCounts
-    from . import detect
-    from .restoring import Restored
-    from .sanitizer import Hidden, Sanitizer
+    from .detection import detect
+    from .tokens.restoring import Restored
+    from .tokens.sanitizer import Hidden, Sanitizer
 
 MODEL = "model"
 GUESSES_MAX = 1000
@@ -104,7 +104,7 @@ class Privacy:
         return self._settings.privacy is Mode.TOOLS if chosen is None else chosen
 
     def guest(self, scope: str) -> Guest:
-        """Return whose values those of a new run or request are: see `guests`."""
+        """Return whose values those of a new run or request are: see `run_tokens`."""
         if self.shows_values:
             return Guest(scope)
         if self.filters:
@@ -254,8 +254,8 @@ class Privacy:
         vault = self.vault()
         with self._opening:
             if self._sanitizer is None:
-                from .detect import Detector  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
-                from .sanitizer import Sanitizer  # noqa: PLC0415 - as above
+                from .detection.detect import Detector  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
+                from .tokens.sanitizer import Sanitizer  # noqa: PLC0415 - as above
 
                 fast = replace(self._settings, privacy_mode=PrivacyMode.FAST)
                 self._sanitizer = Sanitizer(
@@ -275,7 +275,7 @@ class Privacy:
 
     def _open_vault(self) -> Vault:
         from ...skills_db.vault import Vault, is_keyed  # noqa: PLC0415 - the database is slow to import
-        from .keys import master_key  # noqa: PLC0415 - as above
+        from .tokens.keys import master_key  # noqa: PLC0415 - as above
 
         settings = self._settings
         database = self._database()
@@ -302,7 +302,7 @@ class Privacy:
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
     ) -> Restored:
-        from .restoring import Restored, allow_all  # noqa: PLC0415 - as above
+        from .tokens.restoring import Restored, allow_all  # noqa: PLC0415 - as above
 
         lenient = self._settings.privacy_lenient_restore
         part = Text(value) if isinstance(value, str) else Tree(value)
@@ -361,7 +361,7 @@ class Privacy:
 
 def detector_options(settings: Settings) -> detect.DetectorOptions:
     """Return what the operator's settings say of detection."""
-    from . import detect  # noqa: PLC0415 - as above
+    from .detection import detect  # noqa: PLC0415 - as above
 
     return detect.DetectorOptions(
         mode=detect.Mode(settings.privacy_mode.value),

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from ...sandbox.run import Reading
+from ...sandbox.job import Reading
 from ...skills_db.errors import SkillRefused, SkillsDbError
 from ..errors import ServerError, UsageError
 from . import use_cases as skills
-from .names import judge_name
-from .reading import facts_of
+from .name_rules import judge_name
+from .source_facts import facts_of
 
 if TYPE_CHECKING:
     from ...skills_db.skills import Skill

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.run import Json
-from ..broker import Arguments, Calls, Handler
+from ...sandbox.job import Json
+from ..host_functions.broker import Arguments, Calls, Handler
 
 RECORDINGS_MAX = 1000
 

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...sandbox.run import Json
+from ...sandbox.job import Json
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
-from .shelf import SkillShelf
+from .service import SkillShelf
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.listing import SkillPage, SkillSummary
     from ...skills_db.skills import SkillStore
     from ...tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
-    from ..extras import Extra
+    from ..upstream_tools.extras import Extra
 
 CATEGORY = "skills"
 WAIT_SECONDS = 3.0
@@ -133,7 +133,7 @@ class SkillIndex:
 
     def _documents_of(self, skill: SkillSummary) -> tuple[Extra, Searchable]:
         from ...tools_registry.search.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
-        from ..extras import Extra  # noqa: PLC0415 - as above
+        from ..upstream_tools.extras import Extra  # noqa: PLC0415 - as above
 
         text = " ".join((*skill.tags, skill.description))
         among_tools = Searchable(

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.run import Job, Json, Limits, Outcome, Status
-from ..broker import Arguments, Calls, Handler
+from ...sandbox.job import Job, Json, Limits, Outcome, Status
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
-from ..escalation import escalated
+from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
-from ..privacy.filter import Passage
+from ..privacy.gates.run_gate import Passage
+from ..runs.escalation import escalated
 from .recordings import Recorder, Replay
 
 if TYPE_CHECKING:

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from ...sandbox.run import Json, Outcome, Reading
+from ...sandbox.job import Json, Outcome, Reading
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
-from ..bridge.discovery import QUERY_CHARS_MAX
-from ..bridge.telling import Progress
-from ..broker import Calls
 from ..caller import LOCAL, Caller
 from ..errors import RequestRefused, SkillUnfit
-from ..execution import CodeRequest, Execution, execute
+from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
-from ..isolations import AUTO
-from ..report import ErrorReport
-from .arguments import judge_arguments
-from .names import judge_name
-from .reading import SkillFacts, facts_of
+from ..runs.execute import CodeRequest, Execution, execute
+from ..runs.isolations import AUTO
+from ..runs.progress import Progress
+from ..runs.report import ErrorReport
+from ..upstream_tools.discovery import QUERY_CHARS_MAX
+from .name_rules import judge_name
 from .recordings import Recorder, Replay
+from .skill_arguments import judge_arguments
+from .source_facts import SkillFacts, facts_of
 from .testing import TestPlan, line_of_skill, run_tests
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from oracles import Context, Held, Seen, Verdict
 from planting import Ground, planted
 from product import Gone, PeakWatch, Server, Silent
 
-from sealab.sandbox import facades
-from sealab.sandbox.confine import numbers, policy
-from sealab.sandbox.run import Isolation
+from sealab.sandbox.confine.system_calls import allow_list, numbers
+from sealab.sandbox.dialect import facades
+from sealab.sandbox.job import Isolation
 
 REPLY_SLACK_SECONDS = 15.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -36,11 +36,11 @@ _PAST_EVERY_FILTER = {335, 336}
 _SETTLE_SECONDS = 2.0
 _NOT_TRIED = {
     "proto.pii": "its steps name tools of another product; tests/server/privacy tries the same on ours",
-    "proto.skills": "its steps name tools of another product; tests/server/test_skills.py tries the same on ours",
+    "proto.skills": "its steps name tools of another product; tests/server/skills/test_use_cases.py tries the same on ours",
     "P-HTTP-03": "HTTP listens on loopback only and has no authentication",
     "P-HTTP-04": "HTTP listens on loopback only and has no authentication",
     "P-HTTP-07": "HTTP listens on loopback only and has no authentication",
-    "X-31": "approval of single calls needs an upstream server and a user: tests/server/test_registry.py has both",
+    "X-31": "approval of single calls needs an upstream server and a user: tests/server/upstream_tools/test_registry.py has both",
 }
 _NEEDS_TIME = ("result_equals", "then_equals", "disk_quota", "inode_quota", "depth_limit")
 """Oracles that judge what comes of a whole run, which therefore gets the time and memory that the contract promises."""
@@ -304,7 +304,7 @@ def _own(server: Server) -> set[int]:
 
 def _allowed_calls() -> frozenset[int]:
     table = numbers.ARCHITECTURE.numbers
-    allowed = {table[name] for name in policy.policy_for(Isolation.PROCESS).allowed if name in table}
+    allowed = {table[name] for name in allow_list.policy_for(Isolation.PROCESS).allowed if name in table}
     return frozenset(allowed | _PAST_EVERY_FILTER)
 
 

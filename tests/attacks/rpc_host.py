@@ -19,9 +19,9 @@ from typing import Any
 
 from product import memory_mb
 
-from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Isolation, Job, Limits, Outcome
-from sealab.server import broker, workspace_calls
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Isolation, Job, Limits, Outcome
+from sealab.server.host_functions import broker, workspace_calls
 from sealab.workspace.store import Workspace
 
 CALLS_MAX = 1000

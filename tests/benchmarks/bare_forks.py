@@ -26,7 +26,8 @@ if __name__ == "__main__":
     sys.path[:0] = json.loads(sys.argv[1])
 
 from sealab.sandbox import confine
-from sealab.sandbox.confine import landlock, namespaces, policy, privileges, root, seccomp
+from sealab.sandbox.confine import landlock, namespaces, privileges, root
+from sealab.sandbox.confine.system_calls import allow_list, seccomp
 
 CODE = b"result = 1 + 1"
 READABLE = ("/usr",)
@@ -80,16 +81,16 @@ class EmptyForks:
     """Forks and confines processes that do nothing else."""
 
     def __init__(self) -> None:
-        from sealab.sandbox import worker
-        from sealab.sandbox.dialect import dialect_of
-        from sealab.sandbox.huge_pages import HeapMap, reserve
-        from sealab.sandbox.immortal import immortalize
-        from sealab.sandbox.run import Isolation
+        from sealab.sandbox.guest.runtime import dialect_of
+        from sealab.sandbox.job import Isolation
+        from sealab.sandbox.worker import runner
+        from sealab.sandbox.worker.huge_pages import HeapMap, reserve
+        from sealab.sandbox.worker.immortal import immortalize
 
         reserve()
         dialect = dialect_of(Isolation.RESTRICTED)
         dialect.prepare()
-        worker.warm(dialect)
+        runner.warm(dialect)
         heap = HeapMap()
         self._plan = confine.prepare(confine.probe())
         immortalize()
@@ -116,7 +117,7 @@ class BareForks:
         for name in MODULES.split():
             importlib.import_module(name)
         _compiled(CODE)
-        self._filter = seccomp.build(policy.RESTRICTED)
+        self._filter = seccomp.build(allow_list.RESTRICTED)
         self._filter.make_ahead()
         self._abi = landlock.abi()
         self._proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY)

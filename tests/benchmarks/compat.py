@@ -14,11 +14,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.names import demangle
+from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.errors import Refused
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.names import demangle
-from sealab.sandbox.namespace import new_namespace
+from sealab.sandbox.guest.guest import GUEST
 
 
 def programs(folder: Path) -> Iterator[tuple[str, str]]:

@@ -18,11 +18,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from sealab.sandbox.container import engine, image
+from sealab.sandbox.container.container_pool import ContainerPool, ContainerSettings
 from sealab.sandbox.container.engine import Engine
 from sealab.sandbox.container.image import Image
-from sealab.sandbox.container.pool import ContainerPool, ContainerSettings
-from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Isolation, Job, Json
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Isolation, Job, Json
 
 PAUSE_SECONDS = 0.06
 """Between runs, as between the calls of one agent: time for the next spare."""

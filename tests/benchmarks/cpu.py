@@ -15,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.namespace import new_namespace
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.guest.guest import GUEST
 
 PROGRAMS = {
     "loops": """

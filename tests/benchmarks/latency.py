@@ -21,8 +21,8 @@ from collections.abc import Callable
 import psutil
 from bare_forks import Forks
 
-from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Job, Limits
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Job, Limits
 
 SPAWN = ["-I", "-S", "-c", "pass"]
 GOAL_FROM_A_SPARE = 1.5 / 7

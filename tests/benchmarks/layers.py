@@ -19,10 +19,11 @@ import sys
 import time
 from dataclasses import replace
 
-from sealab.sandbox import confine, worker
+from sealab.sandbox import confine
 from sealab.sandbox.confine import entry
-from sealab.sandbox.dialect import dialect_of
-from sealab.sandbox.run import Isolation
+from sealab.sandbox.guest.runtime import dialect_of
+from sealab.sandbox.job import Isolation
+from sealab.sandbox.worker import runner
 
 ROUNDS = 100
 AT_ONCE = 8
@@ -34,7 +35,7 @@ def plans() -> dict[str, confine.Plan | None]:
     isolation = Isolation(os.environ.get("ISOLATION", "restricted"))
     dialect = dialect_of(isolation)
     dialect.prepare()
-    worker.warm(dialect)
+    runner.warm(dialect)
     everything = confine.prepare(confine.probe(), isolation=isolation)
     without_namespaces = replace(everything, namespaced=False, scratch_bytes=0, own_init=False)
     return {

@@ -80,7 +80,9 @@ class Server:
         return [self.process, *self.process.children(recursive=True)]
 
     def zygote(self) -> psutil.Process:
-        return next(each for each in self.process.children() if "sealab.sandbox.zygote" in " ".join(each.cmdline()))
+        return next(
+            each for each in self.process.children() if "sealab.sandbox.worker.zygote" in " ".join(each.cmdline())
+        )
 
 
 @contextmanager

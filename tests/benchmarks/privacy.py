@@ -134,7 +134,7 @@ def presidio_patterns() -> Find:
     """Return Presidio with its own recognizers, without a model, at its usual threshold."""
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
 
-    from sealab.server.privacy.engine import WithoutNlp
+    from sealab.server.privacy.detection.analyzer import WithoutNlp
 
     registry = RecognizerRegistry(supported_languages=["en"])
     registry.load_predefined_recognizers(languages=["en"])
@@ -172,7 +172,7 @@ def _of_presidio(results: Iterable[object]) -> list[Span]:
 
 def sealab(mode: str) -> Find | str:
     """Return sealab's own detector."""
-    from sealab.server.privacy.detect import Detector, DetectorOptions, Mode
+    from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 
     detector = Detector(DetectorOptions(mode=Mode(mode)))
     detector.warm()

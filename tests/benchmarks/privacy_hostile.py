@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-from sealab.server.privacy.engine import RECOGNIZERS
+from sealab.server.privacy.detection.analyzer import RECOGNIZERS
 from tests.server.privacy.hostile_pieces import PIECES
 
 SHORT, LONG, SHORTEST_SECONDS, MOST_GROWTH = 8_000, 64_000, 0.5, 24

@@ -18,10 +18,10 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from sealab.server.privacy.detect import Detector, DetectorOptions, Mode
-from sealab.server.privacy.parts import Text
-from sealab.server.privacy.sanitizer import Sanitizer
-from sealab.server.privacy.structured import is_json
+from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
+from sealab.server.privacy.tokens.parts import Text
+from sealab.server.privacy.tokens.sanitizer import Sanitizer
+from sealab.server.privacy.tokens.structured import is_json
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Vault
 

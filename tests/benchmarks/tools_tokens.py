@@ -24,7 +24,7 @@ from mcp.types import CallToolResult
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.serving import mcp_server
+from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import Settings, Surface
 from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.describing.details import Describer, DetailLevel

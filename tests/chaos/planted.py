@@ -7,9 +7,9 @@ import os
 import sys
 from typing import Any
 
-from sealab.sandbox.pool import Pool
-from sealab.server import execution
+from sealab.sandbox.host.pool import Pool
 from sealab.server.cli import main
+from sealab.server.runs import execute
 from sealab.skills_db.skills import Saved, SkillStore
 
 _numbers = itertools.count(1)
@@ -18,7 +18,7 @@ LEAKED_DESCRIPTORS, LOST_TURNS, WARM_RUNS = 40, 2, 12
 
 def wrong_results() -> None:
     """Add one to every third whole number."""
-    right = execution._report
+    right = execute._report
 
     def report(*arguments: Any) -> Any:
         made = right(*arguments)
@@ -26,7 +26,7 @@ def wrong_results() -> None:
             made["result"] += 1
         return made
 
-    execution._report = report
+    execute._report = report
 
 
 def lost_skills() -> None:

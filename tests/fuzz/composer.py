@@ -10,7 +10,8 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from sealab.sandbox import names, ownership
+from sealab.sandbox.dialect import names
+from sealab.sandbox.guest import ownership
 
 from .expressions import Expressions
 from .words import (

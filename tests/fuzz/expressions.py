@@ -7,7 +7,7 @@ import random
 import types
 from collections.abc import Callable, Mapping
 
-from sealab.sandbox import ownership
+from sealab.sandbox.guest import ownership
 
 from .words import (
     CALLABLE_WORDS,

@@ -2,18 +2,18 @@
 
 | place | reads | bounded by |
 | --- | --- | --- |
-| `sandbox/protocol.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
-| `sandbox/container/wire.py`, `host_link.py` | what a container says | 1 MB a message |
-| `server/broker.py` | names and arguments of host calls | characters of a name or query |
+| `sandbox/wire/frames.py`, `bounded_json.py`, `output.py` | frames and what code printed | bytes, depth, values; steps |
+| `sandbox/container/messages.py`, `host_link.py` | what a container says | 1 MB a message |
+| `server/host_functions/broker.py` | names and arguments of host calls | characters of a name or query |
 | `workspace/names.py`, `archive.py`, session and skill names | names | 1,024 bytes, 64 characters |
 | `tools_registry/search`, `catalog.py`, `server/skills/search.py` | queries and misspelt names | characters, corrections |
-| `server/arguments.py`, `server/bridge/arguments.py`, `server/skills/arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
+| `server/arguments.py`, `server/upstream_tools/tool_arguments.py`, `server/skills/skill_arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
 | `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
 | `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
 | `tools_registry/configuration.py`, `clients/` | `mcp.json`, other clients' files | files of the user |
 | `skills_db/skill_md.py`, `skill_folders.py` | SKILL.md, front matter, zip tables | bytes, files; no aliases |
 | `sandbox/reading/` (in a worker), `server/skills/` | docstrings, source of skills | 500,000 characters |
-| `server/truncation.py`, `report.py` | results and output | bytes of a frame |
+| `server/runs/truncation.py`, `report.py` | results and output | bytes of a frame |
 | `server/privacy` | all of these | see `make fuzz-privacy` |
 """
 
@@ -174,25 +174,25 @@ def read_as_json(text: str) -> object:
 
 
 def frame_at_once(text: str) -> object:
-    from sealab.sandbox import bounded_json, protocol
+    from sealab.sandbox.wire import bounded_json, frames
 
-    return bounded_json.read(text.encode("utf-8", "replace"), values_max=protocol.VALUES_MAX)
+    return bounded_json.read(text.encode("utf-8", "replace"), values_max=frames.VALUES_MAX)
 
 
 def frame_in_steps(text: str) -> object:
-    from sealab.sandbox import bounded_json, protocol
+    from sealab.sandbox.wire import bounded_json, frames
 
-    return bounded_json.read_in_steps(text.encode("utf-8", "replace"), values_max=protocol.VALUES_MAX)
+    return bounded_json.read_in_steps(text.encode("utf-8", "replace"), values_max=frames.VALUES_MAX)
 
 
 def frame_of_a_call(text: str) -> object:
-    from sealab.sandbox.protocol import child_frame
+    from sealab.sandbox.wire.frames import child_frame
 
     return child_frame(b'{"t":"call","name":"f","args":{"x":' + text.encode("utf-8", "replace") + b"}}")
 
 
 def frames(text: str) -> object:
-    from sealab.sandbox.protocol import Frames
+    from sealab.sandbox.wire.frames import Frames
 
     reader, body = Frames(), text[:40].encode("utf-8", "replace") or b"x"
     whole = len(body).to_bytes(4, "big") + body
@@ -203,7 +203,7 @@ def frames(text: str) -> object:
 
 
 def printed(text: str) -> object:
-    from sealab.sandbox.output import Output, create
+    from sealab.sandbox.wire.output import Output, create
 
     data = text.encode("utf-8", "replace") + text.encode("utf-16")[:-1]
     output = Output(create(len(data)))
@@ -228,7 +228,7 @@ def name_of_run(text: str) -> object:
 
 
 def name_of_skill(text: str) -> object:
-    from sealab.server.skills.names import judge_name
+    from sealab.server.skills.name_rules import judge_name
     from sealab.skills_db.skill_names import folder_name, skill_name
 
     skill_name(text)
@@ -270,7 +270,7 @@ def definition(text: str) -> object:
 
 def schema(text: str) -> object:
     """A schema, as an upstream server publishes it, and arguments that are judged by it."""
-    from sealab.server.bridge.arguments import checked
+    from sealab.server.upstream_tools.tool_arguments import checked
     from sealab.tools_registry.describing.details import Describer, DetailLevel
 
     made = tool(read_as_json(text))
@@ -296,14 +296,14 @@ SCHEMAS = (
 
 
 def arguments(text: str) -> object:
-    from sealab.server.bridge.arguments import checked
+    from sealab.server.upstream_tools.tool_arguments import checked
 
     properties = {"rows": {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, "s": {"type": "string"}}
     return checked(tool({"type": "object", "properties": properties}), {"rows": read_as_json(text), "s": text})
 
 
 def arguments_of_skill(text: str) -> object:
-    from sealab.server.skills.arguments import judge_arguments
+    from sealab.server.skills.skill_arguments import judge_arguments
 
     properties = {"rows": {"type": "array", "items": {"type": "integer"}}, "day": {"type": "string", "format": "date"}}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -316,8 +316,8 @@ def host_call(text: str) -> object:
     """The names and texts of a host call, as the broker judges them."""
     import asyncio
 
-    from sealab.server.broker import Calls
-    from sealab.server.workspace_calls import handlers
+    from sealab.server.host_functions.broker import Calls
+    from sealab.server.host_functions.workspace_calls import handlers
 
     calls = Calls(handlers(None), budget=10)
     for name, given in ((text, {}), ("read_file", {text: 1}), ("read_file", {"filename": text})):
@@ -382,9 +382,9 @@ def archive(text: str) -> object:
 
 
 def docstring(text: str) -> object:
-    from sealab.sandbox.reading import docstrings, spoken
+    from sealab.sandbox.skill_source import docstring_types, docstrings
 
-    for function in _functions_of_one_text(docstrings) + _functions_of_one_text(spoken):
+    for function in _functions_of_one_text(docstrings) + _functions_of_one_text(docstring_types):
         with suppress(*REFUSALS, LookupError):
             function(text)
     return None
@@ -454,7 +454,7 @@ def definitions_file(text: str) -> object:
 
 
 def truncated(text: str) -> object:
-    from sealab.server.truncation import fit
+    from sealab.server.runs.truncation import fit
 
     value = text
     with suppress(ValueError):

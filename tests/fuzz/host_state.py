@@ -13,9 +13,9 @@ from .oracle import all_classes, instance_dict
 _own_dict = type.__dict__["__dict__"].__get__
 _CHANGING_MODULES = frozenset(
     [
-        "sealab.sandbox.guest",
-        "sealab.sandbox.facades.warnings_",
-        "sealab.sandbox.facades.logging_",
+        "sealab.sandbox.guest.guest",
+        "sealab.sandbox.dialect.facades.stand_ins.warnings_",
+        "sealab.sandbox.dialect.facades.stand_ins.logging_",
         "random",
         "gc",
         "re",
@@ -31,11 +31,11 @@ _CHANGING_MODULES = frozenset(
 """Modules with documented state of their own that a guest may change through their facades."""
 _CACHES = frozenset(
     [
-        "sealab.sandbox.classes._REAL",
-        "sealab.sandbox.formatting._has_lookups",
-        "sealab.sandbox.facades.asyncio_._current",
-        "sealab.sandbox.facades.log_records._level_names",
-        "sealab.sandbox.facades.log_records._levels",
+        "sealab.sandbox.dialect.classes._REAL",
+        "sealab.sandbox.dialect.formatting._has_lookups",
+        "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
+        "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",
+        "sealab.sandbox.dialect.facades.stand_ins.log_records._levels",
         "base64._b32rev",
         "base64._b32tab2",
         "_csv._dialects",

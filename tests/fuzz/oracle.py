@@ -19,20 +19,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sealab.sandbox import (
-    answers,
+from sealab.sandbox.dialect import (
     classes,
     event_loop,
     facades,
     guards,
-    language,
     names,
     namespace,
-    ownership,
     shields,
     views,
 )
-from sealab.sandbox.guest import GUEST
+from sealab.sandbox.dialect import (
+    compiling as language,
+)
+from sealab.sandbox.guest import ownership
+from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.guest_api import answers
 from tests.sandbox import facades_walk
 
 CANARY: Final = " ".join(("canary of", str(os.getpid())))
@@ -440,4 +442,4 @@ def _is_of_ours(cls: type) -> bool:
 
 def _is_ours_private(module: str) -> bool:
     # What asks the host is a helper, given to code one way or another.
-    return module.startswith("sealab.sandbox.") and not module.startswith("sealab.sandbox.hosted")
+    return module.startswith("sealab.sandbox.") and not module.startswith("sealab.sandbox.guest_api.hosted")

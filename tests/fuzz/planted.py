@@ -20,7 +20,7 @@ def _nothing() -> None:
 
 def _names_are_plain(*words: str) -> None:
     # Before anything else takes them from there.
-    from sealab.sandbox import names
+    from sealab.sandbox.dialect import names
 
     names.GUARDED -= set(words)  # type: ignore[misc,operator]  # to break it is the point
     names.REFUSED -= set(words)  # type: ignore[misc,operator]
@@ -29,20 +29,20 @@ def _names_are_plain(*words: str) -> None:
 
 
 def _initializer_is_plain() -> None:
-    from sealab.sandbox import names
+    from sealab.sandbox.dialect import names
 
     _names_are_plain(names.INITIALIZER)
     names.INITIALIZER = "no name"  # type: ignore[misc]
 
 
 def _any_base() -> None:
-    from sealab.sandbox import classes
+    from sealab.sandbox.dialect import classes
 
     classes._check_base = classes._check_mixed = lambda _bases: None  # type: ignore[assignment]
 
 
 def _any_key() -> None:
-    from sealab.sandbox import classes
+    from sealab.sandbox.dialect import classes
 
     classes.given = lambda name, *_: name  # type: ignore[assignment]
     classes._check_keys = lambda _entries: None  # type: ignore[assignment]
@@ -52,7 +52,7 @@ def _real(module: str, name: str, value: object) -> Callable[[], None]:
     def plant() -> None:
         import importlib
 
-        setattr(importlib.import_module(f"sealab.sandbox.facades.{module}"), name, value)
+        setattr(importlib.import_module(f"sealab.sandbox.dialect.facades.stand_ins.{module}"), name, value)
 
     return plant
 
@@ -69,20 +69,20 @@ def _telling(value: object, memo: dict[int, object]) -> object:
 
 def _memo_is_told() -> None:
     _real("copy_", "deepcopy", _telling)()
-    from sealab.sandbox.views import DictionaryView
+    from sealab.sandbox.dialect.views import DictionaryView
 
     DictionaryView.__reduce_ex__ = object.__reduce_ex__  # type: ignore[method-assign]
 
 
 def _builtins_as_given() -> None:
-    from sealab.sandbox import language
+    from sealab.sandbox.dialect import compiling
 
-    marked = language.marked_code
-    language.marked_code = lambda code, name: code if name == "<string>" else marked(code, name)  # type: ignore[assignment]
+    marked = compiling.marked_code
+    compiling.marked_code = lambda code, name: code if name == "<string>" else marked(code, name)  # type: ignore[assignment]
 
 
 def _raw_methods_kept() -> None:
-    from sealab.sandbox import guards
+    from sealab.sandbox.dialect import guards
 
     del guards._JUDGES["format"]
 
@@ -123,7 +123,7 @@ PLANTS: Mapping[str, Plant] = {
     ),
     "a memo": Plant(
         "v1 = {}\ncopy.deepcopy(globals(), v1)",
-        "the function sealab.sandbox.views",
+        "the function sealab.sandbox.dialect.views",
         after=_memo_is_told,
     ),
     "a name that lies": Plant(

@@ -8,7 +8,9 @@ import inspect
 import typing
 from functools import cache
 
-from sealab.sandbox import data_helpers, facades, hosted, names, ownership
+from sealab.sandbox.dialect import facades, names
+from sealab.sandbox.guest import ownership
+from sealab.sandbox.guest_api import data_helpers, hosted
 
 from .oracle import instance_dict
 

@@ -23,11 +23,11 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.namespace import new_namespace
-from sealab.sandbox.restricted_python import RestrictedPython
-from sealab.sandbox.skill_modules import definer
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.dialect.restricted_python import RestrictedPython
+from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.worker.skill_modules import definer
 from tests.sandbox import facades_walk
 
 from .composer import Composer
@@ -61,7 +61,7 @@ class Worker:
     def __init__(self) -> None:
         dialect = RestrictedPython()
         dialect.prepare()
-        importlib.import_module("sealab.sandbox.failures")
+        importlib.import_module("sealab.sandbox.report.failures")
         self.oracle = Oracle()
         GUEST.call_host, GUEST.call_host_async = facades_walk._answer, facades_walk._answer_later  # type: ignore[assignment]  # answers are JSON
         GUEST.define = definer(dialect)

@@ -24,9 +24,10 @@ import time
 from dataclasses import replace
 
 from sealab.sandbox import confine
-from sealab.sandbox.confine import libc, numbers, privileges, seccomp
+from sealab.sandbox.confine import libc, privileges
+from sealab.sandbox.confine.system_calls import numbers, seccomp
 from sealab.sandbox.errors import LevelMissing
-from sealab.sandbox.run import Isolation
+from sealab.sandbox.job import Isolation
 
 NAMESPACE_FLAGS = 0x7E020000
 TAKEN_AWAY = {

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sealab.sandbox.pool import Pool, PoolSettings
-from sealab.sandbox.run import Job, Json, Limits, Outcome
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Job, Json, Limits, Outcome
 
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:

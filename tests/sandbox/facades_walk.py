@@ -24,12 +24,13 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 
-from sealab.sandbox import data_helpers, facades, hosted, names
-from sealab.sandbox.event_loop import GuestLoop
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.namespace import new_namespace
-from sealab.sandbox.restricted_python import RestrictedPython
-from sealab.sandbox.skill_modules import definer
+from sealab.sandbox.dialect import facades, names
+from sealab.sandbox.dialect.event_loop import GuestLoop
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.dialect.restricted_python import RestrictedPython
+from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.guest_api import data_helpers, hosted
+from sealab.sandbox.worker.skill_modules import definer
 
 _OUT = (
     "open exec eval compile __import__ input breakpoint getattr setattr delattr vars globals locals memoryview help"

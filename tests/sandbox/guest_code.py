@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import dedent
 
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.namespace import new_namespace
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.guest.guest import GUEST
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,11 @@ def run_sealed(source: str) -> object:
 
 
 def main() -> None:
-    from sealab.sandbox import facades, failures  # noqa: F401 - workers have both before they are confined
-    from sealab.sandbox.guest import GUEST
-    from sealab.sandbox.language import compile_program, run_program
-    from sealab.sandbox.namespace import new_namespace
+    from sealab.sandbox.dialect import facades
+    from sealab.sandbox.dialect.compiling import compile_program, run_program
+    from sealab.sandbox.dialect.namespace import new_namespace
+    from sealab.sandbox.guest.guest import GUEST
+    from sealab.sandbox.report import failures  # noqa: F401 - workers have both before they are confined
 
     dumps = json.JSONEncoder().encode
     facades.preload()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _VERSIONS = [f"{major}.{minor}" for major, minor in WALKED]
 _AS_ANOTHER_VERSION = """
 import collections, sys
-import sealab.server.app, sealab.server.cli, sealab.server.doctor, sealab.skills_db.skills, sealab.skills_db.sql
+import sealab.server.app, sealab.server.cli, sealab.server.commands.doctor, sealab.skills_db.skills, sealab.skills_db.sql
 version = collections.namedtuple("version_info", "major minor micro releaselevel serial")
 sys.version_info = version(*map(int, sys.argv[1].split(".")), 0, "final", 0)
 raise SystemExit(sealab.server.cli.main(sys.argv[2:]))
@@ -67,9 +67,9 @@ def test_a_version_that_was_not_examined_is_refused_at_start(
 def test_the_sandbox_itself_makes_no_restricted_worker_on_such_a_version() -> None:
     program = dedent("""
         import sys
-        from sealab.sandbox.dialect import dialect_of
+        from sealab.sandbox.guest.runtime import dialect_of
         from sealab.sandbox.errors import LevelMissing
-        from sealab.sandbox.run import Isolation
+        from sealab.sandbox.job import Isolation
         sys.version_info = (3, 15, 0, "final", 0)
         print(type(dialect_of(Isolation.PROCESS)).__name__)
         try:

@@ -19,9 +19,9 @@ from mcp.types import CallToolResult
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.serving import mcp_server
+from sealab.server.protocol.serving import mcp_server
 from sealab.server.settings import read_settings
-from sealab.server.watchdog import REPORT_VARIABLE
+from sealab.server.stats.watchdog import REPORT_VARIABLE
 
 SEALAB = [sys.executable, "-P", "-m", "sealab.server"]
 HELD_MS_MAX = int(os.environ.get("SEALABTEST_HELD_MS", "400"))

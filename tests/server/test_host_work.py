@@ -17,11 +17,11 @@ from mcp import Client
 
 from sealab.sandbox.errors import HostCallError
 from sealab.server import host_work
-from sealab.server.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
+from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
-from sealab.server.privacy.parts import CHARS_MAX, Text, Tree, is_longer
 from sealab.server.privacy.privacy import Privacy
+from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer
 from sealab.server.settings import PrivacyMode, Settings
 
 from .conftest import stdio

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sealab.sandbox.run import Isolation
+from sealab.sandbox.job import Isolation
 from sealab.server.errors import SettingsError
 from sealab.server.settings import _NAMES, Settings, Surface, _parsed, read_settings
 

@@ -12,7 +12,7 @@ import pytest
 
 from sealab.server.errors import shortage_in
 
-from .test_shutdown import INITIALIZE, INITIALIZED, RawClient, call_of
+from .protocol.test_shutdown import INITIALIZE, INITIALIZED, RawClient, call_of
 
 
 def stats() -> dict[str, Any]:

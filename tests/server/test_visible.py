@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.sandbox.run import Failure
+from sealab.sandbox.job import Failure
 from sealab.server.visible import VisibleStream, visible
 
 from .command_line import sealab, sealab_process

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sealab.server.app import running
 from sealab.server.home import Home
-from sealab.server.kept_schemas import FILE
+from sealab.server.protocol.kept_schemas import FILE
+from sealab.server.protocol.strict_tool import derived_schemas
+from sealab.server.protocol.tools import tools_of
 from sealab.server.settings import Settings
-from sealab.server.strict_tool import derived_schemas
-from sealab.server.tools import tools_of
 
 
 async def schemas_of_all_tools(home: Path) -> dict[str, dict[str, object]]:

@@ -19,20 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..files import write_whole
-from .shapes import (
-    ANY,
-    NEVER,
-    Field,
-    ListOf,
-    MapOf,
-    OneOf,
-    Record,
-    Shape,
-    merged,
-    of_scalar,
-    to_json,
-    union,
-)
+from .shapes import ANY, NEVER, Field, ListOf, MapOf, OneOf, Record, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
 from .signatures import Learned
 

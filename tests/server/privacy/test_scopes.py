@@ -19,8 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from sealab.server.database import HomeDatabase
 from sealab.server.errors import RequestRefused
 from sealab.server.privacy import privacy as privacy_module
-from sealab.server.privacy.answer_filter import AnswerFilter
-from sealab.server.privacy.detect import Detector
+from sealab.server.privacy.detection.detect import Detector
+from sealab.server.privacy.gates.answer_gate import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import Privacy as Mode
 from sealab.server.settings import PrivacyMode, Settings

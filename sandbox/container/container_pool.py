@@ -1,0 +1,158 @@
+"""The pool of isolation `container`: finds an engine and starts containers with the first job, and rests in between.
+
+    async with ContainerPool(ContainerSettings(…)) as pool:
+        outcome = await pool.run(Job("import numpy", isolation=Isolation.CONTAINER), host_calls)
+
+After `idle_seconds` without a job or a session every container is ended; the next job starts them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ..confine import Level
+from ..host.pool import Pool, PoolSettings, PoolStats
+from ..job import HostCalls, Isolation, Job, Outcome
+from ..wire.zygote_config import Orders
+from . import engine, image
+from .engine import Engine
+from .image import Image
+from .launcher import Containers, Setup
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSettings:
+    """What the operator allows in containers.
+
+    `folder` is where images and the engine's state are kept, `wanted` the operator's engine, as `engine.find` takes it.
+    """
+
+    pool: PoolSettings
+    image: Image
+    folder: Path
+    wanted: str | None = None
+    idle_seconds: float = 600.0
+
+
+class ContainerPool:
+    """Runs jobs in containers, each in one that holds no other; the same as `Pool` to its user."""
+
+    def __init__(self, settings: ContainerSettings) -> None:
+        self._settings = settings
+        self._engine: Engine | None = None
+        self._pool: Pool | None = None
+        self._starting = asyncio.Lock()
+        self._busy = 0
+        self._rest: asyncio.TimerHandle | None = None
+        self._resting: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+        await asyncio.gather(*self._resting)
+        await self._end()
+
+    async def ready(self) -> None:
+        """Wait until a job could start at once. Raises `ContainerMissing` when none ever can."""
+        async with self._used() as pool:
+            await pool.ready()
+
+    async def run(self, job: Job, host_calls: HostCalls) -> Outcome:
+        """Run one job in a container and report it; as `Pool.run`.
+
+        Also raises `ContainerMissing` when no container can be had: then nothing of the code ran.
+        """
+        async with self._used() as pool:
+            return await pool.run(job, host_calls)
+
+    def has_session(self, name: str) -> bool:
+        """Tell whether a session of that name is alive."""
+        return self._pool is not None and self._pool.has_session(name)
+
+    async def end_session(self, name: str) -> bool:
+        """End a session; tell whether there was one."""
+        return self._pool is not None and await self._pool.end_session(name)
+
+    def stats(self) -> PoolStats:
+        """Count what there is now: nothing before the first job, and while the containers rest."""
+        if self._pool is None:
+            return PoolStats(spares=0, running=0, waiting=0, sessions=0, workers=0, zygotes=0, layers=())
+        return self._pool.stats()
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncIterator[Pool]:
+        self._busy += 1
+        if self._rest is not None:
+            self._rest.cancel()
+        try:
+            async with self._starting:
+                if self._pool is None:
+                    self._pool = await self._started()
+            yield self._pool
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+
+    async def _started(self) -> Pool:
+        settings = self._settings
+        code = await asyncio.to_thread(image.code, settings.folder)
+        if self._engine is None:
+            state = settings.folder / "engine"
+            with_cpus = settings.pool.cpus is not None
+            self._engine = await engine.find(settings.wanted, settings.image, code, state, cpus=with_cpus)
+            _LOG.info("Containers run with %s.", self._engine.title)
+        found = self._engine
+        workspace = settings.pool.workspace
+
+        def launch(orders: Orders) -> Containers:
+            # What is outside is no business of theirs; and the container itself is the wall around files.
+            inside = replace(orders, workspace=None, required=Level.LIMITS)
+            if found.cpus_held:
+                inside = replace(inside, cpus=None)
+            return Containers(
+                Setup(
+                    found,
+                    settings.image,
+                    code,
+                    None if workspace is None else Path(workspace),
+                    inside,
+                    processes=settings.pool.maximum.pids_max,
+                    cpus=orders.cpus if found.cpus_held else None,
+                )
+            )
+
+        pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
+        return await pool.__aenter__()
+
+    def _go_to_rest(self) -> None:
+        if self._busy:
+            return
+        if self._pool is not None and self._pool.stats().sessions:
+            self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+            return
+        task = asyncio.create_task(self._end())
+        self._resting.add(task)
+        task.add_done_callback(self._resting.discard)
+
+    async def _end(self) -> None:
+        async with self._starting:
+            if self._busy:
+                return
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.aclose()

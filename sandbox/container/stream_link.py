@@ -1,0 +1,203 @@
+"""The fork server's standard streams as its link to the host, where the engine passes nothing else into a container.
+
+No descriptor can be sent over them, so this carries the bytes of the worker's channel, and the text of the output
+buffer that it shares with the worker (see `messages`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from ..job import Json
+from ..wire import output
+from ..wire.output import Output
+from . import messages
+from .link import Request
+
+_HIGHEST_WAITING = 1 << 20
+"""Bytes on their way to the host, above which the worker has to wait."""
+
+
+class StreamLink:
+    """Reads messages whole, never waits for a reader, and carries for the one worker that there is."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = _own_streams()
+        self._arrived = bytearray()
+        self._waiting = bytearray()
+        self._carried: _Carried | None = None
+        os.set_blocking(self._writing, False)
+
+    def first(self) -> Mapping[str, Json]:
+        """Wait for the orders."""
+        while not (whole := self._messages()):
+            pass
+        assert len(whole) == 1
+        return cast("Mapping[str, Json]", json.loads(whole[0][1]))
+
+    def watch(self, poll: select.poll) -> None:
+        """Wait for the host, and for the worker as long as the host keeps up with it."""
+        poll.register(self._reading, select.POLLIN)
+        if self._waiting:
+            poll.register(self._writing, select.POLLOUT)
+        if self._carried is not None:
+            self._carried.watch(poll, full=len(self._waiting) >= _HIGHEST_WAITING)
+
+    def requests(self, ready: Mapping[int, int]) -> Iterable[Request]:
+        """Carry what can be carried, and give what the host asked for."""
+        found: list[Request] = []
+        carried = self._carried
+        if self._reading in ready:
+            for kind, body in self._messages():
+                found += self._obeyed(kind, body)
+        if self._writing in ready:
+            self._push()
+        if carried is not None:
+            events = ready.get(carried.channel.fileno(), 0)
+            if events & select.POLLOUT:
+                carried.pass_down()
+            if events & (select.POLLIN | select.POLLHUP) and not self._pass_up(carried):
+                carried.closed = True  # nobody can talk to the worker any more
+                found.append(Request({"kill": True}))
+        return found
+
+    def say(self, **words: Json) -> None:
+        """Send a message of JSON."""
+        self._send(messages.words(**words))
+
+    def finish(self) -> None:
+        """Carry what is left, and forget the worker."""
+        carried, self._carried = self._carried, None
+        if carried is None:
+            return
+        while select.select([carried.channel], [], [], 0)[0] and self._pass_up(carried):
+            pass
+        self._tell_output(carried)
+        carried.close()
+
+    def flush(self) -> None:
+        """Write everything, however long it takes."""
+        os.set_blocking(self._writing, True)
+        self._push()
+
+    def _obeyed(self, kind: bytes, body: bytes) -> Iterable[Request]:
+        if kind == messages.JSON:
+            words = cast("Mapping[str, Json]", json.loads(body))
+            return (self._forking(words) if "fork" in words else Request(words),)
+        carried = self._carried
+        if carried is None:
+            return ()  # it was meant for a worker that has ended meanwhile
+        if kind == messages.DATA:
+            carried.to_send += body
+            carried.pass_down()
+        elif kind == messages.BEGIN:
+            carried.output.hand_over()
+            carried.told = -1
+        return ()
+
+    def _forking(self, words: Mapping[str, Json]) -> Request:
+        assert self._carried is None
+        ours, theirs = socket.socketpair()
+        wanted = cast("Mapping[str, int]", words["fork"])
+        output_fd = output.create(wanted["output_bytes"])
+        self._carried = _Carried(ours, Output(os.dup(output_fd)))
+        return Request(words, (theirs.detach(), output_fd))
+
+    def _send(self, message: bytes) -> None:
+        self._waiting += message
+        self._push()
+
+    def _push(self) -> None:
+        """Write what can be written now."""
+        try:
+            while self._waiting:
+                del self._waiting[
+                    : os.write(self._writing, memoryview(self._waiting)[: messages.CHUNK_BYTES].tobytes())
+                ]
+        except BlockingIOError:
+            return
+
+    def _messages(self) -> list[tuple[bytes, bytes]]:
+        """Read what has come, and give the whole messages. Ends this process at the end of the stream."""
+        data = os.read(self._reading, messages.CHUNK_BYTES)
+        if not data:
+            os._exit(0)
+        self._arrived += data
+        whole = []
+        while len(self._arrived) >= messages.HEADER_BYTES:
+            end = messages.HEADER_BYTES + messages.length(self._arrived[: messages.HEADER_BYTES])
+            if len(self._arrived) < end:
+                break
+            body = bytes(self._arrived[messages.HEADER_BYTES : end])
+            del self._arrived[:end]
+            whole.append((body[:1], body[1:]))
+        return whole
+
+    def _pass_up(self, carried: _Carried) -> bool:
+        """Carry one chunk, after what was printed before it; tell whether more may come."""
+        try:
+            data = carried.channel.recv(messages.CHUNK_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if data:
+            self._tell_output(carried)
+            self._send(messages.message(messages.DATA, data))
+        return bool(data)
+
+    def _tell_output(self, carried: _Carried) -> None:
+        text = carried.output.since(max(carried.told, 0))
+        if text is None or (not text and carried.told >= 0):
+            return
+        start = carried.told = max(carried.told, 0)
+        for first in range(0, max(len(text), 1), messages.CHUNK_BYTES):
+            chunk = text[first : first + messages.CHUNK_BYTES]
+            self._send(messages.message(messages.OUTPUT, messages.POSITION.pack(start + first) + chunk))
+        carried.told = start + len(text)
+
+
+class _Carried:
+    """The worker that there is: this end of its channel, and its output buffer."""
+
+    def __init__(self, channel: socket.socket, shared: Output) -> None:
+        self.channel = channel
+        self.output = shared
+        self.told = 0
+        self.to_send = bytearray()
+        self.closed = False
+        channel.setblocking(False)
+
+    def watch(self, poll: select.poll, *, full: bool) -> None:
+        wanted = 0 if full else select.POLLIN
+        wanted |= select.POLLOUT if self.to_send else 0
+        if wanted and not self.closed:
+            poll.register(self.channel, wanted)
+
+    def pass_down(self) -> None:
+        try:
+            while self.to_send:
+                del self.to_send[: self.channel.send(self.to_send)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.to_send.clear()
+
+    def close(self) -> None:
+        self.channel.close()
+        self.output.close()
+
+
+def _own_streams() -> tuple[int, int]:
+    """Take the standard streams away from the numbers under which workers would find them."""
+    reading, writing = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(null, stream)
+    os.close(null)
+    return reading, writing

@@ -1,0 +1,442 @@
+"""Security boundary: what a class may be made from, and what guest code gets for `type`.
+
+A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements
+go through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type
+of an object and nothing else.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from abc import ABCMeta
+from collections.abc import Iterable, Mapping
+from enum import Enum, EnumMeta
+from functools import cache
+from itertools import combinations
+from typing import Final, NamedTuple, Self, TypedDict, cast
+
+from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
+from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
+from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
+from .shields import SHIELDED, shielded
+from .views import DictionaryView
+
+_build_class = builtins.__build_class__
+_own_dict = type.__dict__["__dict__"].__get__
+_mro = type.__dict__["__mro__"].__get__
+_set_on_class = type.__setattr__
+_NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
+_ENUM_BODY: Final = type(EnumMeta.__prepare__("Probe", ()))
+_TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
+_NO_BASES: Final = (type, staticmethod, classmethod, super, types.GenericAlias)
+"""Metaclasses, and what hands on the attributes of a host object: of a subclass they would count as the code's own."""
+_IMPLICIT: Final = frozenset(
+    {*CLASS_BODY, "__orig_bases__", "__type_params__", "__static_attributes__", "__firstlineno__"}
+)
+
+
+class _Named(type):
+    """The class of stand-ins for types: they test instances as the real type does, and cannot be called."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _REAL[cls])
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(_REAL.get(subclass, subclass), _REAL[cls])
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        raise TypeError(f"cannot set {name!r} attribute of immutable type {cls.__name__!r}")
+
+    def __delattr__(cls, name: str) -> None:
+        raise TypeError(f"cannot delete {name!r} attribute of immutable type {cls.__name__!r}")
+
+    def __call__(cls, *_arguments: object, **_keywords: object) -> object:
+        raise TypeError(f"cannot create {cls.__name__!r} instances here")
+
+    def __repr__(cls) -> str:
+        return f"<class {cls.__name__!r}>"
+
+
+class _TypeOfObject(_Named):
+    """The class of the stand-in for `type`."""
+
+    def __call__(cls, *arguments: object, **keywords: object) -> type:
+        """Return the type of the one argument."""
+        if len(arguments) != 1 or keywords:
+            raise TypeError("type() takes one argument here; write a class statement to make a class")
+        return shown_type(builtins.type(arguments[0]))
+
+
+def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
+    made = kind(real.__name__, (), {"__module__": "builtins", "__slots__": (), "__doc__": real.__doc__})
+    _REAL[made] = real
+    return made
+
+
+def _of_type(cls: type, item: object) -> types.GenericAlias:
+    return types.GenericAlias(cls, item)
+
+
+_REAL: dict[type, type] = {}
+type_of = _stand_in(type, _TypeOfObject)
+_set_on_class(type_of, "__class_getitem__", classmethod(_of_type))
+abstract_metaclass = _stand_in(ABCMeta)
+enum_metaclass = _stand_in(EnumMeta)
+
+OPAQUE: Final[Mapping[type, type]] = {
+    **{
+        real: _stand_in(real)
+        for real in (
+            types.FunctionType,
+            types.BuiltinFunctionType,
+            types.ModuleType,
+            types.CodeType,
+            types.FrameType,
+            types.TracebackType,
+            types.GeneratorType,
+            types.CoroutineType,
+            types.AsyncGeneratorType,
+            types.CellType,
+            types.MethodWrapperType,
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        )
+    },
+    type: type_of,
+    ABCMeta: abstract_metaclass,
+    EnumMeta: enum_metaclass,
+    DictionaryView: dict,
+    Answer: dict,
+    AwaitableAnswer: dict,
+    AwaitableList: list,
+    AwaitableText: str,
+}
+"""Types whose constructors lead into the interpreter, each with what guest code gets in its place.
+
+`type_of` is the builtin `type`; `abc.ABCMeta` and `enum.EnumMeta` are to be `abstract_metaclass` and `enum_metaclass`;
+the names of the `types` module are to be the values of this mapping.
+"""
+
+
+@cache
+def _shown_host_type(cls: type) -> type:
+    if cls in OPAQUE:
+        return OPAQUE[cls]
+    if cls in _REAL:
+        return cls
+    if issubclass(cls, type):
+        return type_of
+    if issubclass(cls, _facade_type()):
+        return OPAQUE[types.ModuleType]
+    if cls.__module__.startswith("sealab.") and ".facades." not in cls.__module__:
+        return object
+    return cls if _is_given(cls) else _stand_in(cls)
+
+
+def _is_given(cls: type) -> bool:
+    """Tell whether code may call `cls`: what a call of any other class does, nobody has judged.
+
+    The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
+    """
+    from .facades import gives  # noqa: PLC0415 - as above
+
+    return (
+        getattr(builtins, cls.__name__, None) is cls
+        or issubclass(cls, BaseException)
+        or gives(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+        or (issubclass(cls, Enum) and cls.__module__ != "enum")
+    )
+
+
+def shown_type(cls: type) -> type:
+    """Return what guest code may hold of the class `cls`: itself, or its stand-in."""
+    return cls if is_guest_class(cls) else _shown_host_type(cls)
+
+
+@cache
+def _facade_type() -> type:
+    # Imported late: the facades' own stand-ins are made from this module.
+    from .facades.facade import Facade  # noqa: PLC0415 - as above
+
+    return Facade
+
+
+def build_class(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
+    """Do what `builtins.__build_class__` does for a class statement, under the rules of this module.
+
+    Raises `TypeError` for a base, a metaclass or a name in the body that is not allowed.
+    """
+    if not is_guest_callable(function):
+        raise TypeError("a class is made by a class statement")
+    maker = _Maker(keywords.pop("metaclass", None))
+    return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
+
+
+def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
+    """Make a class from data under the same rules, for the facades whose functions make classes."""
+    name = given(name, "the name of a class")
+    entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
+    for key, _value in entries:
+        if key in _IMPLICIT:
+            raise TypeError(f"{key!r} cannot be defined in a class here")
+    maker = _Maker(None)
+    prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
+    prepared["__module__"] = "__main__"
+    for key, value in entries:
+        prepared[key] = value
+    return maker(name, bases, prepared, **keywords)
+
+
+class _Maker:
+    """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
+
+    __slots__ = ("_asked", "_metaclass")
+
+    def __init__(self, asked: object) -> None:
+        self._asked = asked
+        self._metaclass: type = type
+
+    def __prepare__(self, name: str, bases: tuple[type, ...], /, **keywords: object) -> object:
+        for base in bases:
+            _check_base(base)
+        _check_mixed(bases)
+        self._metaclass = _metaclass(self._asked, bases)
+        if "_simple" in keywords and issubclass(self._metaclass, EnumMeta):
+            raise TypeError("an enum cannot be made without its members")
+        return self._metaclass.__prepare__(name, bases, **keywords)
+
+    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:
+        own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
+        _respell(body, name, own_annotations)
+        if self._metaclass is _NAMED_TUPLE and _has_private_annotation(body):
+            raise ValueError("Field names cannot start with an underscore")
+        mark_body(body)  # already here, since the body's own methods may run while the class is being made
+        made = self._metaclass(name, bases, body, **keywords)
+        if isinstance(made, type):
+            mark_class(made)
+            limit_match_args(made)
+        return made
+
+
+def _has_private_annotation(body: dict[str, object]) -> bool:
+    annotations = body.get("__annotations__")
+    return type(annotations) is dict and any(type(name) is str and name.startswith(PREFIX) for name in annotations)
+
+
+def _check_base(base: object) -> None:
+    # The class of a base is what makes the new class, and `isinstance` believes what an object says of its class.
+    if not issubclass(type(base), type):
+        raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
+    base = cast("type", base)
+    if base in _REAL or issubclass(base, _NO_BASES):
+        shown = shown_type(base).__name__
+        raise TypeError(
+            f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
+        )
+
+
+def _check_mixed(bases: tuple[type, ...]) -> None:
+    """Refuse to mix `SimpleNamespace`, whose attributes are data, with a class that keeps its state in attributes."""
+    host = {base for each in bases for base in _mro(each) if not is_guest_class(base)}
+    if types.SimpleNamespace in host and not host <= {types.SimpleNamespace, object}:
+        raise TypeError("a class cannot derive from 'SimpleNamespace' and from another class of Python's own")
+
+    if len(bases) > 1:
+        _check_collisions([[base for base in _mro(each) if not is_guest_class(base)] for each in bases])
+
+
+def _check_collisions(lineages: list[list[type]]) -> None:
+    """Refuse to mix host classes that keep different things under the same private name.
+
+    What one takes from data, such as the name of a section, the other would take for its own.
+    """
+    for first, second in combinations(lineages, 2):
+        for one in first:
+            for other in second:
+                if one in second or other in first:
+                    continue
+                shared = private_names(one) & private_names(other)
+                if shared:
+                    raise TypeError(
+                        f"a class cannot derive from both {one.__name__!r} and {other.__name__!r}: "
+                        f"each keeps something of its own as {min(shared)!r}"
+                    )
+
+
+@cache
+def private_names(cls: type) -> frozenset[str]:
+    """Return the private attributes that the methods of a host class name, and the code within them."""
+    import dis  # noqa: PLC0415 - only a class with several bases needs it
+
+    named: set[str] = set()
+    waiting: list[object] = list(_own_dict(cls).values())
+    while waiting:
+        each = waiting.pop()
+        if type(each) is types.CodeType:
+            waiting += each.co_consts
+            named.update(step.argval for step in dis.get_instructions(each) if step.opname in _ATTRIBUTE_STEPS)
+        elif type(each) is types.FunctionType:
+            waiting += [each.__code__, each.__dict__.get("__wrapped__")]
+        elif isinstance(each, property):
+            waiting += [each.fget, each.fset, each.fdel]
+        elif isinstance(each, classmethod | staticmethod):
+            waiting.append(each.__func__)
+    return frozenset(name for name in named if name.startswith("_") and not name.startswith("__")) - _OF_A_MODULE
+
+
+_ATTRIBUTE_STEPS: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})
+_OF_A_MODULE: Final = frozenset({"_check_methods"})
+"""What methods ask a module for, and no object."""
+
+
+def _metaclass(asked: object, bases: tuple[type, ...]) -> type:
+    if asked is None:
+        winner = type(bases[0]) if bases else type
+    elif asked is type_of or asked is abstract_metaclass or asked is enum_metaclass:
+        winner = _REAL[asked]
+    else:
+        raise TypeError("this metaclass is not allowed here; use a class decorator or __init_subclass__")
+    if issubclass(winner, EnumMeta) and not any(issubclass(type(base), EnumMeta) for base in bases):
+        raise TypeError("an enum class needs a base: write class Name(Enum)")
+    for base in bases:
+        if issubclass(winner, type(base)):
+            continue
+        if not issubclass(type(base), winner):
+            raise TypeError("metaclass conflict: the bases of the class have metaclasses that do not fit together")
+        winner = type(base)
+    return winner
+
+
+def _respell(body: dict[str, object], class_name: str, own_annotations: bool) -> None:
+    """Give the private names that a class body bound the spelling that attribute access has inside."""
+    _check_keys(body)
+    _rename(body, class_name)
+    if type(body.get("__module__")) is not str:  # host code looks the module up by it
+        dict.__setitem__(body, "__module__", "__main__")
+    for name in SHIELDED:
+        if name in body:
+            dict.__setitem__(body, name, shielded(name, body[name], shown_type))
+    annotations = body.get("__annotations__")
+    if annotations is not None:
+        if type(annotations) is not dict:
+            raise TypeError("__annotations__ of a class must be a dictionary")
+        # A copy, since code that holds the dictionary may run at any moment, in a garbage collection.
+        annotations = dict(annotations)
+        _check_keys(annotations)
+        if own_annotations:
+            _rename(annotations, class_name)
+        dict.__setitem__(body, "__annotations__", annotations)
+    if issubclass(type(body), _ENUM_BODY) and "_ignore_" in body:
+        dict.__setitem__(body, "_ignore_", _spelled_ignored(body["_ignore_"], class_name))
+    if "__slots__" in body:
+        dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
+    if "__match_args__" in body:
+        dict.__setitem__(body, "__match_args__", _spelled_match_args(body["__match_args__"]))
+
+
+def _check_keys(entries: dict[str, object]) -> None:
+    for key in dict.keys(entries):
+        if type(key) is not str:
+            raise TypeError(f"a name in the body of a class must be a string, not {type(key).__name__!r}")
+        if key in INSPECTION:
+            raise TypeError(f"{key!r} cannot be defined in a class here")
+
+
+def _rename(entries: dict[str, object], class_name: str) -> None:
+    renamed = {key: _spelled(key, class_name) for key in dict.keys(entries) if key.startswith("_")}
+    if all(key == new for key, new in renamed.items()):
+        return
+    values = list(dict.items(entries))
+    dict.clear(entries)
+    for key, value in values:
+        dict.__setitem__(entries, renamed.get(key, key), value)
+    members = getattr(entries, "_member_names", None)  # of the dictionary that an enum's body fills
+    if type(members) is dict:
+        _rename(members, class_name)
+
+
+def _spelled(key: str, class_name: str) -> str:
+    if key not in DEFINABLE and key not in _IMPLICIT and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
+        raise TypeError(f"{key!r} cannot be defined in a class here")
+    return mangle(key, class_name)
+
+
+def _spelled_ignored(names: object, class_name: str) -> list[str]:
+    """Spell what an enum's class body wants to be left out as the body itself is spelled; the enum pops it by name."""
+    if type(names) is not list:
+        raise TypeError("_ignore_ must be a string or a list of strings")
+    return [mangle(given(name, "a name in _ignore_"), class_name) for name in names]
+
+
+def _spelled_slots(slots: object, class_name: str) -> object:
+    if isinstance(slots, str):
+        slots = (slots,)
+    if isinstance(slots, dict):
+        texts = {_slot(name, class_name): text for name, text in slots.items()}
+        return Slots(texts, {demangle(name): text for name, text in texts.items()})
+    names = [_slot(name, class_name) for name in tuple(slots)]  # type: ignore[arg-type,var-annotated]  # raises as Python does
+    return Slots(names, [demangle(name) for name in names]) if type(slots) is list else tuple(names)
+
+
+class Slots(tuple[str, ...]):  # noqa: SLOT001 - a tuple cannot have slots of its own
+    """The names in a `__slots__` that was written as a list or a dictionary, and a copy of what was written.
+
+    Python reads them again to copy an object, without a guard. So they cannot change.
+    """
+
+    written: list[str] | dict[str, object]
+
+    def __new__(cls, names: Iterable[str], written: list[str] | dict[str, object]) -> Self:
+        """Return `names` with what code is shown in their place."""
+        made = super().__new__(cls, names)
+        made.written = written
+        return made
+
+
+def _slot(name: object, class_name: str) -> str:
+    name = given(name, "a slot")
+    if name in {"__dict__", "__weakref__"}:
+        return name
+    if name in SHIELDED:
+        raise TypeError(f"{name!r} cannot be a slot here")
+    return _spelled(name, class_name)
+
+
+def _spelled_match_args(names: object) -> tuple[str, ...]:
+    if type(names) is not tuple:
+        raise TypeError("__match_args__ must be a tuple of strings")
+    spelled = tuple(given(name, "a name in __match_args__") for name in names)
+    for name in spelled:
+        if not _may_match(name):
+            raise TypeError(f"__match_args__ cannot name {name!r}; match it by an `if` guard")
+    return tuple(map(mangle, spelled))
+
+
+def _may_match(name: str) -> bool:
+    plain = demangle(name)
+    return judge(plain) in {Verdict.PLAIN, Verdict.PRIVATE} and not plain.startswith("__")
+
+
+def limited_match_args(names: object) -> tuple[str, ...]:
+    """Return what `__match_args__` may be of `names`: all of them, or none where one would read what needs a guard."""
+    if type(names) is tuple and all(type(name) is str and _may_match(name) for name in names):
+        return names
+    return ()
+
+
+def limit_match_args(cls: type) -> None:
+    """Take positional class patterns from `cls` where they would read an attribute that needs a guard.
+
+    A pattern reads what `__match_args__` names from any subject that `cls` admits, and `ABC.register` admits any.
+    """
+    for base in _mro(cls):
+        names = _own_dict(base).get("__match_args__")
+        if names is not None:
+            if limited_match_args(names) is not names:
+                _set_on_class(cls, "__match_args__", ())
+            return

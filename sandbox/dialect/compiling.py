@@ -1,0 +1,263 @@
+"""Security boundary: from a guest's source text to code that runs at CPython's own speed and stays inside.
+
+`compile_program` parses, judges (`transformer`) and compiles; `run_program` executes. `guarded_exec`, `guarded_eval`
+and `guarded_compile` are what guest code gets for the builtins of those names: the same dialect, in its own namespace.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.machinery import ModuleSpec
+from inspect import CO_COROUTINE
+from types import CodeType, FrameType
+from typing import Any, Final, Literal, NoReturn, cast
+
+from ..errors import Refused
+from ..guest.guest import GUEST, variables_of
+from ..guest.ownership import is_guest_frame, marked_code
+from ..guest.runtime import Program
+from ..report.results import result_of
+from . import event_loop
+from .guards import SecurityError
+from .names import exact
+from .transformer import LAST_VALUE, GeneratedPolicy, Policy
+from .views import namespace_of, namespace_view, shown_variables
+
+__all__ = [
+    "LAST_VALUE",
+    "Program",
+    "compile_program",
+    "guarded_compile",
+    "guarded_eval",
+    "guarded_exec",
+    "guarded_globals",
+    "guarded_locals",
+    "run_program",
+    "run_statements",
+]
+
+_Mode = Literal["exec", "eval"]
+_TRANSFORMER_FRAMES: Final = 50_000
+"""Python frames the transformation may nest, some five for each level of a tree. They take no C stack; the compiler's
+own recursion does, so its limit stays as it is."""
+
+_IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
+_NO_FILE: Final = ""
+"""What the compiler is told: of a file it would read, and show, the line that an error is in."""
+_SOURCE_CHARS_MAX: Final = 4_000_000
+
+
+def compile_program(source: str, *, filename: str = "<code>") -> Program:
+    """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
+    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return Program(code, bool(code.co_flags & CO_COROUTINE))
+
+
+def run_program(program: Program, namespace: dict[str, object]) -> object:
+    """Run a program in `namespace` and return what it is to show (`results`). What the code raises comes through."""
+    layer = cast("dict[str, object]", namespace["__builtins__"])
+    return result_of(lambda: run_statements(program, namespace), namespace, layer, LAST_VALUE)
+
+
+def run_statements(program: Program, namespace: dict[str, object]) -> None:
+    """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
+    if program.is_async:
+        event_loop.run(_evaluate(program.code, namespace))
+    else:
+        _evaluate(program.code, namespace)
+
+
+def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them
+    """Run source under the dialect. Without dictionaries it runs where it is called, as `exec` does."""
+    _run(source, "exec", globals, locals, sys._getframe(1))
+
+
+def guarded_eval(source: object, globals: object = None, locals: object = None, /) -> object:  # noqa: A002 - as above
+    """Return the value of an expression under the dialect, as `eval` does."""
+    return _run(source, "eval", globals, locals, sys._getframe(1))
+
+
+def exec_generated(source: str, variables: dict[str, object]) -> None:
+    """Run the methods that `dataclasses` wrote, under the dialect, in `variables`."""
+    _evaluate(_compile(source, "<string>", "exec", policy=GeneratedPolicy), _as_namespace(variables))
+
+
+def guarded_compile(
+    source: object, filename: object = "<string>", mode: str = "exec", *_flags: object, **_options: object
+) -> object:
+    """Compile source for `guarded_exec` or `guarded_eval`. What comes back is opaque."""
+    if mode not in {"exec", "eval", "single"}:
+        raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
+    compiled = _Compiled()
+    # The text of another class could answer for itself where names of files are looked up.
+    compiled._code = _compile_for_guest(source, exact(str(filename)), "eval" if mode == "eval" else "exec")
+    return compiled
+
+
+def guarded_globals() -> dict[str, object]:
+    """Return a view of the module's variables, as `globals` does."""
+    return namespace_view(variables_of(sys._getframe(1)))
+
+
+def guarded_locals() -> dict[str, object]:
+    """Return the caller's variables, as `locals` does."""
+    return _locals_of(sys._getframe(1))
+
+
+class _Compiled:
+    """What `compile` gives to guest code: it can only be run."""
+
+    __slots__ = ("_code",)  # set from outside: guest code may call any `__init__` again
+    _code: CodeType
+
+    def __repr__(self) -> str:
+        return "<code object>"
+
+    def __copy__(self) -> _Compiled:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> _Compiled:
+        return self
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle 'code' objects")
+
+
+def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
+    code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
+    variables = _as_namespace(variables_of(caller) if given_globals is None else given_globals)
+    if given_locals is not None:
+        inner = given_locals if (target := namespace_of(given_locals)) is None else target
+        return _evaluate(code, variables, cast("Mapping[str, object]", inner))
+    if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
+        return _evaluate(code, variables, _locals_of(caller))
+    return _evaluate(code, variables)
+
+
+def _evaluate(code: CodeType, *spaces: Mapping[str, object]) -> Any:
+    return _evaluator()(code, *spaces)
+
+
+@cache
+def _evaluator() -> Callable[..., Any]:
+    """Return `eval`, called from a frame of its own under the guarded builtins.
+
+    CPython gives a namespace without builtins those of the frame that calls (Library Reference, `exec`). A namespace of
+    the guest's own can lose its builtins at any moment, since a garbage collection may run its code.
+    """
+    space: dict[str, Any] = {"__builtins__": _fresh_builtins(), "evaluate": builtins.eval}
+    source = "run = lambda code, *spaces: evaluate(code, *spaces)"
+    builtins.exec(compile(source, "<sandbox>", "exec"), space)  # noqa: S102 - a constant
+    return cast("Callable[..., Any]", space["run"])
+
+
+def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
+    """Compile what running code asks for; a refusal is an error that the code can understand and catch."""
+    try:
+        return _compile(source, filename, mode)
+    except Refused as caught:
+        refused = caught
+    raise error_of(refused)  # outside the handler, since what is raised within has the other as its context
+
+
+def error_of(refused: Refused) -> Exception:
+    """Return what running code gets in place of a refusal."""
+    message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
+    match refused.type:
+        case "ImportError":
+            return ImportError(message, name=refused.module)
+        case "SyntaxError":
+            return SyntaxError(message)
+        case _:
+            return SecurityError(message)
+
+
+def _text(source: object, mode: _Mode) -> str:
+    if type(source) is bytes:
+        source = source.decode()
+    if not isinstance(source, str):
+        raise TypeError(f"{mode}() arg 1 must be a string, bytes or code object")
+    text = str.__str__(source)
+    return text.lstrip(" \t") if mode == "eval" else text
+
+
+def _locals_of(frame: FrameType) -> dict[str, object]:
+    if not is_guest_frame(frame) or frame.f_locals is frame.f_globals:
+        return namespace_view(variables_of(frame))
+    return shown_variables(frame.f_locals)
+
+
+def _as_namespace(given: object) -> dict[str, object]:
+    """Make a dictionary that guest code gives a namespace under guarded builtins of its own."""
+    namespace = namespace_of(given)
+    if namespace is None:
+        if type(given) is not dict:
+            raise TypeError(f"globals must be a dict, not {type(given).__name__}")
+        namespace = given
+    # A key of another type may equal "__builtins__" for this module and not for `exec`, which then adds the real ones.
+    if not all(type(name) is str for name in namespace):
+        raise TypeError("the keys of a namespace must be strings")
+    from .namespace import HOOKS  # noqa: PLC0415 - the table of builtins holds this module's functions
+
+    present = namespace.get("__builtins__")
+    # Code that holds the dictionary may have changed its builtins; each run there finds the hooks in place.
+    if type(present) is not dict or any(present.get(name) is not hook for name, hook in HOOKS.items()):
+        if isinstance(namespace.get("__spec__"), ModuleSpec) or _are_real(present):
+            raise SecurityError("these are the variables of a module of Python's own, in which no code runs here")
+        layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
+        if "__builtins__" in namespace:  # the idiom that takes the builtins away: keep only what the machinery needs
+            layer = {"__name__": layer["__name__"]}
+            layer |= present if type(present) is dict else {}
+        namespace["__builtins__"] = {**layer, **HOOKS}
+    return namespace
+
+
+def _are_real(given: object) -> bool:
+    return given is builtins or given is vars(builtins)
+
+
+def _fresh_builtins() -> dict[str, object]:
+    from .namespace import guarded_builtins  # noqa: PLC0415 - the table of builtins holds this module's functions
+
+    return guarded_builtins()
+
+
+def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Policy] = Policy) -> CodeType:
+    if type(source) is not str:
+        raise TypeError("source must be a string")
+    if len(source) > _SOURCE_CHARS_MAX:
+        raise Refused(
+            f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"
+        )
+    frames, filters = sys.getrecursionlimit(), warnings.filters
+    # What `catch_warnings` and a context manager would do, without their dozen calls in every run.
+    warnings.filters = _IGNORE_ALL
+    try:
+        tree = compile(source, _NO_FILE, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
+        transformer = policy()
+        judged = transformer.visit(tree)
+        sys.setrecursionlimit(frames)
+        code = compile(judged, _NO_FILE, mode, flags | transformer.flags, dont_inherit=True)
+        return marked_code(cast("CodeType", code), filename)
+    except SyntaxError as error:
+        if error.filename == _NO_FILE:
+            error.filename = filename
+            error.args = (error.msg, *((filename, *where[1:]) for where in error.args[1:]))
+        raise
+    except (RecursionError, MemoryError):
+        raise Refused(
+            "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"
+        ) from None
+    except UnicodeEncodeError:
+        raise SyntaxError("the source holds a character that is not valid Unicode") from None
+    except ValueError as error:
+        raise SyntaxError(str(error)) from None
+    finally:
+        sys.setrecursionlimit(frames)
+        warnings.filters = filters

@@ -1,0 +1,336 @@
+"""The event loop on which guest coroutines run: tasks, timers and one descriptor, and nothing else.
+
+Real asyncio tasks and futures run on it. Guest code can get hold of it (`Task.get_loop` is public), so its public
+surface is a security boundary: it has no executor, no subprocess, no socket, no descriptor and no file, and it takes no
+stores. What it lacks of `asyncio.AbstractEventLoop` raises NotImplementedError there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import select
+import sys
+import time
+import weakref
+from asyncio import events
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
+
+from ..guest.guest import GUEST
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_TIMEOUT_MAX_SECONDS = 3600.0
+_STALE_TIMERS_MIN = 100
+_DEADLOCK = (
+    "every task waits for something that no task is left to do (an Event, Queue, Lock or Future). "
+    "Put the missing item, set the event, or wait with asyncio.wait_for(…, timeout)"
+)
+
+
+@dataclass(slots=True)
+class _Channel:
+    """The one descriptor that every loop listens to; see `set_channel`."""
+
+    poller: select.poll | None = None
+    on_readable: Callable[[], None] | None = None
+    waiting: Callable[[], bool] | None = None
+
+
+_channel = _Channel()
+
+
+def set_channel(
+    readable: select.poll | None,
+    on_readable: Callable[[], None] | None = None,
+    waiting: Callable[[], bool] | None = None,
+) -> None:
+    """Call `on_readable()` whenever `readable` says so while a loop runs; None listens to nothing.
+
+    `readable` polls one descriptor for input, which it may get later.
+    `waiting()` says whether anything is still expected from there. Where it is given and false, a program whose tasks
+    all wait for one another ends with an error at once instead of running into its time limit.
+    """
+    _channel.poller = readable
+    _channel.on_readable = on_readable
+    _channel.waiting = waiting
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run `coroutine` to its end on a new loop and return its value, or raise what it raised.
+
+    Tasks that are still pending then are cancelled and waited for. Raises RuntimeError inside a running loop, with
+    Python's own words, and where every task waits for ever.
+    """
+    if not asyncio.iscoroutine(coroutine):
+        raise ValueError(f"a coroutine was expected, got {coroutine!r}")
+    if events._get_running_loop() is not None:
+        coroutine.close()
+        raise RuntimeError("asyncio.run() cannot be called from a running event loop")
+    loop = new_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop._wind_up()
+
+
+def new_loop() -> GuestLoop:
+    """Return a loop that is not running yet."""
+    return GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
+
+
+class _Timer(events.TimerHandle):
+    """A timer that knows whether it stands in its loop's heap."""
+
+    __slots__ = ("_queued",)
+    _queued: bool
+
+
+class GuestLoop(asyncio.AbstractEventLoop):
+    """An event loop that only schedules. Its names without an underscore may be called by guest code at any time."""
+
+    def __init__(self) -> None:
+        self._ready: deque[events.Handle] = deque()
+        self._timers: list[_Timer] = []
+        self._stale_timers = 0
+        self._generators: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
+        self._running = False
+        self._stopped = False
+        self._closed = False
+        self._cut_off = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_"):
+            raise AttributeError("the event loop is read-only here")
+        object.__setattr__(self, name, value)
+
+    def time(self) -> float:
+        """Return the loop's clock in seconds."""
+        return time.monotonic()
+
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.Handle:
+        """Call back in the next round."""
+        handle = events.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.TimerHandle:
+        """Call back after `delay` seconds."""
+        return self.call_at(time.monotonic() + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.TimerHandle:
+        """Call back when the loop's clock shows `when`."""
+        timer = _Timer(when, callback, args, self, context)
+        heapq.heappush(self._timers, timer)
+        timer._queued = True
+        return timer
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future of this loop."""
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]  # its options differ between versions
+        """Run a coroutine beside the others."""
+        return asyncio.Task(coro, loop=self, **options)
+
+    def run_in_executor(  # type: ignore[override]  # the future it returns is this loop's
+        self,
+        executor: None,  # noqa: ARG002 - there are no threads to choose from
+        func: Callable[[Unpack[Ts]], T],
+        *args: *Ts,
+    ) -> asyncio.Task[T]:
+        """Call `func` here and now instead of in a thread, since there are no threads."""
+
+        async def call() -> T:
+            return func(*args)
+
+        return self.create_task(call())
+
+    def run_until_complete(self, future: Awaitable[T]) -> T:  # type: ignore[override]  # no bare generators any more
+        """Run until `future` is done and return its value, or raise what it raised."""
+        if events._get_running_loop() is not None:
+            raise RuntimeError("Cannot run the event loop while another loop is running")
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        goal = asyncio.ensure_future(future, loop=self)
+        try:
+            self._run(goal)
+        except BaseException:
+            if goal.done() and not goal.cancelled():
+                goal.exception()  # seen, so that nobody reports it as never retrieved
+            raise
+        return goal.result()
+
+    def run_forever(self) -> None:
+        """Run until `stop` is called."""
+        self.run_until_complete(self.create_future())
+
+    def stop(self) -> None:
+        """End `run_forever` after this round."""
+        self._stopped = True
+
+    def is_running(self) -> bool:
+        """Tell whether the loop runs."""
+        return self._running
+
+    def is_closed(self) -> bool:
+        """Tell whether the loop was closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the loop for good."""
+        if self._running:
+            raise RuntimeError("Cannot close a running event loop")
+        self._wind_up()
+
+    def get_debug(self) -> bool:
+        """Tell that there is no debug mode."""
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        """Do nothing: there is no debug mode."""
+
+    async def shutdown_asyncgens(self) -> None:
+        """Close all asynchronous generators that are still open."""
+        generators = list(self._generators)
+        self._generators.clear()
+        await asyncio.gather(*(generator.aclose() for generator in generators), return_exceptions=True)
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own signature
+        """Do nothing: there is no executor."""
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Write an error that nobody waits for to the output, as asyncio logs it."""
+        try:
+            error = context.get("exception")
+            told = f": {type(error).__name__}: {error}" if error is not None else ""
+            GUEST.write(f"{context.get('message', 'Unhandled error in the event loop')}{told}\n")
+        except Exception:  # noqa: BLE001 - the error's own text may fail, and the loop must go on
+            GUEST.write("Unhandled error in the event loop\n")
+
+    default_exception_handler = call_exception_handler
+
+    def _run(self, goal: asyncio.Future[Any]) -> None:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=self._generators.add, finalizer=self._finalize)
+        events._set_running_loop(self)
+        self._running = True
+        self._stopped = False
+        stuck = False
+        try:
+            while not goal.done() and not self._stopped:
+                if self._ready or self._timers or _expecting():
+                    self._round()
+                elif stuck or not goal.cancel():
+                    raise _deadlock(None)
+                else:
+                    stuck = True
+        finally:
+            self._running = False
+            events._set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
+        if stuck and goal.cancelled():
+            try:
+                goal.result()
+            except asyncio.CancelledError as cancelled:
+                _deadlock(cancelled)
+
+    def _round(self) -> None:
+        """Wait for what comes first, then call all that is due."""
+        self._drop_stale_timers()
+        timeout = 0.0 if self._ready else self._timers[0].when() - time.monotonic() if self._timers else None
+        if timeout is not None:
+            timeout = min(max(timeout, 0.0), _TIMEOUT_MAX_SECONDS)
+        if _channel.poller is not None:
+            if _channel.poller.poll(None if timeout is None else timeout * 1000) and _channel.on_readable is not None:
+                self._read_channel(_channel.on_readable)
+        elif timeout:
+            time.sleep(timeout)
+        now = time.monotonic()
+        while self._timers and self._timers[0].when() <= now:
+            timer = heapq.heappop(self._timers)
+            timer._queued = False
+            self._ready.append(timer)
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _read_channel(self, on_readable: Callable[[], None]) -> None:
+        try:
+            on_readable()
+        except BaseException:
+            self._cut_off = True
+            raise
+
+    def _drop_stale_timers(self) -> None:
+        if self._stale_timers > max(_STALE_TIMERS_MIN, len(self._timers) // 2):
+            self._timers = [timer for timer in self._timers if not timer._cancelled]
+            heapq.heapify(self._timers)
+            self._stale_timers = 0
+        while self._timers and self._timers[0]._cancelled:
+            heapq.heappop(self._timers)._queued = False
+            self._stale_timers -= 1
+
+    def _timer_handle_cancelled(self, handle: _Timer) -> None:
+        """Count a timer that its own `cancel` reports here, so that the heap does not fill with dead ones."""
+        if handle._queued:
+            self._stale_timers += 1
+
+    def _finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self._generators.discard(generator)
+        if not self._closed:
+            self.create_task(generator.aclose())
+
+    def _wind_up(self) -> None:
+        """Cancel what is pending, wait for its end, and close. Without a host, nothing is waited for."""
+        if self._closed:
+            return
+        pending = [task for task in asyncio.all_tasks(self) if not task.done()]
+        if self._cut_off:
+            for task in pending:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio's own gather does
+            self._closed = True
+            return
+        try:
+            for task in pending:
+                task.cancel()
+            if pending:
+                self.run_until_complete(_all_of(pending))
+            for task in pending:
+                if not task.cancelled() and task.exception() is not None:
+                    self.call_exception_handler(
+                        {"message": "A task failed while it was being cancelled", "exception": task.exception()}
+                    )
+            if self._generators:
+                self.run_until_complete(self.shutdown_asyncgens())
+        finally:
+            self._closed = True
+            self._ready.clear()
+            self._timers.clear()
+
+
+def _expecting() -> bool:
+    return _channel.poller is not None and (_channel.waiting is None or _channel.waiting())
+
+
+def _deadlock(cancelled: asyncio.CancelledError | None) -> NoReturn:
+    error = RuntimeError(_DEADLOCK)
+    raise error.with_traceback(cancelled.__traceback__ if cancelled else None) from None
+
+
+async def _all_of(tasks: list[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)

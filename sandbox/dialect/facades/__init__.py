@@ -1,0 +1,134 @@
+"""The modules that guest code may import: frozen stand-ins, each with exactly the names listed for it.
+
+`find` and `exports` are what the dialect resolves `import x.y` and `from x import y` against, at compile time.
+`instead_of` says what to use instead of a module that is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from types import FunctionType, MappingProxyType
+
+from .alternatives import instead_of
+from .facade import Facade, make, names, title
+from .listing import ALIASES, PUBLIC, STAND_INS
+from .sealing import seal
+from .stand_ins import codecs_, sys_, zoneinfo_
+
+__all__ = [
+    "Facade",
+    "exports",
+    "find",
+    "given_classes",
+    "given_values",
+    "gives",
+    "instead_of",
+    "preload",
+    "seal",
+    "title",
+]
+
+
+_IMPORTED_LATE = """
+_pylong _strptime ast bisect concurrent.futures dataclasses decimal dis email.charset fractions ipaddress linecache
+locale stringprep tokenize tracemalloc unicodedata zoneinfo
+"""
+"""What the standard library and the interpreter import only when they first need it."""
+
+
+def find(module: str) -> Facade | None:
+    """Return the facade of `module` (a dotted name such as `collections.abc`), or None where there is none."""
+    return _facades().get(module)
+
+
+def exports() -> Mapping[str, frozenset[str]]:
+    """Return the public names of every module, submodules among them: `{"collections": {"abc", "deque", …}, …}`."""
+    return _exports()
+
+
+def preload() -> None:
+    """Build every facade and read what they read, so that nothing needs a file once the process is confined."""
+    _exports()
+    for module in _IMPORTED_LATE.split():
+        with suppress(ImportError):  # not every Python has each
+            importlib.import_module(module)
+    codecs_.preload()
+    zoneinfo_.database()
+    sys_.recursion_limit_max()
+    time.localtime()
+
+
+def gives(cls: type) -> bool:
+    """Tell whether `cls` is a class that some module gives; its bases need not be."""
+    return cls in given_classes()
+
+
+@cache
+def given_classes() -> frozenset[type]:
+    """Return the classes that some module gives."""
+    return frozenset(value for value in given_values() if isinstance(value, type))
+
+
+def given_values() -> Iterator[object]:
+    """Give what stands in the modules."""
+    return (getattr(facade, name) for facade in _facades().values() for name in names(facade))
+
+
+@cache
+def _exports() -> Mapping[str, frozenset[str]]:
+    return MappingProxyType({module: names(facade) for module, facade in _facades().items()})
+
+
+@cache
+def _facades() -> Mapping[str, Facade]:
+    facades: dict[str, Facade] = {}
+    modules = _with_parents(PUBLIC)
+    for module in sorted(modules, key=lambda name: -name.count(".")):  # submodules first: their parents hold them
+        members = dict(_members(module)) if module in PUBLIC else {}
+        for child in modules:
+            parent, _, name = child.rpartition(".")
+            if parent == module:
+                members[name] = facades[child]
+        facades[module] = make(module, members)
+    facades |= {alias: facades[module] for alias, module in ALIASES.items()}
+    return MappingProxyType(facades)
+
+
+def _with_parents(modules: Iterable[str]) -> frozenset[str]:
+    parts = (module.split(".") for module in modules)
+    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))
+
+
+def _members(module: str) -> Iterable[tuple[str, object]]:
+    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it."""
+    stand_in = importlib.import_module(f".stand_ins.{STAND_INS[module]}", __name__) if module in STAND_INS else None
+    replaced = frozenset(stand_in.__all__) if stand_in else frozenset()
+    real: object = None
+    for name in PUBLIC[module]:
+        if stand_in is not None and name in replaced:
+            value = getattr(stand_in, name)
+            if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{__name__}."):
+                _name_module(value, module)
+            yield name, _own_copy(value)
+            continue
+        real = real or importlib.import_module(module)
+        if hasattr(real, name):
+            yield name, _own_copy(getattr(real, name))
+
+
+def _own_copy(value: object) -> object:
+    """Return a table of a module's as one of the facade's own: what code does to it changes nothing else."""
+    return copy.copy(value) if type(value) in {dict, list, set, type(annotations)} else value
+
+
+def _name_module(value: type | FunctionType, module: str) -> None:
+    """Let a repr or an error show the module that the code imported."""
+    if isinstance(value, type):
+        type.__setattr__(value, "__module__", module)
+    else:
+        value.__module__ = module

@@ -1,0 +1,1 @@
+"""Replacements for members of standard modules: one module for each."""

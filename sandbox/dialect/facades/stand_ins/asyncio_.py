@@ -1,0 +1,95 @@
+"""`asyncio` on the guest's own loop. Tasks, locks and time-outs are the real ones; threads run in place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, ParamSpec, Self, TypeVar
+
+from ... import event_loop
+
+__all__ = ["Runner", "get_event_loop", "new_event_loop", "run", "set_event_loop", "to_thread"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Policy:
+    """Gives what asks outside of a running loop (`asyncio.Future()`) a loop of the guest's kind.
+
+    Not of the class that Python has for it, which is deprecated from 3.14 on.
+    """
+
+    def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop that `get_event_loop` of this module gives."""
+        return get_event_loop()
+
+
+def keep_loops() -> None:
+    """Let nothing in this process make a loop that has descriptors, threads or processes."""
+    asyncio.events.__dict__["_event_loop_policy"] = _Policy()  # `set_event_loop_policy` warns from Python 3.14 on
+
+
+_current: list[event_loop.GuestLoop] = []
+"""The loop that `get_event_loop` gives while none runs, if it was asked for or set."""
+
+
+def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None, loop_factory: object = None) -> T:  # noqa: ARG001 - Python's own signature
+    """Run a coroutine to its end and return its value. Raises RuntimeError where a loop is running already."""
+    return event_loop.run(main)
+
+
+def get_event_loop() -> asyncio.AbstractEventLoop:
+    """Return the running loop, else the one that was set, else a new one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        if not _current or _current[0].is_closed():
+            _current[:] = [event_loop.new_loop()]
+        return _current[0]
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new loop."""
+    return event_loop.new_loop()
+
+
+def set_event_loop(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Make `loop` the one that `get_event_loop` gives while none runs."""
+    if loop is not None and not isinstance(loop, event_loop.GuestLoop):
+        raise TypeError(f"a loop made by new_event_loop() was expected, got {type(loop).__name__!r}")
+    _current[:] = [] if loop is None else [loop]
+
+
+async def to_thread(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call `func` in a later round of the loop, in a copy of the context. There are no threads to call it in."""
+    await asyncio.sleep(0)
+    return copy_context().run(func, *args, **kwargs)
+
+
+class Runner:
+    """Runs several coroutines, one after another, on one loop."""
+
+    __slots__ = ("__dict__", "__weakref__", "_loop")
+
+    def __init__(self, *, debug: bool | None = None, loop_factory: object = None) -> None:  # noqa: ARG002 - Python's own signature
+        self._loop = event_loop.new_loop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def run(self, coro: Coroutine[Any, Any, T], *, context: object = None) -> T:  # noqa: ARG002 - Python's own signature
+        """Run one coroutine and return its value."""
+        return self._loop.run_until_complete(coro)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop."""
+        return self._loop
+
+    def close(self) -> None:
+        """Cancel what is pending and close the loop."""
+        self._loop.close()

@@ -1,0 +1,52 @@
+"""`collections` with a checked `namedtuple`, and a `UserString` whose templates reach no hidden attribute."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ....guest.ownership import mark_class
+from ...names import given
+
+__all__ = ["UserString", "namedtuple"]
+
+
+def namedtuple(
+    typename: str,
+    field_names: str | Iterable[str],
+    *,
+    rename: bool = False,
+    defaults: Iterable[object] | None = None,
+    module: object = None,  # noqa: ARG001 - there is only one module that a class can belong to
+) -> type[tuple[object, ...]]:
+    """Return a tuple class with named fields.
+
+    Raises ValueError for a field name that is not an identifier, TypeError for one that is not a string.
+    """
+    if isinstance(field_names, str):
+        field_names = given(field_names, "the list of names").replace(",", " ").split()
+    names = [given(name, "the name of a field") for name in field_names]
+    make: Any = collections.namedtuple  # noqa: PYI024 - made from data, by design
+    name = given(typename, "the name of a class")
+    made: type[tuple[object, ...]] = make(name, names, rename=bool(rename), defaults=defaults, module="__main__")
+    mark_class(made)
+    return made
+
+
+class UserString(collections.UserString):
+    """A string to subclass; its `format` goes through the guards."""
+
+    def format(self, /, *args: object, **kwargs: object) -> str:
+        """Format as `str.format` does."""
+        return _format(self.data, args, kwargs)
+
+    def format_map(self, mapping: Mapping[str, object]) -> str:
+        """Format as `str.format_map` does."""
+        return _format(self.data, (), mapping)
+
+
+def _format(template: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
+    from ...formatting import format_string  # noqa: PLC0415 - formatting imports the guards, which import the facades
+
+    return format_string(str(template), args, kwargs)

@@ -1,0 +1,31 @@
+"""`pprint` to the guest's output, of a private copy that reads the fields of a dataclass through the guard."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from ...guards import guarded_getattr
+from ..private import copy_of
+from ..streams import STDOUT
+
+__all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
+
+_copy = copy_of("pprint", replacing={"getattr": guarded_getattr})
+_copy._sys = SimpleNamespace(stdout=STDOUT, maxsize=sys.maxsize)  # type: ignore[attr-defined]  # the copy's own name
+isreadable = _copy.isreadable
+isrecursive = _copy.isrecursive
+pformat = _copy.pformat
+PrettyPrinter = _copy.PrettyPrinter
+saferepr = _copy.saferepr
+
+
+def pprint(object: object, stream: Any = None, indent: int = 1, width: int = 80, **options: Any) -> None:  # noqa: A002 - Python's own name
+    """Print `object` to `stream`, by default to the output."""
+    PrettyPrinter(indent, width, stream=stream, **options).pprint(object)
+
+
+def pp(object: object, *args: Any, sort_dicts: bool = False, **options: Any) -> None:  # noqa: A002 - Python's own name
+    """Print `object` with dicts in their own order."""
+    pprint(object, *args, sort_dicts=sort_dicts, **options)

@@ -1,0 +1,138 @@
+"""Security boundary: import statements, resolved at compile time against what facades and host modules list.
+
+An import of anything else is refused with its line, or, where the code is ready for it (`try: … except ImportError`),
+becomes the `ImportError` that Python would raise. At run time `find` and `member_of` bind what was resolved here.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Final, NoReturn
+
+from ..errors import Refused
+from ..guest_api import host_modules
+from . import facades
+from .names import PREFIX
+from .syntax_nodes import hook_call, placed
+
+MODULE_HOOK: Final = f"{PREFIX}module"
+MEMBER_HOOK: Final = f"{PREFIX}member"
+MISSING_HOOK: Final = f"{PREFIX}missing"
+
+
+def module(node: ast.Import, alias: ast.alias, may_fail: bool) -> ast.stmt:
+    """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`."""
+    if alias.name not in facades.exports() and host_modules.find(alias.name) is None:
+        return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
+    top = alias.name.partition(".")[0]
+    bound, found = (alias.asname, alias.name) if alias.asname else (top, top)
+    return _bind(node, bound, MODULE_HOOK, found)
+
+
+def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.alias]:
+    """Return the names of a `from` import, with `*` written out."""
+    if not any(alias.name == "*" for alias in node.names):
+        return node.names
+    if not at_module_level:
+        raise SyntaxError("import * only allowed at module level", ("<code>", node.lineno, node.col_offset + 1, None))
+    listed = host_modules.listed(node.module or "") or facades.exports().get(node.module or "")
+    if listed is None or node.level:
+        return [ast.alias("*")]
+    return [ast.alias(name) for name in sorted(listed) if not name.startswith("_")]
+
+
+def member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
+    """Return the statement for one `from a import b as c`. Raises `Refused`."""
+    source = node.module or ""
+    if node.level:
+        raise Refused(
+            "relative imports have no package to start from here",
+            line=node.lineno,
+            type="ImportError",
+            instead="import the module by its full name",
+        )
+    if host_modules.gives(source, alias.name) or host_modules.find(f"{source}.{alias.name}") is not None:
+        return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
+    listed = frozenset() if host_modules.find(source) is not None else facades.exports().get(source)
+    if listed is None:
+        return _missing(node, source, f"module {source!r} is not available here", may_fail)
+    if alias.name not in listed and f"{source}.{alias.name}" not in facades.exports():
+        return _missing(node, source, f"cannot import name {alias.name!r} from {source!r}", may_fail, alias.name)
+    return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
+
+
+def _missing(node: ast.stmt, name: str, message: str, may_fail: bool, member_name: str | None = None) -> ast.stmt:
+    if not may_fail:
+        instead = None if member_name else facades.instead_of(name)
+        raise Refused(message, line=node.lineno, type="ImportError", module=name, instead=instead)
+    return placed(ast.Expr(hook_call(MISSING_HOOK, name, message)), node)
+
+
+def _bind(node: ast.stmt, name: str, hook: str, *arguments: str) -> ast.stmt:
+    return placed(ast.Assign([ast.Name(name, ast.Store())], hook_call(hook, *arguments)), node)
+
+
+def find(name: str) -> object:
+    """Return the facade of a module. Raises `ImportError`."""
+    facade = _facade(name) if type(name) is str else None
+    if facade is None:
+        missing(str(name), f"No module named {name!r}")
+    return facade
+
+
+def member_of(source: str, name: str) -> object:
+    """Return what `from source import name` binds. Raises `ImportError`."""
+    if type(source) is type(name) is str and host_modules.gives(source, name):
+        return host_modules.member(source, name)
+    listed = facades.exports().get(source, frozenset()) if type(source) is str else frozenset()
+    if type(name) is str and name in listed:
+        return getattr(find(source), name)
+    return find(f"{source}.{name}")
+
+
+def _facade(name: str) -> facades.Facade | None:
+    return host_modules.find(name) or facades.find(name)
+
+
+def missing(name: str, message: str) -> NoReturn:
+    """Raise the error of an import that found nothing."""
+    raise ModuleNotFoundError(message, name=name) if "module" in message else ImportError(message, name=name)
+
+
+def guarded_import(
+    name: str,
+    globals: object = None,  # noqa: A002 - the signature that Python itself calls
+    locals: object = None,  # noqa: A002, ARG001 - Python's own signature
+    fromlist: object = (),
+    level: int = 0,
+) -> object:
+    """Stand in for `builtins.__import__`. Raises `ImportError` for everything without a facade.
+
+    C code that imports for itself (`datetime.strptime` needs `_strptime`) calls this too, and takes the module from
+    `sys.modules` afterwards, whatever is returned; so for what is loaded already there is nothing to do.
+    """
+    if type(name) is not str or level:
+        missing(str(name), "relative imports have no package to start from here")
+    facade = _facade(name)
+    if facade is not None:
+        return facade if fromlist else _facade(name.partition(".")[0])
+    if type(globals) is dict and name in _NEEDED_BY_C and name in sys.modules:
+        return None
+    missing(name, f"module {name!r} is not available here")
+
+
+_NEEDED_BY_C: Final = frozenset("_strptime _pylong _io copyreg encodings locale unicodedata".split())
+
+
+@cache
+def preload() -> None:
+    """Load what C code imports for itself, since guest code's own import would not."""
+    for name in _NEEDED_BY_C:
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)

@@ -1,0 +1,96 @@
+"""The restricted dialect as a worker's Python: see `compiling`, `namespace` and `event_loop`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import TextIO, cast
+
+from ..guest.guest import GUEST
+from ..guest.host_channel import HostChannel
+from ..guest.runtime import Afterwards, Program
+from ..report.unawaited import Forgotten
+from ..skill_source import docstrings
+from ..wire.output import Output
+from . import compiling, event_loop, facades, namespace
+
+
+class RestrictedPython:
+    """Code that is judged before it runs, in a namespace of guarded builtins and facades."""
+
+    layers: tuple[str, ...] = ("language",)
+
+    _channel: HostChannel
+    _output: Output
+
+    def __init__(self) -> None:
+        self._forgotten = Forgotten()
+        self._nowhere = cast("TextIO", _Nowhere())
+
+    def prepare(self) -> None:
+        """Build every facade, and read the files they read."""
+        facades.preload()
+        docstrings.preload()
+
+    def seal(self) -> None:
+        """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
+        facades.seal()
+
+    def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Return guarded builtins, the preloaded modules and `helpers`."""
+        own = namespace.new_namespace(helpers)
+        self._forgotten.given(own)
+        return own
+
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run under the guards, in a namespace of its own."""
+        own = namespace.new_namespace(helpers)
+        own["__name__"] = name
+        compiling.run_program(program, own)
+        return own
+
+    def connections(self) -> tuple[HostChannel, Output]:
+        """Let coroutines hear the channel, and notice those that are never awaited."""
+        self._channel, self._output = HostChannel(), Output()
+        event_loop.set_channel(self._channel.readable, self._channel.receive, self._channel.is_waited_for)
+        self._forgotten.watch()
+        return self._channel, self._output
+
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Map the output; the channel is the only descriptor."""
+        self._channel.connect(channel_fd)
+        self._output.attach(output_fd)
+        return frozenset({channel_fd})
+
+    def settle(self) -> None:
+        """Have random numbers of its own."""
+        random.seed()
+        sys.stderr = self._nowhere
+
+    def begin(self) -> None:
+        """Forget what an earlier run forgot."""
+        self._forgotten.begin()
+
+    def compile(self, source: str, filename: str) -> Program:
+        """Judge and compile. Raises `Refused`, `SyntaxError`."""
+        return compiling.compile_program(source, filename=filename)
+
+    def run(self, program: Program, namespace: dict[str, object]) -> object:
+        """Run under the guards."""
+        return compiling.run_program(program, namespace)
+
+    def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
+        """Tell what was never awaited."""
+        return Afterwards(notes=self._forgotten.notes(GUEST.namespace))
+
+
+class _Nowhere:
+    """Stands where standard error was: nothing that CPython writes there (errors in `__del__`) concerns the report."""
+
+    def write(self, text: str) -> int:
+        """Drop it."""
+        return len(text)
+
+    def flush(self) -> None:
+        """Have nothing to do."""

@@ -1,0 +1,1 @@
+"""CPython without a dialect, for isolations whose walls are the kernel's alone."""

@@ -1,0 +1,268 @@
+"""Full CPython as a worker's Python: nothing of the language is restricted, everything else of the sandbox is.
+
+What the kernel's layers refuse is also said in words here, so that code which starts a process or opens a connection
+learns why; no protection depends on that.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import ctypes
+import importlib
+import importlib.util
+import linecache
+import os
+import random
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from inspect import CO_COROUTINE
+from types import CodeType, ModuleType
+from typing import NoReturn, cast
+
+from ..guest.guest import GUEST
+from ..guest.host_channel import HostChannel
+from ..guest.runtime import PRELOADED, Afterwards, Program
+from ..guest_api import host_modules, keeping
+from ..report.results import result_of
+from ..report.unawaited import Forgotten
+from ..skill_source import docstrings
+from ..wire.output import Output
+from . import own_paths
+from .figures import Figures
+from .plain_values import plainly
+from .stream_output import StreamOutput
+from .thread_semaphores import ThreadSemaphore
+from .threaded_channel import ThreadedChannel
+
+AHEAD = ("numpy", "pandas", "matplotlib.pyplot")
+"""What the zygote imports where it is installed: in a worker it would cost a run up to seconds."""
+
+_LAST_VALUE = "<last value>"
+_STDIN = 0
+_SCRATCH = "/tmp"  # noqa: S108 - the worker's own
+_ENVIRONMENT = {
+    "HOME": _SCRATCH,
+    "TMPDIR": _SCRATCH,
+    "PATH": "",
+    "LANG": "C.UTF-8",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": f"{_SCRATCH}/.matplotlib",
+    # A process with threads must not fork.
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+}
+
+_THREAD_STACK_BYTES = 8 * 1024 * 1024
+_ATTRIBUTES_BYTES = 64
+"""More than any C library's pthread_attr_t has."""
+_M_ARENA_MAX = -8
+
+_NO_PROCESS = "no other process can be started here; use threads, asyncio or a library's own functions"
+_NO_NETWORK = (
+    'there is no network here: call an upstream tool that fetches it, which search_tools("fetch a page") may find, '
+    "or have the caller pass it as context_vars or file"
+)
+_IN_WORDS = {
+    **dict.fromkeys(
+        (
+            "os.fork",
+            "os.forkpty",
+            "os.exec",
+            "os.posix_spawn",
+            "os.spawn",
+            "os.system",
+            "subprocess.Popen",
+            "pty.spawn",
+        ),
+        _NO_PROCESS,
+    ),
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.bind"), _NO_NETWORK),
+}
+
+
+class FullPython:
+    """Code as any Python program, in a module `__main__` of its own."""
+
+    layers: tuple[str, ...] = ()
+    _channel: ThreadedChannel
+    _output: StreamOutput
+
+    def __init__(self) -> None:
+        self._figures = Figures()
+        self._forgotten = Forgotten()
+
+    def prepare(self) -> None:
+        """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
+        GUEST.full_python = True
+        GUEST.plain = plainly
+        os.environ.update(_ENVIRONMENT)
+        sys.dont_write_bytecode = True
+        _small_thread_stacks()
+        late = sys._xoptions.get("late", "")
+        # Libraries that keep files of their own must not do so in the host's scratch directory.
+        with tempfile.TemporaryDirectory() as own:
+            os.environ.update(MPLCONFIGDIR=own, HOME=own)
+            for name in AHEAD:
+                if name not in str(late).split(","):
+                    _import_ahead(name)
+                    if _threads() > 1:
+                        # It cannot be undone: begin anew without.
+                        again = f"late={late},{name}"
+                        os.execv(sys.executable, [sys.executable, "-X", again, *sys.orig_argv[1:]])  # noqa: S606 - itself
+        sys.argv[:] = [""]
+        docstrings.preload()
+        os.environ.update(_ENVIRONMENT)
+        self._figures.take_over()
+
+    def seal(self) -> None:
+        """Leave everything changeable, full Python promises nothing about itself; but name no folder of the host."""
+        own_paths.forget()
+
+    def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Make a module `__main__` that holds the preloaded modules and `helpers`."""
+        main = ModuleType("__main__")
+        sys.modules["__main__"] = main
+        host_modules.install()
+        own = cast("dict[str, object]", vars(main))
+        own.update({name: importlib.import_module(name) for name in PRELOADED})
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own["__builtins__"] = builtins
+        self._forgotten.given(own)
+        return own
+
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run as a module that others can import under its name."""
+        made = ModuleType(name)
+        own = cast("dict[str, object]", vars(made))
+        own.update({known: importlib.import_module(known) for known in PRELOADED})
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own["__builtins__"] = builtins
+        sys.modules[name] = made
+        self.run(program, own)
+        return own
+
+    def connections(self) -> tuple[HostChannel, Output]:
+        """Make a channel for threads, which makes itself known to loops, and an output that is a file too."""
+        self._channel, self._output = ThreadedChannel(), StreamOutput()
+        return self._channel, self._output
+
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Map the output, and keep it open; standard input is empty already."""
+        self._channel.connect(channel_fd)
+        self._output.attach(output_fd)
+        return frozenset({_STDIN, channel_fd, self._output.descriptor})
+
+    def settle(self) -> None:
+        """Write to the output, seed every generator, and tell in words what the kernel refuses."""
+        self._output.become_standard_streams()
+        random.seed()
+        multiprocessing = importlib.import_module("_multiprocessing")
+        multiprocessing.SemLock = ThreadSemaphore  # type: ignore[attr-defined]  # no stubs speak of this module
+        numpy_random = sys.modules.get("numpy.random")
+        if numpy_random is not None:
+            numpy_random.seed()
+        sys.path[:] = [path for path in sys.path if path]
+        sys.addaudithook(_refuse_in_words)
+        self._forgotten.watch()
+
+    def begin(self) -> None:
+        """Forget earlier figures, and what an earlier run forgot."""
+        self._figures.forget()
+        self._forgotten.begin()
+
+    def compile(self, source: str, filename: str) -> Program:
+        """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
+        # So that tracebacks that the code prints itself show its lines, and `inspect.getsource` works.
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = compile(
+                source, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+            )
+            if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+                name = ast.copy_location(ast.Name(_LAST_VALUE, ast.Store()), last)
+                tree.body[-1] = ast.copy_location(ast.Assign([name], last.value), last)
+            code = cast("CodeType", compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True))
+        return Program(code, bool(code.co_flags & CO_COROUTINE))
+
+    def run(self, program: Program, namespace: dict[str, object]) -> object:
+        """Run in `namespace` and return what it is to show (`results`)."""
+
+        def run() -> None:
+            if program.is_async:
+                asyncio.run(eval(program.code, namespace))  # noqa: S307 - it is what this process is for
+            else:
+                exec(program.code, namespace)  # noqa: S102 - as above
+
+        return result_of(run, namespace, vars(builtins), _LAST_VALUE)
+
+    def end(self, *, session: bool) -> Afterwards:
+        """Write out what is held back, and give the figures that were shown or left open.
+
+        As at the end of any program, threads that are no daemons are waited for; a session's go on.
+        """
+        if not session:
+            with suppress(Exception):
+                _wait_for_threads()
+        with suppress(Exception):
+            self._figures.take_open()
+        with suppress(Exception):
+            self._output.settle()
+        notes = dict(self._figures.notes())
+        with suppress(Exception):
+            notes.update(self._forgotten.notes(GUEST.namespace))
+        return Afterwards(notes=notes, figures=self._figures.images())
+
+
+def _import_ahead(name: str) -> None:
+    try:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a broken library is the business of the code that imports it
+        for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name.partition(".")[0]]:
+            del sys.modules[loaded]
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
+
+
+def _small_thread_stacks() -> None:
+    """Let threads have stacks and heaps that many of them fit into the limited address space.
+
+    The main thread's deep stack is also the default of others (pthread_attr_setstacksize(3)), and each thread would
+    reserve a heap of 64 MB (mallopt(3), M_ARENA_MAX).
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "pthread_setattr_default_np"):
+        return
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_THREAD_STACK_BYTES))
+    libc.pthread_setattr_default_np(attributes)
+    libc.mallopt(_M_ARENA_MAX, 1)
+
+
+def _wait_for_threads() -> None:
+    executors = sys.modules.get("concurrent.futures.thread")
+    if executors is not None:
+        executors._python_exit()  # else their idle threads would be waited for in vain
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+
+
+def _refuse_in_words(event: str, _arguments: tuple[object, ...]) -> None:
+    words = _IN_WORDS.get(event)
+    if words is not None:
+        raise PermissionError(words)
+
+
+def _exit(code: object = None) -> NoReturn:
+    """End the code."""
+    raise SystemExit(code)

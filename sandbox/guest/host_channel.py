@@ -1,0 +1,184 @@
+"""The child's end of the channel: sends what the code asks of the host, and hands each answer to who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+from collections.abc import Mapping
+from typing import cast
+
+from ..errors import FrameError
+from ..job import Json
+from ..wire.frames import CALL_BYTES_MAX, Frames, encode
+
+_READ_BYTES = 1 << 16
+_ANSWER_BYTES_MAX = 1 << 31
+"""Answers come from the host, which this end trusts; its memory limit is bound enough."""
+
+_ERRORS: dict[str, type[Exception]] = {
+    error.__name__: error
+    for error in (
+        # Only those that take a single message.
+        FileExistsError,
+        FileNotFoundError,
+        IsADirectoryError,
+        KeyError,
+        LookupError,
+        NotADirectoryError,
+        NotImplementedError,
+        OSError,
+        PermissionError,
+        RuntimeError,
+        TimeoutError,
+        TypeError,
+        ValueError,
+    )
+}
+
+
+class ToolError(Exception):
+    """A call to a tool failed; the message is the server's."""
+
+    __module__ = "builtins"
+
+
+_ERRORS["ToolError"] = ToolError
+
+
+class HostGone(BaseException):
+    """The host closed the channel: this process has nobody left to work for."""
+
+
+class HostChannel:
+    """Calls of the running code to its host.
+
+    The host numbers the calls in the order in which they arrive, from 1, as this end does. While one call is waited
+    for, answers to others are kept or handed to their tasks, so concurrent calls really overlap.
+
+    A channel that is made without a descriptor is connected later: a worker's is made before the worker.
+    """
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._descriptor = -1
+        self._frames = Frames(_ANSWER_BYTES_MAX)
+        self._calls = 0
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._answers: dict[int, Mapping[str, Json]] = {}
+        self._runs: list[dict[str, Json]] = []
+        self.readable = select.poll()
+        if descriptor is not None:
+            self.connect(descriptor)
+
+    def connect(self, descriptor: int) -> None:
+        """Use this descriptor from now on; `readable` polls it."""
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self.readable.register(descriptor, select.POLLIN)
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor to poll for answers."""
+        return self._descriptor
+
+    def is_waited_for(self) -> bool:
+        """Tell whether a task waits for an answer."""
+        return bool(self._waiting)
+
+    def next_run(self) -> dict[str, Json]:
+        """Wait for the next job. Raises `HostGone` when none will come."""
+        while not self._runs:
+            self.readable.poll()
+            self.receive()
+        return self._runs.pop(0)
+
+    def report(self, data: bytes) -> None:
+        """Send the report of a run. What is still waited for is dropped: nobody is there who asked."""
+        self._waiting.clear()
+        self._answers.clear()
+        self.send(data)
+
+    def call(self, name: str, arguments: Mapping[str, Json]) -> Json:
+        """Ask the host and wait for its answer. Raises what the host answered as a Python exception."""
+        number = self._ask(name, arguments)
+        while number not in self._answers:
+            self.readable.poll()
+            self.receive()
+        return value_of(self._answers.pop(number))
+
+    async def call_async(self, name: str, arguments: Mapping[str, Json]) -> Json:
+        """Ask the host without holding up other tasks."""
+        number = self._ask(name, arguments)
+        early = self._answers.pop(number, None)
+        if early is not None:
+            return value_of(early)
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        return await future
+
+    def receive(self) -> None:
+        """Take in what has arrived and hand it out. Raises `HostGone` at the end of the stream."""
+        try:
+            data = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            raise HostGone from None
+        if not data:
+            raise HostGone
+        self._frames.feed(data)
+        while (body := self._frames.next()) is not None:
+            frame = json.loads(body)
+            if frame["t"] == "run":
+                self._runs.append(frame)
+            else:
+                self._hand_out(frame)
+
+    def _hand_out(self, frame: Mapping[str, Json]) -> None:
+        number = cast("int", frame["id"])
+        future = self._waiting.pop(number, None)
+        if future is None:
+            self._answers[number] = frame
+        elif not future.done():
+            try:
+                future.set_result(value_of(frame))
+            except Exception as error:  # noqa: BLE001 - whatever the host answered belongs to who asked
+                future.set_exception(error)
+
+    def _ask(self, name: str, arguments: Mapping[str, Json]) -> int:
+        try:
+            data = encode({"t": "call", "name": name, "args": arguments}, bytes_max=CALL_BYTES_MAX)
+        except FrameError as error:
+            raise ValueError(f"The arguments of {name} cannot be passed on: {error}") from None
+        self._calls += 1
+        number = self._calls
+        self.send(data)
+        return number
+
+    def send(self, data: bytes) -> None:
+        """Send a whole frame.
+
+        Answers are taken in meanwhile: a host that waits for us to read must not wait for ever.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                either = select.poll()
+                either.register(self._descriptor, select.POLLIN | select.POLLOUT)
+                for _descriptor, event in either.poll():
+                    if event & select.POLLIN:
+                        self.receive()
+            except ConnectionError:
+                raise HostGone from None
+
+
+def value_of(answer: Mapping[str, Json]) -> Json:
+    """Return what the host answered. Raises what it answered as a Python exception."""
+    error = answer.get("error")
+    if error is None:
+        return answer.get("value")
+    told = cast("Mapping[str, str]", error)
+    raise _ERRORS.get(told["type"], RuntimeError)(told["message"])

@@ -1,0 +1,97 @@
+"""What kind of Python a worker runs: what differs between the restricted dialect and full CPython, in one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Protocol
+
+from ..job import Isolation
+from ..python_versions import require_walked
+from ..wire.output import Output
+from .host_channel import HostChannel
+
+PRELOADED = (
+    *("json", "re", "math", "datetime", "statistics", "collections", "itertools", "functools", "random", "string"),
+    *("decimal", "fractions", "asyncio"),
+)
+"""The modules that code may use without importing them, in every kind of Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source that was compiled. `is_async` tells that it awaits at the top level."""
+
+    code: CodeType
+    is_async: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """What a run left beside its result: notes by what they are about, and figures as PNG."""
+
+    notes: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[bytes] = ()
+
+
+class Dialect(Protocol):
+    """One kind of Python, as a zygote prepares it and its workers run it; the methods stand in the order of a life."""
+
+    layers: tuple[str, ...]
+    """The layers of protection that the language itself is."""
+
+    def prepare(self) -> None:
+        """Import, in the zygote and with all its rights, what workers would else have to import one by one."""
+
+    def seal(self) -> None:
+        """Make unchangeable, when all is imported and warm, what code must not change for the worker's own sake."""
+
+    def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Return the global variables that code starts with."""
+        ...
+
+    def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
+        """Run a program as a module of its own and return its variables."""
+        ...
+
+    def connections(self) -> tuple[HostChannel, Output]:
+        """Make, in the zygote, what connects a worker with its host, all but the descriptors."""
+        ...
+
+    def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
+        """Give the connections their descriptors, in the worker before it is confined; say which must stay open."""
+        ...
+
+    def settle(self) -> None:
+        """Get the worker ready for code, once it is confined."""
+
+    def begin(self) -> None:
+        """Hear that a run begins."""
+
+    def compile(self, source: str, filename: str) -> Program:
+        """Compile source. Raises `Refused` for what may not run at all, else what Python raises."""
+        ...
+
+    def run(self, program: Program, namespace: dict[str, object]) -> object:
+        """Run a program and return what it shows: `result` if this run set it, else its last expression's value."""
+        ...
+
+    def end(self, *, session: bool) -> Afterwards:
+        """Hear that a run has ended, and gather what it left. Raises nothing."""
+        ...
+
+
+def dialect_of(isolation: Isolation) -> Dialect:
+    """Return the kind of Python that code runs in at an isolation; only that kind is imported.
+
+    Raises `LevelMissing` for the restricted dialect on a version of Python that it was not examined on.
+    """
+    if isolation is Isolation.RESTRICTED:
+        require_walked()
+        from ..dialect.restricted_python import RestrictedPython  # noqa: PLC0415 - needs a library that full Python does without
+
+        return RestrictedPython()
+    from ..full_python.full_python import FullPython  # noqa: PLC0415 - as above
+
+    return FullPython()

@@ -1,0 +1,1 @@
+"""What code can call: tools, skills, files, privacy and data."""

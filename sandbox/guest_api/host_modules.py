@@ -1,0 +1,87 @@
+"""Security boundary: the importable modules that are made of host helpers, such as `skills` and `mcp.runtime`.
+
+`hosted.modules` is their table. Which names a fixed one has is known when code is compiled; a dynamic one
+(`facades.dynamic`) takes every public name, and whether it exists is found out when the import runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+from ..dialect.facades.dynamic import Dynamic, is_public
+from ..dialect.facades.facade import Facade, names
+from . import hosted
+
+
+@cache
+def _table() -> dict[str, Facade]:
+    return dict(hosted.modules())
+
+
+def find(module: str) -> Facade | None:
+    """Return the module of a dotted name, or None where there is none."""
+    return _table().get(module)
+
+
+def gives(module: str, name: str) -> bool:
+    """Tell whether `from module import name` may be written."""
+    found = _table().get(module)
+    if found is None:
+        return False
+    return is_public(name) if type(found) is Dynamic else name in names(found)
+
+
+def listed(module: str) -> frozenset[str]:
+    """Return the names that `from module import *` binds: none of a dynamic one."""
+    found = _table().get(module)
+    return frozenset() if found is None or type(found) is Dynamic else names(found)
+
+
+def member(module: str, name: str) -> object:
+    """Return what `from module import name` binds. Raises `ImportError`, with what the look-up said was wrong."""
+    try:
+        return getattr(_table()[module], name)
+    except AttributeError as error:
+        raise _cannot_import(module, name, str(error)) from None
+
+
+def install() -> None:
+    """Make them modules of this whole process, for code that imports as any Python program does."""
+    for name in _table():
+        sys.modules[name] = _Module(name)
+    if not any(type(finder) is _Missing for finder in sys.meta_path):
+        sys.meta_path.append(_Missing())
+
+
+class _Module(ModuleType):
+    """A module as the import system wants it; its path makes a `from` import ask `_Missing` for what is not there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> object:
+        if not is_public(name):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        return getattr(_table()[self.__name__], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(_table()[self.__name__])
+
+
+class _Missing(MetaPathFinder):
+    """Says what is wrong with an import from one of these modules, where Python would not know."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
+        del path, target
+        module, _, name = fullname.rpartition(".")
+        if module in _table():
+            member(module, name)
+
+
+def _cannot_import(module: str, name: str, why: str) -> ImportError:
+    return ImportError(f"cannot import name {name!r} from {module!r}: {why}", name=module)

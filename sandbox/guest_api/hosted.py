@@ -1,0 +1,118 @@
+"""The helpers that code calls and the host answers.
+
+Each sends one host call through the guest; the host decides whether it is granted.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from ..dialect.facades.facade import Facade
+from ..guest.guest import GUEST
+from ..job import Json
+from . import hosted_privacy, hosted_skills, hosted_tools
+
+_SLICE = 3 * 1024 * 1024
+"""Characters or bytes in one answer: far below what a frame holds, and whole groups of base64."""
+_PART_CHARS = 800_000
+"""Characters of a text in one call: each takes up to 6 bytes of `frames.CALL_BYTES_MAX`."""
+_PART_CHARS_BASE64 = 4 * 1024 * 1024
+_CUT_CHARS = 100_000
+_TOKEN_CHARS = 200
+
+
+def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
+    """Read a workspace file as text, or as bytes with `encoding=None`; "base64" gives base64 text.
+
+    `offset` and `limit` count characters of a text, else bytes; None is all that follows, however much it is. Raises
+    FileNotFoundError, PermissionError, ValueError.
+    """
+    wire = "base64" if encoding is None else encoding
+    slices: list[str] = []
+    while True:
+        wanted = _SLICE if limit is None else min(limit, _SLICE)
+        arguments: dict[str, Json] = {"filename": filename, "offset": offset, "limit": wanted, "encoding": wire}
+        answer = cast("Mapping[str, Json]", GUEST.call_host("read_file", arguments))
+        slices.append(cast("str", answer["content"]))
+        offset += wanted
+        limit = None if limit is None else limit - wanted
+        if not answer["truncated"] or limit == 0:
+            content = "".join(slices)
+            return base64.b64decode(content) if encoding is None else content
+
+
+def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> Json:
+    """Write a workspace file and return `{filename, size}`; bytes are written as they are.
+
+    Raises PermissionError, ValueError, OSError when the quota is used up.
+    """
+    if isinstance(content, bytes | bytearray | memoryview):
+        content, encoding = base64.b64encode(content).decode("ascii"), "base64"
+    elif not isinstance(content, str):
+        raise TypeError(
+            f"write_file() takes text or bytes, not {type(content).__name__}. Use json.dumps(…) or str(…) first."
+        )
+    arguments: dict[str, Json] = {"filename": filename, "content": content, "encoding": encoding}
+    if len(content) <= _PART_CHARS:
+        return GUEST.call_host("write_file", arguments)
+    answer: Json = None
+    for part, last in parts_of(content, encoding):
+        answer = GUEST.call_host("write_file", {**arguments, "content": part, "last": int(last)})
+    return answer
+
+
+def parts_of(content: str, encoding: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts in which a long content travels, and whether each is the last.
+
+    Base64 is cut between whole groups. A text is cut after a line, else before a bracket or where it must be: the host
+    looks for tokens in each part alone, and none of them holds a line break.
+    """
+    at, last = 0, False
+    while not last:
+        end = at + _PART_CHARS_BASE64 if encoding == "base64" else _cut(content, at)
+        last = end >= len(content)
+        yield content[at:end], last
+        at = end
+
+
+def _cut(content: str, at: int) -> int:
+    end = at + _PART_CHARS
+    if end >= len(content):
+        return end
+    line = content.rfind("\n", end - _CUT_CHARS, end)
+    bracket = content.find("[", end - _TOKEN_CHARS, end)
+    return line + 1 if line >= 0 else bracket if bracket >= 0 else end
+
+
+def list_files(subpath: str = ".") -> Json:
+    """List workspace files below a folder, as `[{name, size, modified}]`."""
+    answer = GUEST.call_host("list_files", {"subpath": subpath})
+    return cast("Mapping[str, Json]", answer)["files"]
+
+
+def delete_file(filename: str) -> Json:
+    """Delete a workspace file and return `{filename, deleted}`. Raises FileNotFoundError, PermissionError."""
+    return GUEST.call_host("delete_file", {"filename": filename})
+
+
+def helpers() -> dict[str, object]:
+    """Give every helper by the name under which code finds it."""
+    return {
+        "read_file": read_file,
+        "write_file": write_file,
+        "list_files": list_files,
+        "delete_file": delete_file,
+        **hosted_tools.helpers(),
+        **hosted_skills.helpers(),
+        **hosted_privacy.helpers(),
+    }
+
+
+def modules() -> dict[str, Facade]:
+    """Give what code can import beside the standard library: frozen or dynamic facades, by dotted name."""
+    return {
+        **hosted_tools.modules(),
+        **hosted_skills.modules(),
+    }

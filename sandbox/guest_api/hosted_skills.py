@@ -1,0 +1,272 @@
+"""The helpers that reach stored skills: `skills.<name>(…)`, `from skills import <name>`, and saving and listing.
+
+Each skill is loaded once, by a host call, into a namespace of its own under the same rules as the code that uses it.
+Which version a name means is settled when a run first uses it, and stays so to its end:
+
+    skills.slugify("A b")            the newest version
+    skills.slugify.v2("A b")         version 2; so does skills["slugify@2"] and load_skill("slugify", version=2)("A b")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from types import CoroutineType
+from typing import Any, Final, TypeVar, cast
+
+from ..dialect.facades.dynamic import Dynamic, dynamic
+from ..dialect.facades.facade import Facade
+from ..guest.guest import GUEST
+from ..job import Json
+from .answers import answer_of
+from .converting import converted
+
+T = TypeVar("T")
+_PIN: Final = re.compile(r"v([1-9][0-9]{0,8})")
+
+
+class _Stack:
+    """The names of the skills that are being called, outermost first.
+
+    Code finds it by `contextvars.copy_context()`, and can set the variable: what it set is not believed.
+    """
+
+    __slots__ = ("_names",)  # which guest source cannot spell
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        if hasattr(self, "_names"):  # `__init__` is an ordinary method, which code may call again
+            raise TypeError("this object cannot be made anew")
+        self._names = names
+
+
+_calling: ContextVar[_Stack] = ContextVar("skills that are being called")
+
+
+def _called() -> tuple[str, ...]:
+    found = _calling.get(None)
+    return found._names if type(found) is _Stack else ()
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What this process holds of skills: their namespaces for good, and what their names mean for one run."""
+
+    run: int = -1
+    meanings: dict[str, Skill] = field(default_factory=dict)
+    namespaces: dict[tuple[str, int], dict[str, object]] = field(default_factory=dict)
+    loading: list[str] = field(default_factory=list)
+
+
+_LOADED = _Loaded()
+
+
+class Skill:
+    """One version of a skill, as code holds it: callable, and asked for another version by `.v2`."""
+
+    __slots__ = ("_function", "_name", "_version")
+    __module__ = "builtins"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("skills are read-only here; save_skill makes a new version")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("skills are read-only here; save_skill makes a new version")
+
+    def __call__(self, *positional: object, **named: object) -> object:
+        """Call its function; of an `async def` the answer is to be awaited."""
+        return _tracked(_name_of(self), partial(_function_of(self), *positional, **named))
+
+    def __getattr__(self, name: str) -> object:
+        pinned = _PIN.fullmatch(name)
+        if pinned is not None:
+            return _skill(_name_of(self), int(pinned[1]))
+        told = {"__name__": _name_of(self), "__doc__": getattr(_function_of(self), "__doc__", None)}
+        told |= {"name": _name_of(self), "version": _version_of(self)}
+        if name in told:
+            return told[name]
+        raise AttributeError(f"the skill {_name_of(self)!r} has no attribute {name!r}; call it, or pin it as .v1")
+
+    def __repr__(self) -> str:
+        return f"<skill {_name_of(self)} v{_version_of(self)}>"
+
+    def __copy__(self) -> Skill:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Skill:
+        return self
+
+    def __reduce_ex__(self, _protocol: object) -> str:
+        raise TypeError("a skill cannot be pickled")
+
+
+_name_of = cast("Callable[[Skill], str]", Skill.__dict__["_name"].__get__)
+_version_of = cast("Callable[[Skill], int]", Skill.__dict__["_version"].__get__)
+_function_of = cast("Callable[[Skill], Callable[..., object]]", Skill.__dict__["_function"].__get__)
+
+
+class LoadedSkill(dict[str, object]):
+    """What `load_skill` answers: a dict that can also be called."""
+
+    __slots__ = ()
+
+    def __call__(self, *positional: object, **named: object) -> object:
+        """Call that version of the skill."""
+        skill = _skill(str(dict.__getitem__(self, "name")), cast("int", dict.__getitem__(self, "version")))
+        return skill(*positional, **named)
+
+
+def save_skill(  # noqa: PLR0917 - the contract's own parameters
+    name: str,
+    code: str | Callable[..., object] = "",
+    description: str = "",
+    tests: str = "",
+    tags: Sequence[str] = (),
+    from_run: str | None = None,
+    record: bool = False,
+) -> object:
+    """Save code as a skill when its tests pass: `{name, version, signature, description, warnings}`.
+
+    Raises ValueError with what is wrong with it.
+    """
+    if not isinstance(code, str):
+        raise TypeError(f"save_skill() takes the code as text, not {type(code).__name__}. Give its source.")
+    arguments: dict[str, Json] = {"name": name, "code": code, "description": description, "tests": tests}
+    arguments |= {"tags": list(tags), "from_run": from_run, "record": bool(record)}
+    saved = GUEST.call_host("save_skill", arguments)
+    _LOADED.meanings.pop(name, None)
+    return answer_of(saved)
+
+
+def load_skill(name: str, version: int | None = None) -> object:
+    """Return `{name, version, code, description, signature, parameters, metadata}`; call it to run that version."""
+    arguments: dict[str, Json] = {"name": name, "version": version}
+    return LoadedSkill(cast("dict[str, object]", GUEST.call_host("load_skill", arguments)))
+
+
+def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50) -> object:
+    """Return `{count, skills: [{name, version, description, signature, tags, runs, last_run}]}`."""
+    return answer_of(GUEST.call_host("list_skills", {"query": query, "tag": tag, "limit": limit}))
+
+
+def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> object:
+    """Call a skill with arguments that are JSON, each made what its parameter's hint says."""
+    skill = _skill(name, version)
+    function = _function_of(skill)
+    positional, named = converted(function, arguments)
+    return _tracked(name, partial(function, *positional, **named))
+
+
+def helpers() -> dict[str, object]:
+    """Give every helper of this module by the name under which code finds it."""
+    return {
+        "skills": _skills(),
+        "save_skill": save_skill,
+        "load_skill": load_skill,
+        "list_skills": list_skills,
+        "call_skill": call_skill,
+    }
+
+
+def modules() -> dict[str, Facade]:
+    """Give what can be imported of this module."""
+    return {"skills": _skills()}
+
+
+def variables_of(name: str) -> dict[str, object]:
+    """Return the global variables of a skill's code, for its tests, with its function under the skill's own name."""
+    skill = _skill(name)
+    own = _LOADED.namespaces[name, _version_of(skill)]
+    shown = {key: value for key, value in own.items() if not key.startswith("__") and key.isidentifier()}
+    return {**shown, name: _function_of(skill)}
+
+
+def _skills() -> Dynamic:
+    return dynamic("skills", _skill, _names, item=_item)
+
+
+def _names() -> Iterable[str]:
+    return cast("Iterable[str]", GUEST.call_host("skill_names", {}))
+
+
+def _item(key: str) -> object:
+    name, _, version = key.partition("@")
+    try:
+        return _skill(name, int(version) if version.isdecimal() else None)
+    except AttributeError as error:
+        raise LookupError(str(error)) from None
+
+
+def _skill(name: str, version: int | None = None) -> Skill:
+    """Return a skill, loaded. Raises `AttributeError` where there is none, and what its top level raises."""
+    if GUEST.run != _LOADED.run:
+        _LOADED.run = GUEST.run
+        _LOADED.meanings.clear()
+    key = name if version is None else f"{name}@{version}"
+    known = _LOADED.meanings.get(key)
+    if known is not None:
+        return known
+    try:
+        told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
+    except LookupError as error:
+        asking = [*_called(), *_LOADED.loading]
+        needed = f" The skill {asking[-1]!r} needs it." if asking else ""
+        raise AttributeError(f"{error.args[0]}{needed}") from None
+    skill = _loaded(told, pinned=version is not None)
+    _LOADED.meanings[key] = skill
+    return skill
+
+
+def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
+    name, version, entry = str(told["name"]), int(told["version"]), str(told["entry"])
+    own = _LOADED.namespaces.get((name, version))
+    if own is None:
+        if name in _LOADED.loading:
+            circle = " → ".join([*_LOADED.loading[_LOADED.loading.index(name) :], name])
+            raise RuntimeError(
+                f"The skills {circle} load one another in a circle. Import one of them where it is used."
+            )
+        filename = f"<skill {name} v{version}>" if pinned else f"<skill {name}>"
+        _LOADED.loading.append(name)
+        try:
+            GUEST.sources[filename] = str(told["code"])
+            own = GUEST.define(str(told["code"]), filename, f"skills.{name}")
+        finally:
+            _LOADED.loading.pop()
+        _LOADED.namespaces[name, version] = own
+    function = own.get(entry)
+    if not callable(function):
+        raise TypeError(f"the skill {name!r} defines no function {entry}. Save it anew with one.")
+    skill = object.__new__(Skill)
+    for slot, value in (("_name", name), ("_version", version), ("_function", function)):
+        object.__setattr__(skill, slot, value)  # slots that guest source cannot spell
+    return skill
+
+
+def _tracked(name: str, call: Callable[[], object]) -> object:
+    """Call a skill, remembering for everything it calls that it is being called."""
+    stack = _called()
+    if name in stack[:-1]:
+        circle = " → ".join([*stack[stack.index(name) :], name])
+        raise RuntimeError(f"The skills {circle} call one another in a circle. Let one of them do without the next.")
+    within = stack if stack[-1:] == (name,) else (*stack, name)
+    token = _calling.set(_Stack(within))
+    try:
+        answer = call()
+    finally:
+        _calling.reset(token)
+    if type(answer) is CoroutineType:
+        tracked = cast("CoroutineType[Any, Any, object]", _awaited(within, answer))
+        tracked.__name__ = tracked.__qualname__ = name  # what Python names when it was never awaited
+        return tracked
+    return answer
+
+
+async def _awaited(stack: tuple[str, ...], coroutine: Coroutine[Any, Any, T]) -> T:
+    token = _calling.set(_Stack(stack))
+    try:
+        return await coroutine
+    finally:
+        _calling.reset(token)

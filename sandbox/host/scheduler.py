@@ -1,0 +1,269 @@
+"""Decides which runs begin, and which workers compute: turns are for computing, and a worker that waits needs none.
+
+What a worker does is seen from outside (`process_state`), never believed. While nobody waits for a turn nothing is
+looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that woke
+by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns than
+one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do not
+delay another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..job import Job
+from .clock import Clock
+from .memory import Memory
+from .shares import of_one_caller
+from .turns import Turn, Turns
+
+_LOOK_SECONDS = 0.01
+_LOOK_SELDOM_SECONDS = 0.05
+"""How often workers that hold a turn are looked at while somebody waits for one, and those that hold none."""
+_LOOK_SECONDS_EACH = 0.0002
+"""How much longer a look at those that hold none is put off for each of them: one costs some microseconds."""
+_AWAKE_CPU_SECONDS = 0.001
+"""CPU time after which a worker without a turn no longer counts as waiting."""
+_UNSEEN_LOOKS = 5
+"""Looks without CPU time after which a worker sleeps of which nothing else can be seen."""
+_HELD_SECONDS_MIN = 0.02
+_SLICE_SECONDS = 0.1
+"""How long a run holds its turn before one of a caller with fewer turns, or with as many less one, may take it."""
+_MIB = 1024 * 1024
+
+
+class Worker(Protocol):
+    """What a scheduler sees of a worker, and does with it."""
+
+    def computes(self) -> bool | None:
+        """Return whether it computes at the moment, or None where that cannot be seen."""
+        ...
+
+    def cpu_seconds(self) -> float | None:
+        """Return its CPU time so far, or None where the machine does not say."""
+        ...
+
+    def waits_for_others(self) -> bool:
+        """Return whether it has asked for something that others have to answer, and for nothing else."""
+        ...
+
+    def suspend(self) -> bool:
+        """Stop it until `go_on`; return False where that cannot be done."""
+        ...
+
+    def go_on(self) -> None:
+        """Let it compute again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many runs compute at once, how many are alive, how many may wait to begin and for how many seconds."""
+
+    turns: int
+    alive: int
+    queue: int
+    queue_seconds: float
+
+
+class Seat:
+    """The place of one run. `queued_ms` is how long it waited to begin."""
+
+    def __init__(self, turn: Turn[Job], queued_ms: float) -> None:
+        self.turn = turn
+        self.queued_ms = queued_ms
+        self.worker: Worker | None = None
+        self.clock: Clock | None = None
+        self.going_on: asyncio.Task[None] | None = None
+        self.cpu_seconds: float | None = None
+        self.looks_asleep = 0
+
+    def begin(self, worker: Worker, clock: Clock) -> None:
+        """Note that this worker has the job now."""
+        self.worker, self.clock = worker, clock
+        self._not_seen()
+
+    def leave(self) -> None:
+        """Note that the worker has ended with the job."""
+        worker, self.worker = self.worker, None
+        going_on, self.going_on = self.going_on, None
+        if going_on is not None:
+            going_on.cancel()
+            if worker is not None:
+                worker.go_on()  # a session's lives on
+        self.clock = None
+
+    async def to_go_on(self) -> None:
+        """Wait until the run may compute, before something is sent to it that it waits for."""
+        if self.turn.held or self.clock is None:
+            return
+        with self.clock.pause():
+            await self.turn.take_again()
+        self._not_seen()
+
+    def suspend(self) -> bool:
+        """Stop the worker until it has a turn, and give back the one it has; return False where that cannot be done."""
+        if self.worker is None or not self.worker.suspend():
+            return False
+        self.going_on = asyncio.get_running_loop().create_task(self._go_on())
+        self.turn.give_back()
+        return True
+
+    def _not_seen(self) -> None:
+        """Begin anew to see whether it sleeps: what was just sent to it may not have woken it yet."""
+        self.cpu_seconds = None
+        self.looks_asleep = 0
+
+    async def _go_on(self) -> None:
+        worker = self.worker
+        await self.to_go_on()
+        self.going_on = None
+        if worker is not None:
+            worker.go_on()
+
+
+class Scheduler:
+    """Seats runs fairly between callers. Belongs to one event loop."""
+
+    def __init__(self, room: Room, memory: Memory) -> None:
+        self._room = room
+        self._memory = memory
+        self._turns: Turns[Job] = Turns(
+            room.turns, queue_max=room.queue, queue_seconds=room.queue_seconds, fits=self._fits
+        )
+        self._seats: set[Seat] = set()
+        self._look: asyncio.TimerHandle | None = None
+        self._rests_due = 0.0
+        self._promised = (-1, 0)
+
+    @property
+    def running(self) -> int:
+        """How many runs have a turn."""
+        return self._turns.running
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait to begin."""
+        return self._turns.waiting
+
+    @property
+    def resting(self) -> int:
+        """How many runs have begun and have no turn, since they wait for something or were stopped."""
+        return sum(not seat.turn.held for seat in self._seats)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no turn was lost: those that are free and those that are held are all there are."""
+        return self._turns.free + self._turns.running == self._turns.maximum
+
+    @asynccontextmanager
+    async def seat(self, job: Job) -> AsyncIterator[Seat]:
+        """Wait until a run may begin, and keep its place until it has ended. Raises `Busy`."""
+        asked = time.perf_counter()
+        self._look_soon()
+        async with self._turns.turn(job.caller, job, nested=job.nested) as turn:
+            seat = Seat(turn, (time.perf_counter() - asked) * 1000)
+            self._seats.add(seat)
+            try:
+                yield seat
+            finally:
+                seat.leave()
+                self._seats.discard(seat)
+
+    def close(self) -> None:
+        """Look at nothing more."""
+        if self._look is not None:
+            self._look.cancel()
+
+    def _fits(self, caller: str, job: Job) -> bool:
+        """Return whether one more run of that caller may be alive, and has the memory that it may use."""
+        own = self._turns.begun_by(caller)
+        if not job.nested and (self._turns.begun_by_all >= self._room.alive or own >= of_one_caller(self._room.alive)):
+            return False
+        # A run on its own has to do with what there is: its own limit ends it, or the kernel does. The first one of a
+        # caller does not wait for what others were promised, but may use.
+        promised_mb = self._promised_mb()
+        needed_mb = job.limits.memory_mb + (promised_mb if own else 0)
+        return not promised_mb or needed_mb * _MIB <= self._memory.free_bytes()
+
+    def _promised_mb(self) -> int:
+        """Return what the runs that compute may use; one that waits keeps what it has, which is no longer free."""
+        if self._promised[0] != self._turns.changes:
+            held = sum(turn.what.limits.memory_mb for turn in self._turns.begun() if turn.held or turn.wanted)
+            self._promised = (self._turns.changes, held)
+        return self._promised[1]
+
+    def _look_soon(self) -> None:
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_round)
+
+    def _look_round(self) -> None:
+        self._look = None
+        loop = asyncio.get_running_loop()
+        wanted = self._turns.wanted
+        held = [seat for seat in self._seats if seat.turn.held]
+        if loop.time() >= self._rests_due:
+            self._rests_due = loop.time() + _LOOK_SELDOM_SECONDS + len(self._seats) * _LOOK_SECONDS_EACH
+            for seat in [seat for seat in self._seats if not seat.turn.held]:
+                self._judge_rest(seat)
+        if wanted:
+            for seat in held:
+                if self._sleeps(seat):
+                    seat.turn.give_back()
+            self._turns.serve()  # memory may have become free
+            self._share()
+        if self._turns.wanted:
+            self._look = loop.call_later(_LOOK_SECONDS, self._look_round)
+        elif len(held) < len(self._seats):
+            self._look = loop.call_later(_LOOK_SELDOM_SECONDS, self._look_round)
+
+    def _sleeps(self, seat: Seat) -> bool:
+        """Return whether a worker waits for something: it does nothing, and did nothing since the last look."""
+        worker = seat.worker
+        if worker is None:
+            return False
+        cpu = worker.cpu_seconds()
+        if cpu is None:
+            return worker.waits_for_others()
+        before, seat.cpu_seconds = seat.cpu_seconds, cpu
+        computes = worker.computes()
+        if computes or before is None or cpu > before:
+            seat.looks_asleep = 0
+            return False
+        seat.looks_asleep += 1
+        return computes is False or seat.looks_asleep >= _UNSEEN_LOOKS
+
+    def _judge_rest(self, seat: Seat) -> None:
+        """Have a worker that computes without a turn take one, or stop it until it has one."""
+        if seat.worker is None or seat.going_on is not None:
+            return
+        cpu = seat.worker.cpu_seconds()
+        if cpu is None or seat.cpu_seconds is None or cpu - seat.cpu_seconds < _AWAKE_CPU_SECONDS:
+            return
+        seat.cpu_seconds = cpu
+        if not seat.turn.take_if_free() and not seat.suspend():
+            seat.turn.take_beyond()
+
+    def _share(self) -> None:
+        """Stop runs of callers that have more turns than one that waits."""
+        while (caller := self._turns.next_caller()) is not None and self._stop_one_for(caller):
+            pass
+
+    def _stop_one_for(self, caller: str) -> bool:
+        """Give that caller the turn of one with more turns; return whether there was one to take."""
+        now = asyncio.get_running_loop().time()
+        own = self._turns.taken_by(caller)
+        held = [seat for seat in self._seats if seat.turn.held and seat.turn.caller != caller]
+        held.sort(key=lambda seat: (-self._turns.taken_by(seat.turn.caller), seat.turn.since))
+        for seat in held:
+            more = self._turns.taken_by(seat.turn.caller) - own
+            if more < 1:
+                return False
+            if now - seat.turn.since >= (_HELD_SECONDS_MIN if more > 1 else _SLICE_SECONDS) and seat.suspend():
+                return True
+        return False

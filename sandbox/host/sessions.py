@@ -1,0 +1,235 @@
+"""Named sessions: a worker that is kept between calls, so that variables, functions and imports survive.
+
+Sessions never see each other. In a name, what stands before a slash says whose the session is, and is never told. Two
+calls at once take turns. What ends a session (a time-out, a crash, a cancelled call, idleness) is told in the report
+it ends with, if there is one, and in the next report of that name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+
+from ..errors import SessionRefused, WorkerLost
+from ..job import HostCalls, Isolation, Job, Outcome, Status
+from .scheduler import Seat
+from .shares import of_one_caller
+from .worker import LiveWorker
+
+_ENDINGS_KEPT = 1000
+_TRIES = 3
+_ENDING: dict[Status, str] = {
+    Status.TIMEOUT: "its code ran out of time",
+    Status.CRASHED: "its process crashed",
+    Status.MEMORY: "its process ran out of memory",
+}
+
+
+def shown(name: str) -> str:
+    """Return the name of a session as its owner knows it."""
+    return name.rpartition("/")[2]
+
+
+@dataclass(slots=True)
+class _Session:
+    name: str
+    caller: str
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    worker: LiveWorker | None = None
+    memory_mb: int = 0
+    calls: int = 0
+    idle: asyncio.TimerHandle | None = None
+    idle_since: float = 0.0
+
+
+class Sessions:
+    """The sessions of one pool; `take` gives a fresh worker, `seat` a place among the runs."""
+
+    def __init__(
+        self,
+        take: Callable[[], Awaitable[LiveWorker]],
+        seat: Callable[[Job], AbstractAsyncContextManager[Seat]],
+        sessions_max: int,
+        idle_seconds: float,
+    ) -> None:
+        self._take = take
+        self._seat = seat
+        self._sessions_max = sessions_max
+        self._idle_seconds = idle_seconds
+        self._alive: dict[str, _Session] = {}
+        self._endings: OrderedDict[str, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._alive)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._alive
+
+    async def run(self, name: str, job: Job, host_calls: HostCalls) -> Outcome:
+        """Run a call in its session, which begins with its first call.
+
+        Where as many as allowed are alive, an idle one ends for it (`_make_room`). Raises `SessionRefused` when all of
+        them are busy, or when the call's turn did not come within its own time-out.
+        """
+        session = self._enter(name, job.caller)
+        try:
+            await self._wait_turn(session, job.limits.timeout_seconds)
+            try:
+                async with self._seat(job) as seat:
+                    return await self._run_in(session, job, host_calls, seat)
+            finally:
+                session.turn.release()
+        finally:
+            self._leave(session)
+
+    def end(self, name: str, why: str = "it was ended on request") -> bool:
+        """End the session of that name; tell whether there was one."""
+        session = self._alive.pop(name, None)
+        if session is None:
+            return False
+        self._lay_down(session, why)
+        return True
+
+    def close(self) -> None:
+        """End them all."""
+        for name in list(self._alive):
+            self.end(name, "the server is closing")
+
+    def _enter(self, name: str, caller: str) -> _Session:
+        session = self._alive.get(name)
+        if session is None:
+            self._make_room(caller)
+            session = self._alive[name] = _Session(name, caller)
+        session.calls += 1
+        if session.idle is not None:
+            session.idle.cancel()
+            session.idle = None
+        return session
+
+    def _make_room(self, caller: str) -> None:
+        """Have an idle session end where a new one is one too many, or refuse the new one where none may.
+
+        A caller that has as many as one may have loses its own; where all places are taken, whoever has the most loses
+        one, the caller itself where it has as many, and of those the one that was idle for the longest. What is busy
+        stays.
+        """
+        counts = Counter(each.caller for each in self._alive.values())
+        own = counts[caller]
+        while own >= of_one_caller(self._sessions_max) or len(self._alive) >= self._sessions_max:
+            idle = [each for each in self._alive.values() if not each.calls]
+            if own >= of_one_caller(self._sessions_max):
+                full = f"{own} of your sessions are alive, as many as one caller may have of {self._sessions_max},"
+                idle = [each for each in idle if each.caller == caller]
+            else:
+                full = f"{len(self._alive)} sessions are alive, as many as are allowed,"
+                idle = [each for each in idle if counts[each.caller] >= own]
+            if not idle:
+                raise SessionRefused(
+                    f"{full} and none that could end is idle. Use one of yours, leave out `session`, or wait until a "
+                    "call in one has ended."
+                )
+            chosen = min(idle, key=lambda each: (-counts[each.caller], each.caller != caller, each.idle_since))
+            self.end(chosen.name, "a new session needed its place, and it was idle")
+            counts[chosen.caller] -= 1
+            own = counts[caller]
+
+    def _leave(self, session: _Session) -> None:
+        session.calls -= 1
+        if session.calls:
+            return
+        if self._alive.get(session.name) is not session:
+            # It was ended while this call waited for its turn.
+            self._lay_down(session, "it was ended on request")
+            return
+        if session.worker is None:
+            del self._alive[session.name]
+            return
+        session.idle_since = asyncio.get_running_loop().time()
+        session.idle = asyncio.get_running_loop().call_later(
+            self._idle_seconds, self.end, session.name, f"it was idle for {self._idle_seconds:g} seconds"
+        )
+
+    async def _wait_turn(self, session: _Session, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await session.turn.acquire()
+        except TimeoutError:
+            raise SessionRefused(
+                f"The session {shown(session.name)!r} was busy with another call for all of this call's "
+                f"{seconds:g} seconds. Wait for that call, or use another session."
+            ) from None
+
+    async def _run_in(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+        worker = session.worker
+        if worker is not None and worker.gone:
+            self._lay_down(session, "its process ended between two calls")
+            worker = None
+        if worker is not None:
+            _judge_memory(session, job)
+        try:
+            outcome = (
+                await self._run_fresh(session, job, host_calls, seat)
+                if worker is None
+                else await worker.run(job, host_calls, seat)
+            )
+        except WorkerLost:
+            if worker is None:
+                raise
+            # It was gone before it had the job: nothing of the code ran, so a new session may.
+            self._lay_down(session, "its process ended between two calls")
+            outcome = await self._run_fresh(session, job, host_calls, seat)
+        except asyncio.CancelledError:
+            self._lay_down(session, "a call in it was cancelled")
+            raise
+        told = []
+        earlier = self._endings.pop(session.name, None)
+        if earlier is not None:
+            told.append(
+                f"The session {shown(session.name)!r} had ended before this call: {earlier}. Its variables are gone; "
+                "this call began a new one."
+            )
+        if session.worker is None or session.worker.gone:
+            why = _ENDING.get(outcome.status, "its process ended")
+            self._lay_down(session, why)
+            told.append(
+                f"The session {shown(session.name)!r} has ended: {why}. Its variables are gone; "
+                "the next call begins anew."
+            )
+        return replace(outcome, session_ended=" ".join(told)) if told else outcome
+
+    async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+        session.memory_mb = job.limits.memory_mb
+        for _try in range(_TRIES - 1):
+            session.worker = await self._take()
+            try:
+                return await session.worker.run(job, host_calls, seat)
+            except WorkerLost:
+                session.worker.end()
+                session.worker = None
+        session.worker = await self._take()
+        return await session.worker.run(job, host_calls, seat)
+
+    def _lay_down(self, session: _Session, why: str) -> None:
+        """End a session's process and remember why, for its next report."""
+        worker, session.worker = session.worker, None
+        if session.idle is not None:
+            session.idle.cancel()
+            session.idle = None
+        if worker is None:
+            return
+        worker.end()
+        self._endings[session.name] = why
+        while len(self._endings) > _ENDINGS_KEPT:
+            self._endings.popitem(last=False)
+
+
+def _judge_memory(session: _Session, job: Job) -> None:
+    """Refuse what a worker with native code cannot be given any more: its first call settled its hard limit."""
+    if job.isolation is not Isolation.RESTRICTED and job.limits.memory_mb > session.memory_mb:
+        raise SessionRefused(
+            f"The session {shown(session.name)!r} began with {session.memory_mb} MB of memory, the most it can have "
+            f"at the isolation {job.isolation}. Ask for no more with memory_mb, or begin another session with more."
+        )

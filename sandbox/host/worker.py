@@ -1,0 +1,452 @@
+"""The host's end of one worker: sends it a job, answers its calls, keeps its clock, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from ..errors import FrameError, HostCallError, LimitRefused, WorkerLost
+from ..job import Failure, HostCalls, Isolation, Job, Json, Outcome, Status
+from ..wire import output
+from ..wire.frames import (
+    DONE_START,
+    EXIT_WITHOUT_REPORT,
+    SMALL_BYTES_MAX,
+    Call,
+    Done,
+    Frames,
+    Ready,
+    child_frame,
+    encode,
+    is_small,
+)
+from ..wire.job_frame import encode_job
+from ..wire.output import Output
+from .call_slots import LANE
+from .clock import CLOCK, Clock
+from .scheduler import Seat
+from .worker_process import Child, Exit, Launches
+
+CALLS_AT_ONCE_MAX = 16
+"""Host calls of one worker that are answered at the same time; more wait unread in the channel.
+
+Those that wait for somebody else (`call_slots`) do not count."""
+
+_READY_SECONDS = 10.0
+_EXIT_SECONDS = 2.0
+_LAST_BREATH_SECONDS = 0.25
+_READ_BYTES = 1 << 16
+_OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
+"""How a process may end that has no memory left."""
+_LOG = logging.getLogger(__name__)
+
+_LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
+"""Where large frames are read and written, in steps: two at once take the loop no more than some milliseconds."""
+
+
+class LiveWorker:
+    """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
+
+    def __init__(self, forked: Child, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+        self._forked = forked
+        self._channel = channel
+        self._output = shared
+        self._isolation = isolation
+        self._frames = Frames()
+        self._sending = asyncio.Lock()
+        self._answering: set[asyncio.Task[None]] = set()
+        self._sends: set[asyncio.Task[None]] = set()
+        self._aside = 0
+        self._slot: asyncio.Future[None] | None = None
+        self._calls = 0
+        self._clock: Clock | None = None
+        self._killed = False
+        self._ended = False
+        self.layers: tuple[str, ...] = ()
+        forked.exit.add_done_callback(lambda _exit: self._open_slot())
+
+    @classmethod
+    async def make(
+        cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
+    ) -> LiveWorker:
+        """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
+        ours, theirs, output_fd = _ends(output_bytes)
+        shared: Output | None = None
+        worker: LiveWorker | None = None
+        try:
+            with theirs:
+                forked = await launcher.fork(theirs, output_fd, spare=spare)
+            shared = Output(output_fd)
+            worker = cls(forked, ours, shared, isolation)
+            async with asyncio.timeout(_READY_SECONDS):
+                frame = _first_word(await worker._next_body())
+        except BaseException as error:
+            if shared is None:
+                os.close(output_fd)
+            if worker is None:
+                ours.close()
+            else:
+                worker.end()
+            if isinstance(error, TimeoutError | FrameError | EOFError):
+                raise WorkerLost("A worker ended or stopped before it was confined.") from None
+            raise
+        if not isinstance(frame, Ready):
+            worker.end()
+            raise WorkerLost("A worker spoke before it was confined, and was killed.")
+        worker.layers = frame.layers
+        return worker
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._forked.pid
+
+    @property
+    def gone(self) -> bool:
+        """Whether it can take no more jobs."""
+        return self._killed or self._ended or self._forked.exit.done()
+
+    def unfit(self) -> str | None:
+        """Return why it cannot be given a job, if it cannot: its channel has ended, or has a word that was not due."""
+        spoke = "The worker spoke before it was asked, and was killed."
+        if self._frames.pending:
+            return spoke
+        try:
+            return spoke if self._channel.recv(1, socket.MSG_PEEK) else "The worker ended before it had a job."
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            return f"The worker cannot be heard any more: {error.strerror}."
+
+    def on_exit(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called when the process has ended."""
+        self._forked.exit.add_done_callback(lambda _exit: tell())
+
+    def kill(self) -> None:
+        """End the process now; whoever reads its channel finds the end of it."""
+        self._killed = True
+        if not self._ended:
+            self._forked.kill()
+            with suppress(OSError):
+                self._channel.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """End the process and give back everything that belonged to it."""
+        if self._ended:
+            return
+        self._ended = True
+        if self._clock is not None:
+            self._clock.stop()  # its thread must not signal a descriptor that may soon be another's
+        self._drop_calls()
+        for task in self._sends:
+            task.cancel()
+        # A cancelled send takes its descriptor off the loop a moment later, when the number may be another's. By its
+        # number, since a loop describes a socket that it does not know in words, which asks the kernel for addresses.
+        loop = asyncio.get_running_loop()
+        descriptor = self._channel.fileno()
+        loop.remove_reader(descriptor)
+        loop.remove_writer(descriptor)
+        self._forked.close()
+        self._channel.close()
+        self._output.close()
+
+    def computes(self) -> bool | None:
+        """Return whether it computes at the moment, or None where that cannot be seen."""
+        return self._forked.computes()
+
+    def cpu_seconds(self) -> float | None:
+        """Return its CPU time so far, or None where the machine does not say."""
+        cpu_ms = self._forked.cpu_ms()
+        return None if cpu_ms is None else cpu_ms / 1000
+
+    def waits_for_others(self) -> bool:
+        """Return whether it has asked for something that others have to answer, and for nothing else."""
+        return 0 < len(self._answering) <= self._aside
+
+    def suspend(self) -> bool:
+        """Stop it until `go_on`; return False where that cannot be done."""
+        return not self._ended and self._forked.suspend()
+
+    def go_on(self) -> None:
+        """Let it compute again."""
+        if not self._ended:
+            self._forked.go_on()
+
+    async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+        """Run one job here and report it; the worker lives on only after a report of its own.
+
+        Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
+        then nothing of the code ran. Cancelling kills the worker.
+        """
+        frame = _job_frame(job, self._isolation)
+        if (problem := self.unfit()) is not None:
+            self.kill()
+            raise WorkerLost(problem)
+        self._output.hand_over()
+        self._forked.begin()
+        cpu_before = self._forked.cpu_ms()
+        calls_before = self._calls
+        clock = self._clock = Clock(job.limits.timeout_seconds, self._forked.kill_from_thread, self._give_up)
+        inherited = CLOCK.set(clock)
+        lane = LANE.set(self._step_aside)
+        seat.begin(self, clock)
+        try:
+            await self._send_job(frame)
+            done = await self._converse(host_calls, clock, seat)
+            return Outcome(
+                status=done.status,
+                result=done.result,
+                output=await self._printed(),
+                error=done.error,
+                notes=done.notes,
+                duration_ms=clock.elapsed_ms,
+                queued_ms=seat.queued_ms,
+                cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
+                isolation=self._isolation,
+                layers=self.layers,
+                refusal=done.refusal,
+                figures=done.figures,
+            )
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        except (EOFError, FrameError) as error:
+            if isinstance(error, EOFError) and not clock.expired:
+                await self._last_breath()
+            self.kill()
+            began = self._calls > calls_before or not self._output.untouched
+            if isinstance(error, EOFError) and not began and not clock.expired:
+                raise WorkerLost("The worker ended before it began with the job.") from None
+            duration_ms = clock.elapsed_ms
+            return replace(
+                await self._obituary(job, clock, error),
+                output=await self._printed(),
+                duration_ms=duration_ms,
+                queued_ms=seat.queued_ms,
+                isolation=self._isolation,
+                layers=self.layers,
+            )
+        finally:
+            clock.stop()
+            seat.leave()
+            CLOCK.reset(inherited)
+            LANE.reset(lane)
+            self._drop_calls()
+
+    async def _send_job(self, frame: bytes) -> None:
+        try:
+            await self._send(frame)
+        except OSError:
+            # The worker acts on whole frames only, so it cannot have begun.
+            raise WorkerLost("The worker ended before it had the job.") from None
+
+    async def _send(self, frame: bytes) -> None:
+        async with self._sending:
+            await asyncio.get_running_loop().sock_sendall(self._channel, frame)
+
+    def _drop_calls(self) -> None:
+        for task in self._answering:
+            if not task.cancelling():  # a second time would break off what tells an upstream server of the first
+                task.cancel()
+
+    async def _converse(self, host_calls: HostCalls, clock: Clock, seat: Seat) -> Done:
+        calls_before = self._calls
+        while True:
+            frame = await self._next_frame(clock)
+            if isinstance(frame, Done):
+                clock.stop()
+            if clock.expired:
+                raise EOFError
+            match frame:
+                case Done():
+                    if frame.refusal is not None and self._calls > calls_before:
+                        # Believed, its code would run a second time elsewhere.
+                        raise FrameError("A worker refused code that it had begun.")
+                    return frame
+                case Call():
+                    await self._free_slot(clock)
+                    self._calls += 1
+                    task = asyncio.create_task(self._answer(self._calls, frame, host_calls, seat))
+                    self._answering.add(task)
+                    task.add_done_callback(self._answered)
+                case _:
+                    raise FrameError("A worker was ready twice.")
+
+    async def _next_frame(self, clock: Clock) -> Ready | Call | Done:
+        body = await self._next_body()
+        if len(body) <= SMALL_BYTES_MAX:
+            return child_frame(body)
+        if body.startswith(DONE_START):
+            clock.stop()  # the code has ended, or lies and is killed; either way its time is over
+        return await asyncio.get_running_loop().run_in_executor(_LARGE, child_frame, body)
+
+    async def _next_body(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        waited = False
+        while (body := self._frames.next()) is None:
+            if waited:
+                await asyncio.sleep(0)  # a socket that is never empty must not keep the loop to itself
+            waited = True
+            try:
+                data = await loop.sock_recv(self._channel, _READ_BYTES)
+            except OSError:
+                raise EOFError from None
+            if not data:
+                raise EOFError
+            self._frames.feed(data)
+        return body
+
+    async def _printed(self) -> str:
+        if self._output.length <= SMALL_BYTES_MAX:
+            return self._output.read()
+        return await asyncio.get_running_loop().run_in_executor(_LARGE, self._output.read)
+
+    async def _free_slot(self, clock: Clock) -> None:
+        """Wait until one more call may be answered; meanwhile nothing is read, so a flood waits in the child."""
+        while len(self._answering) - self._aside >= CALLS_AT_ONCE_MAX:
+            self._slot = asyncio.get_running_loop().create_future()
+            await self._slot
+            if clock.expired:
+                raise EOFError
+            if self._forked.exit.done():
+                self._drop_calls()  # nobody is there to hear their answers, but a report may still lie in the channel
+
+    @contextmanager
+    def _step_aside(self) -> Iterator[None]:
+        self._aside += 1
+        self._open_slot()
+        try:
+            yield
+        finally:
+            self._aside -= 1
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._open_slot()
+
+    def _open_slot(self) -> None:
+        if self._slot is not None and not self._slot.done():
+            self._slot.set_result(None)
+
+    def _give_up(self) -> None:
+        self.kill()
+        self._open_slot()
+
+    async def _answer(self, number: int, call: Call, host_calls: HostCalls, seat: Seat) -> None:
+        answer: dict[str, Json] = {"t": "answer", "id": number}
+        try:
+            answer["value"] = await host_calls(call.name, call.arguments)
+            frame = await _encoded(answer)
+        except HostCallError as error:
+            frame = _error_answer(number, error.type, error.message)
+        except FrameError as error:
+            message = f"The answer of {call.name} cannot be passed on: {error} Ask for less at once."
+            frame = _error_answer(number, "ValueError", message)
+        except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
+            _LOG.exception("A host call failed: %s", call.name)
+            frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
+        await seat.to_go_on()
+        # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
+        send = asyncio.create_task(self._send(frame))
+        self._sends.add(send)
+        send.add_done_callback(self._sent)
+        await asyncio.wait([send])
+
+    def _sent(self, send: asyncio.Task[None]) -> None:
+        self._sends.discard(send)
+        if not send.cancelled():
+            send.exception()  # a channel that has ended is noticed by its reader
+
+    async def _last_breath(self) -> None:
+        """Let a process whose channel has ended finish ending, so that it is seen how: killing it would hide that."""
+        try:
+            async with asyncio.timeout(_LAST_BREATH_SECONDS):
+                await asyncio.shield(self._forked.exit)
+        except TimeoutError:
+            _LOG.debug("A worker closed its channel and lived on.")
+
+    async def _obituary(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
+        """Say why there is no report: from what the host itself did, and from how the process ended."""
+        try:
+            async with asyncio.timeout(_EXIT_SECONDS):
+                ended = await asyncio.shield(self._forked.exit)
+        except TimeoutError:
+            ended = Exit()
+        status, failure = _cause(job, clock, error, ended)
+        return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
+
+
+def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
+    """Return both ends of a channel and the descriptor of an output. Raises `WorkerLost`."""
+    try:
+        ours, theirs = socket.socketpair()
+        try:
+            output_fd = output.create(output_bytes)
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
+    except OSError as error:
+        raise WorkerLost(f"A worker cannot be made: {error.strerror}.") from None
+    ours.setblocking(False)
+    return ours, theirs, output_fd
+
+
+@lru_cache(maxsize=16)  # all workers of a zygote say the same
+def _first_word(body: bytes) -> Ready | Call | Done:
+    return child_frame(body)
+
+
+async def _encoded(answer: Mapping[str, Json]) -> bytes:
+    if is_small(answer):
+        return encode(answer)
+    return await asyncio.get_running_loop().run_in_executor(_LARGE, partial(encode, answer, in_steps=True))
+
+
+def _job_frame(job: Job, isolation: Isolation) -> bytes:
+    try:
+        return encode_job(job, isolation)
+    except FrameError as error:
+        raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
+
+
+def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: Exit) -> tuple[Status, Failure]:
+    limits = job.limits
+    if clock.expired:
+        message = f"The code ran longer than its {limits.timeout_seconds:g} seconds and was stopped."
+        return Status.TIMEOUT, Failure("TimeoutError", message, hint="Do less at once, or ask for more time.")
+    if isinstance(error, FrameError):
+        _LOG.warning("A worker was killed: %s", error)
+        message = "The process that ran the code broke the protocol and was killed."
+        return Status.CRASHED, Failure("ProcessCrashed", message)
+    if (
+        ended.status in _OF_MEMORY
+        and ended.memory_peak_mb is not None
+        and ended.memory_peak_mb >= limits.memory_mb * 0.9
+    ):
+        message = f"The code used up its {limits.memory_mb} MB of memory and its process was ended."
+        return Status.MEMORY, Failure("MemoryError", message, hint="Hold less at once, or ask for more memory.")
+    if ended.status is None:
+        how = "ended together with the sandbox"
+    elif ended.status < 0:
+        how = f"was ended by {signal.Signals(-ended.status).name}"
+    else:
+        how = f"ended by itself with exit status {ended.status}"
+    message = f"The process that ran the code {how}. How far the code came is not known."
+    return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+def _difference(now: float | None, before: float | None) -> float | None:
+    return None if now is None or before is None else now - before
+
+
+def _error_answer(number: int, error_type: str, message: str) -> bytes:
+    return encode({"t": "answer", "id": number, "error": {"type": error_type, "message": message}})

@@ -1,0 +1,333 @@
+"""The host's side of one zygote: starts it, asks it for workers, and hears from it how each ended."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import logging
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..confine import cgroups
+from ..confine.limits import NOT_SETTABLE, STACK_BYTES
+from ..errors import LevelMissing, WorkerLost
+from ..job import Isolation
+from ..wire import zygote_packets
+from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, Orders, start_file
+from . import process_state
+from .worker_process import Exit
+
+_T = TypeVar("_T")
+
+NO_DESCRIPTORS = "This process has no file descriptors left. Raise its limit (ulimit -n), or lower WORKERS_MAX."
+
+_START_SECONDS = 30.0
+_CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_STDERR_CHARS = 20_000
+_LOG = logging.getLogger(__name__)
+
+# Modules ask for hooks at a fork (threading, logging, random, asyncio) only to mend what other threads or a shared seed
+# could have left. The zygote has one thread and its workers seed themselves; unasked, a fork costs half as much.
+# Nor has it any use for TLS, which asyncio would load.
+_BOOT = (
+    "import json,os,sys;os.register_at_fork=lambda **hooks:None;sys.modules['ssl']=None;"
+    f"sys.path[:]=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
+    "from sealab.sandbox.worker.huge_pages import reserve;reserve();"
+    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
+)
+# Full Python has its interpreter's own search path. This package alone joins it, since the server's other libraries may
+# be for another version.
+_BOOT_FULL_PYTHON = (
+    "import json,os,sys,types;os.register_at_fork=lambda **hooks:None;"
+    "sealab=sys.modules['sealab']=types.ModuleType('sealab');"
+    f"sealab.__path__=json.loads(os.pread(0,{START_BYTES_MAX},0))[0];"
+    "from sealab.sandbox.worker.zygote import main;main(int(sys.argv[1]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A worker process that the zygote forked: `pidfd` belongs to the receiver.
+
+    `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
+    is `alone` can have neither threads nor children.
+    """
+
+    pid: int
+    pidfd: int
+    exit: asyncio.Future[Exit]
+    behind_init: bool = False
+    alone: bool = True
+
+    def kill(self) -> None:
+        """End it now, if it has not ended."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def kill_from_thread(self) -> None:
+        """End it now; whoever closes it makes sure that nobody does this any more."""
+        self.kill()
+
+    def close(self) -> None:
+        """End it and forget it."""
+        self.kill()
+        os.close(self.pidfd)
+
+    def begin(self) -> None:
+        """Have nothing to do: the worker shares the host's own buffer."""
+
+    def cpu_ms(self) -> float | None:
+        """Read the CPU clock of the process that runs the code."""
+        pid = process_state.first_child(self.pid) if self.behind_init else None
+        seconds = process_state.cpu_seconds(self.pid if pid is None else pid)
+        return None if seconds is None else seconds * 1000
+
+    def computes(self) -> bool | None:
+        """Return whether a thread of it or of a process below it computes now."""
+        return process_state.computes(self.pid) if self.alone else process_state.family_computes(self.pid)
+
+    def suspend(self) -> bool:
+        """Stop it and all below it, by a signal that cannot be caught."""
+        self._signal(signal.SIGSTOP)
+        return True
+
+    def go_on(self) -> None:
+        """Let them compute again."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.alone:
+            process_state.signal_family(self.pid, number)
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+
+class Launcher:
+    """One zygote and the workers it forked. A dead one stays dead; its owner makes another."""
+
+    def __init__(self, orders: Orders, python: str = sys.executable) -> None:
+        self._orders = orders
+        self._python = python
+        self._number = 0
+        self._retired = False
+        self._forks: dict[int, asyncio.Future[Forked]] = {}
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._hello: asyncio.Future[None] | None = None
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._burial: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for workers."""
+        return self._control is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker that it forked lives, or is being forked."""
+        return bool(self._forks or self._exits)
+
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process id."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Start the zygote and wait until it is warm.
+
+        Raises `LevelMissing` when workers cannot be confined as required, `WorkerLost` when it does not start.
+        """
+        self._loop = asyncio.get_running_loop()
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+            try:
+                self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
+            except OSError:
+                ours.close()
+                theirs.close()
+                raise
+        except OSError as error:
+            raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
+        ours.setblocking(False)
+        self._hello = self._loop.create_future()
+        try:
+            with theirs, tempfile.TemporaryFile(buffering=0) as told:
+                told.write(start_file(_search_path(self._orders.isolation), self._orders))
+                self._process = _with_deep_stack(
+                    lambda: subprocess.Popen(
+                        [self._python, *_boot(self._orders.isolation), str(theirs.fileno())],
+                        env={},
+                        cwd="/",
+                        stdin=told,
+                        stdout=subprocess.DEVNULL,
+                        stderr=self._stderr,
+                        pass_fds=[theirs.fileno()],
+                        start_new_session=True,
+                    )
+                )
+        except (OSError, LevelMissing) as error:
+            ours.close()
+            self._stderr.close()
+            if isinstance(error, LevelMissing):
+                raise
+            raise WorkerLost(f"{self._python} cannot be started: {error.strerror}.") from None
+        self._control = ours
+        self._loop.add_reader(ours.fileno(), self._hear)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
+        except TimeoutError:
+            self._lost()
+            raise WorkerLost(f"The sandbox did not start within {_START_SECONDS:g} seconds.") from None
+        except BaseException:
+            self._lost()
+            raise
+
+    def retire(self) -> None:
+        """Leave the control group to the other one."""
+        self._retired = True
+
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Forked:  # noqa: ARG002 - every one is made at once
+        """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
+        if self._control is None or self._loop is None:
+            raise WorkerLost("The sandbox's zygote is gone.")
+        self._number += 1
+        number = self._number
+        forked: asyncio.Future[Forked] = self._loop.create_future()
+        self._forks[number] = forked
+        try:
+            # A few dozen bytes into a socket that the zygote empties: this does not block.
+            socket.send_fds(self._control, [zygote_packets.request(number)], [channel.fileno(), output_fd])
+        except OSError as error:
+            del self._forks[number]
+            self._lost()
+            raise WorkerLost(f"The sandbox's zygote does not listen: {error}.") from None
+        return await forked
+
+    async def close(self) -> None:
+        """End the zygote and wait until it is gone; the kernel ends its workers with it."""
+        self._lost()
+        if self._burial is not None:
+            await asyncio.shield(self._burial)
+
+    def _last_words(self) -> str:
+        self._stderr.seek(0)
+        written = self._stderr.read().decode("utf-8", "replace")
+        _LOG.debug("The zygote wrote: %s", written[-_STDERR_CHARS:])
+        return written.strip().rpartition("\n")[2] or "the zygote ended without a word"
+
+    def _hear(self) -> None:
+        assert self._control is not None
+        try:
+            # One packet a time: the loop calls again while there are more.
+            data, ancillary, _flags, _address = self._control.recvmsg(
+                PACKET_BYTES_MAX, socket.CMSG_SPACE(4), _CLOSE_ON_EXEC
+            )
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data, ancillary = b"", []
+        if not data:
+            self._lost()
+            return
+        descriptors = array.array("i")
+        for _level, _type, received in ancillary:
+            descriptors.frombytes(received)
+        self._take(zygote_packets.read(data), descriptors[0] if descriptors else None)
+
+    def _take(self, packet: zygote_packets.Packet, pidfd: int | None) -> None:
+        assert self._loop is not None
+        assert self._hello is not None
+        match packet:
+            case zygote_packets.Forked(number, pid, behind_init):
+                self._exits[number] = ended = self._loop.create_future()
+                waiting = self._forks.pop(number)
+                if pidfd is None:
+                    # The kernel had no descriptor left for this process. The worker ends when its channel is closed.
+                    if not waiting.done():
+                        waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
+                    return
+                alone = self._orders.isolation is Isolation.RESTRICTED
+                forked = Forked(pid, pidfd, ended, behind_init, alone)
+                if waiting.done():
+                    forked.close()  # nobody wants it any more
+                else:
+                    waiting.set_result(forked)
+            case zygote_packets.Refused(number, reason):
+                waiting = self._forks.pop(number)
+                if not waiting.done():
+                    waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
+            case zygote_packets.Ended(number, how):
+                self._exits.pop(number).set_result(how)
+            case zygote_packets.Started(None):
+                self._hello.set_result(None)
+            case zygote_packets.Started(failed, code):
+                self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
+
+    def _lost(self) -> None:
+        """Make sure that it is gone, and tell all who wait for it."""
+        connection, self._control = self._control, None
+        if connection is None or self._loop is None or self._process is None:
+            return
+        self._loop.remove_reader(connection.fileno())
+        connection.close()
+        self._process.kill()
+        self._burial = self._loop.create_task(self._bury(self._process))
+        reason = "The sandbox's zygote is gone."
+        if self._hello is not None and not self._hello.done():
+            reason = f"The sandbox did not start: {self._last_words()}."
+        error = WorkerLost(reason)
+        for waiting in (self._hello, *self._forks.values()):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(error)
+                waiting.exception()  # whoever waited may have left; then nobody else will look at it
+        self._forks.clear()
+        for ended in self._exits.values():
+            ended.set_result(Exit())
+        self._exits.clear()
+
+    async def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        await asyncio.to_thread(process.wait)
+        self._stderr.close()
+        if not self._retired:
+            await asyncio.to_thread(cgroups.remove, self._orders.group or str(process.pid))
+
+
+def _boot(isolation: Isolation) -> list[str]:
+    if isolation is Isolation.RESTRICTED:
+        return ["-I", "-S", "-X", "utf8", "-c", _BOOT]
+    return ["-I", "-X", "utf8", "-c", _BOOT_FULL_PYTHON]
+
+
+def _search_path(isolation: Isolation) -> list[str]:
+    """Return where a zygote finds modules: full Python has a search path of its own, and needs this package alone."""
+    if isolation is Isolation.RESTRICTED:
+        return [os.path.abspath(path) for path in sys.path if path]
+    return [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
+
+
+def _with_deep_stack(start: Callable[[], _T]) -> _T:
+    """Start a process whose stack may grow to `STACK_BYTES`.
+
+    The kernel lays out the address space around the soft limit at execve(2), so the zygote cannot raise it itself.
+    """
+    try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        deep = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+    except OSError as error:
+        raise LevelMissing(NOT_SETTABLE.format(error)) from None
+    try:
+        return start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))

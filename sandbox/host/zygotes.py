@@ -1,0 +1,103 @@
+"""The zygote of a pool: started when it is needed, replaced when it died, and renewed in time.
+
+All workers of one zygote have its hash seed and its address layout, so what one run learns of them holds for the next.
+Nothing relies on either being secret, but neither is kept for long: after some time in which code ran, a successor is
+started. When it is warm it makes all further workers; the earlier one ends with the last worker that it made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..errors import SandboxError
+from .worker_process import Launches
+
+_LOG = logging.getLogger(__name__)
+
+
+class Zygotes:
+    """The zygotes of one pool, of which the newest makes workers.
+
+    `launch` makes one that is not started. A successor is started once one is older than `seconds`; `renewed` is called
+    when it has taken over.
+    """
+
+    def __init__(self, launch: Callable[[], Launches], *, seconds: float, renewed: Callable[[], None]) -> None:
+        self._launch = launch
+        self._seconds = seconds
+        self._renewed = renewed
+        self.newest: Launches | None = None
+        self.started = 0
+        self._since = 0.0
+        self._launching = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
+        self._retired: list[Launches] = []
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def ready(self) -> Launches:
+        """Return the one that makes workers, started if it is not. Raises what starting raises."""
+        if self.newest is not None and self.newest.alive and not self._launching.locked():
+            return self.newest
+        async with self._launching:
+            if self.newest is not None and self.newest.alive:
+                return self.newest
+            if self.newest is not None:
+                await self.newest.close()
+            launcher = self._launch()
+            self._take_over(launcher)
+            await launcher.start()
+            return launcher
+
+    def renew_if_due(self) -> None:
+        """Have a successor started, if it is time. Call it when there is time, after a run."""
+        if self._renewing is not None or self.newest is None or not self.newest.alive or self._launching.locked():
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._since > self._seconds:
+            self._renewing = loop.create_task(self._renew())
+
+    def end_retired(self) -> None:
+        """End the earlier ones whose workers have all ended."""
+        for retired in [each for each in self._retired if not each.busy]:
+            self._retired.remove(retired)
+            task = asyncio.create_task(retired.close())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def aclose(self) -> None:
+        """End them all, with every worker that they made, and wait until they are gone."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        await asyncio.gather(*self._ending, *(each.close() for each in self._retired))
+        if self.newest is not None:
+            await self.newest.close()  # the last one, which removes what all shared
+
+    async def _renew(self) -> None:
+        successor = self._launch()
+        try:
+            await successor.start()
+        except BaseException as error:
+            successor.retire()
+            await successor.close()
+            if not isinstance(error, SandboxError):
+                raise
+            _LOG.warning("The zygote could not be renewed, and goes on: %s", error)
+            self._since = asyncio.get_running_loop().time()
+        else:
+            async with self._launching:  # one that is starting since the earlier died is not ended in the middle
+                if self.newest is not None:
+                    self.newest.retire()
+                    self._retired.append(self.newest)
+                self._take_over(successor)
+            self._renewed()
+            self.end_retired()
+        finally:
+            self._renewing = None
+
+    def _take_over(self, launcher: Launches) -> None:
+        self.newest = launcher
+        self.started += 1
+        self._since = asyncio.get_running_loop().time()

@@ -1,0 +1,146 @@
+"""What goes into one execution and what comes out of it: the vocabulary of this folder's border."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias, Union, cast
+
+Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - recursive
+
+HostCalls: TypeAlias = Callable[[str, Mapping[str, Json]], Awaitable[Json]]
+"""Answers one host call `(name, arguments)` of a running execution, or raises `HostCallError`."""
+
+
+TYPE_CHARS_MAX = 200
+
+
+class Status(StrEnum):
+    """How an execution ended; the `status` of the run report."""
+
+    OK = "ok"
+    ERROR = "error"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    CRASHED = "crashed"
+    CANCELLED = "cancelled"
+    BUSY = "busy"
+
+
+class Isolation(StrEnum):
+    """What keeps the code apart from the machine."""
+
+    RESTRICTED = "restricted"
+    PROCESS = "process"
+    CONTAINER = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one execution may use. Memory counts above what the warm interpreter itself holds."""
+
+    timeout_seconds: float = 30.0
+    memory_mb: int = 500
+    pids_max: int = 64
+    open_files_max: int = 64
+    file_size_mb: int = 64
+    output_bytes_max: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What source shall say of itself, as `skill_source.facts` tells it: as the skill of this name, with these tests.
+
+    `variables` are those that a script shall take as parameters; None leaves it to the script: all its constants.
+    """
+
+    name: str
+    tests: str = ""
+    variables: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as it travels to a worker."""
+        return {"name": self.name, "tests": self.tests, "variables": self.variables}
+
+    @staticmethod
+    def from_json(sent: Mapping[str, Json]) -> Reading:
+        """Return what `to_json` gave."""
+        variables = cast("Sequence[str] | None", sent["variables"])
+        chosen = None if variables is None else tuple(variables)
+        return Reading(cast("str", sent["name"]), cast("str", sent["tests"]), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One execution as asked for. `session` names the kept worker, or None for a fresh one.
+
+    With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
+    variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
+    it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
+    """
+
+    code: str
+    context_vars: Mapping[str, Json] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    isolation: Isolation = Isolation.RESTRICTED
+    session: str | None = None
+    reads: Reading | None = None
+    within: str | None = None
+    nested: bool = False
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an execution did not end well; the `error` of the run report.
+
+    `type` is the name of a class: a text that could not be one, which code can give its own exceptions, stands before
+    the message instead. `line` is 1-based in the caller's own source. `traceback` holds the caller's own lines only.
+    """
+
+    type: str
+    message: str
+    line: int | None = None
+    hint: str | None = None
+    traceback: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.type.isidentifier() or len(self.type) > TYPE_CHARS_MAX:
+            object.__setattr__(self, "message", f"{self.type}: {self.message}")
+            object.__setattr__(self, "type", "Exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That the dialect refused the code before any of it ran, though full Python might run it.
+
+    `module` is the module whose import was refused, if that was the reason.
+    """
+
+    module: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the sandbox knows of one ended execution.
+
+    `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
+    `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
+    gone, or None while it lives. `figures` are PNG images that the code showed or left open, in that order.
+    """
+
+    status: Status
+    result: Json = None
+    output: str = ""
+    error: Failure | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    duration_ms: float = 0.0
+    queued_ms: float = 0.0
+    cpu_ms: float | None = None
+    isolation: Isolation = Isolation.RESTRICTED
+    layers: tuple[str, ...] = ()
+    session_ended: str | None = None
+    refusal: Refusal | None = None
+    figures: tuple[bytes, ...] = ()

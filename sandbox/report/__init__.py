@@ -1,0 +1,1 @@
+"""What a worker reports of a run: values, errors and hints."""

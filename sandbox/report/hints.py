@@ -1,0 +1,334 @@
+"""A second sentence for the errors that agents meet most: what to write instead.
+
+Security boundary: computed in the child from hostile objects, so names, keys and lengths are read raw from classes,
+dicts and frames, bounded, and no guest code is called. What a rule says stands beside what it recognises.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final, cast
+
+from ..dialect import facades
+from ..dialect.facades.alternatives import NEEDS_FULL_PYTHON
+from ..dialect.names import demangle
+from ..errors import Refused
+from ..guest.guest import GUEST
+from ..guest.real_classes import derives, mro_of
+from ..guest_api import host_modules
+from .disclosure import bounded, plain_names
+from .message_hints import by_message, sentence
+from .near_names import names_in_scope, nearest, public_names, string_keys
+from .subscripts import Missed, missed_by
+
+HINT_CHARS_MAX = 400
+
+_KEYS_SHOWN = 8
+_KEY_CHARS_MAX = 40
+_SURE = 0.8
+_LIKELY = 0.6
+_MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+|\*)'")
+
+_name_of_name_error = NameError.__dict__["name"].__get__
+_name_of_attribute_error = AttributeError.__dict__["name"].__get__
+_object_of_attribute_error = AttributeError.__dict__["obj"].__get__
+_name_of_import_error = ImportError.__dict__["name"].__get__
+_args_of = BaseException.__dict__["args"].__get__
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where an error happened: the source that it happened in, its line there, and the innermost own frame."""
+
+    source: str
+    line: int | None
+    frame: FrameType | None = None
+
+    def text(self) -> str:
+        """Return the line's own text; empty where it is not known."""
+        lines = self.source.split("\n", self.line or 0)
+        return lines[self.line - 1] if self.line is not None and 0 < self.line <= len(lines) else ""
+
+
+def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
+    """Return what to do about an error, or None where there is nothing worth saying; never raises."""
+    try:
+        hint = by_message(message) or _by_type(error, message, scene)
+    except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
+        return None
+    return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
+
+
+def hint_for_refusal(refusal: Refused) -> str | None:
+    """Return what to do about a refusal: what it says itself, else what there is instead of its module."""
+    if refusal.instead is not None and refusal.instead != NEEDS_FULL_PYTHON:
+        wider = refusal.type != "ValueError" and GUEST.wider
+        return sentence(refusal.instead) + (f" Or ask for {_asked(GUEST.wider)}." if wider else "")
+    if refusal.module is None:
+        return None
+    if refusal.module in facades.exports() or host_modules.find(refusal.module) is not None:
+        missed = _MISSED_IMPORT.search(refusal.message)
+        return None if missed is None else _of_module(refusal.module, missed[1])
+    return _of_missing_module(refusal.module)
+
+
+def _of_module(module: str, name: str) -> str | None:
+    """Return what to do about a name that an available module does not have."""
+    if name == "*":
+        return "Write out the names that you want."
+    names = host_modules.listed(module) or facades.exports().get(module, frozenset())
+    close = nearest(name, names, _SURE)
+    instead = None if close else facades.instead_of(f"{module}.{name}")
+    if instead is not None:
+        return sentence(instead)
+    close = close or nearest(name, names, _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_missing_module(module: str) -> str:
+    instead = None if GUEST.full_python else facades.instead_of(module)
+    if instead is not None and instead != NEEDS_FULL_PYTHON:
+        return sentence(instead)
+    known = sys.stdlib_module_names if GUEST.full_python else facades.exports()
+    close = None if instead == NEEDS_FULL_PYTHON else nearest(module, known, _SURE)
+    if close is not None:
+        return f"Did you mean {close!r}?"
+    return f"Do without the module{', which is not installed here' if GUEST.full_python else ''}{_full_python()}."
+
+
+def _full_python() -> str:
+    """Say how to get to full Python, or to more of it than there is here: only what the operator allows is named."""
+    if GUEST.wider:
+        return f", or ask for {_asked(GUEST.wider)}"
+    if GUEST.full_python:
+        return ""
+    return "; full Python could have it, but ALLOWED_ISOLATION and this machine offer none here"
+
+
+def _asked(isolations: Iterable[str]) -> str:
+    return " or ".join(f'isolation="{name}"' for name in isolations)
+
+
+# What needs a look at the exception or at where it happened.
+
+
+def _by_type(error: BaseException, message: str, scene: Scene) -> str | None:
+    for base in mro_of(type(error)):
+        rule = _RULES.get(id(base))
+        if rule is not None:
+            return rule(error, message, scene)
+    return None
+
+
+_INSTEAD_OF_NAMES: Final = {
+    "open": "Files are reached by read_file(name) and write_file(name, content).",
+    "input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
+    "raw_input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
+    "true": "In Python it is True.",
+    "false": "In Python it is False.",
+    "null": "In Python it is None.",
+    "undefined": "In Python it is None.",
+    "NaN": 'In Python it is float("nan").',
+    "nan": 'Write float("nan") or math.nan.',
+    "exit": "Let the code end, or raise SystemExit.",
+    "quit": "Let the code end, or raise SystemExit.",
+    "unicode": "In Python 3 it is str.",
+    "xrange": "In Python 3 it is range.",
+    "reload": "Modules cannot be reloaded here.",
+    "display": "Print the value, or make it the last line.",
+}
+_ALIASES: Final = {
+    "np": "numpy",
+    "pd": "pandas",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    "tf": "tensorflow",
+    "dt": "datetime",
+    "ET": "xml.etree.ElementTree",
+}
+_MODULES_FIRST: Final = (
+    *("collections", "math", "datetime", "json", "re", "itertools", "functools", "statistics", "random", "dataclasses"),
+    *("typing", "enum", "decimal", "fractions", "string", "time", "copy", "pprint", "textwrap", "asyncio", "operator"),
+    *("heapq", "bisect", "uuid", "pathlib"),
+)
+
+
+def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | None:
+    name = _name_of_name_error(error)
+    if type(name) is not str:
+        return None
+    name = demangle(name)
+    if name in _INSTEAD_OF_NAMES:
+        return _INSTEAD_OF_NAMES[name]
+    known = [known for known in names_in_scope(scene.frame) if known not in _INSTEAD_OF_NAMES]
+    close = nearest(name, known, _SURE)
+    if close is None:
+        hint = _of_unknown_name(name, scene)
+        if hint is not None:
+            return hint
+        close = nearest(name, known, _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_unknown_name(name: str, scene: Scene) -> str | None:
+    """Return what to import for a name that nothing in scope is like."""
+    module = _ALIASES.get(name, name)
+    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else facades.exports().keys()
+    if module in known:
+        return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
+    if not GUEST.full_python and f"{name}." in scene.text() and facades.instead_of(module) is not None:
+        return f"The module {module} is not available here. {_of_missing_module(module)}"
+    home = next((first for first in _MODULES_FIRST if name in _names_of(first)), None)
+    return None if home is None else f"Write `from {home} import {name}` first."
+
+
+def _names_of(module: str) -> Container[object]:
+    if not GUEST.full_python:
+        return facades.exports().get(module, ())
+    loaded = sys.modules.get(module)
+    return () if loaded is None else vars(loaded)
+
+
+def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    name = _name_of_name_error(error)
+    own = f"{demangle(name)!r}" if type(name) is str else "The name"
+    return (
+        f"{own} is assigned in this function, so it is the function's own: give it a value first, or declare it "
+        "`global` or `nonlocal`."
+    )
+
+
+def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    name, owner = _name_of_attribute_error(error), _object_of_attribute_error(error)
+    if type(name) is not str or owner is None:
+        return None
+    name = demangle(name)
+    if derives(type(owner), dict):
+        keys = string_keys(owner)
+        if name in keys:
+            return f"It is a dict: write [{name!r}]."
+        close = nearest(name, keys, _SURE)
+        if close is not None:
+            return f"It is a dict: did you mean [{close!r}]?"
+    if derives(type(owner), facades.Facade):
+        return _of_module(facades.title(cast("facades.Facade", owner)), name)
+    close = nearest(name, public_names(owner), _LIKELY)
+    return None if close is None else f"Did you mean {close!r}?"
+
+
+def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | None:
+    missed = _missed(scene, dict)
+    if missed is None:
+        return None
+    arguments = _args_of(error)
+    wanted = arguments[0] if len(arguments) == 1 else None
+    keys = string_keys(missed.container)
+    if type(wanted) is str:
+        close = nearest(wanted, keys, _LIKELY)
+        if close is not None:
+            return f"Did you mean {bounded(close, _KEY_CHARS_MAX)!r}?"
+        as_number = wanted.isdigit() and any(type(key) is int for key in missed.sample())
+        if as_number:
+            return "The keys are integers: convert with int(…)."
+    if type(wanted) is int and str(wanted) in keys:
+        return "The keys are strings: convert with str(…)."
+    if missed.length == 0:
+        return "The dict is empty."
+    if not keys:
+        return None
+    shown = ", ".join(repr(bounded(key, _KEY_CHARS_MAX)) for key in keys[:_KEYS_SHOWN])
+    more = missed.length - min(len(keys), _KEYS_SHOWN)
+    return f"The keys are {shown}{f' and {more} more' if more else ''}. Write .get(key) where a key may be missing."
+
+
+def _of_index_error(_error: BaseException, _message: str, scene: Scene) -> str | None:
+    missed = _missed(scene, list, tuple, str)
+    if missed is None:
+        return None
+    kind = missed.kind.__name__
+    if missed.length == 0:
+        return f"The {kind} is empty: test it first."
+    items = "character" if missed.kind is str else "item"
+    return f"The {kind} has {missed.length} {items}{'s' * (missed.length > 1)}: its last index is {missed.length - 1}."
+
+
+def _missed(scene: Scene, *kinds: type) -> Missed | None:
+    if scene.frame is None or scene.line is None:
+        return None
+    return missed_by(scene.source, scene.line, scene.frame, kinds)
+
+
+def _of_import_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    module = _name_of_import_error(error)
+    return _of_missing_module(module) if type(module) is str else None
+
+
+def _of_recursion_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    return "Look for the case that ends the recursion; where it is truly deep, write a loop with a list as its stack."
+
+
+def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    return "Work in smaller pieces, with generators for instance, or ask for more with memory_mb."
+
+
+def _of_file_not_found(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+    if GUEST.full_python:
+        return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
+    return "list_files() shows what is in the workspace."
+
+
+def _of_os_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+    arguments = _args_of(error)
+    number = arguments[0] if GUEST.full_python and arguments else None
+    if type(number) is not int:
+        return None
+    return _OF_NUMBER.get(number)
+
+
+_OF_NUMBER: Final = {
+    errno.EROFS: "Write to /tmp, where there is a little room, and bring a file home with keep(path, name).",
+    errno.EACCES: "Only the workspace at /workspace, /tmp and Python's own files can be seen.",
+    errno.EPERM: "The system does not let code here do this: no other processes, no network.",
+    errno.ENOSPC: "The scratch space at /tmp is full: delete what is done with, or write_file() to the workspace.",
+}
+
+
+def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str | None:
+    if any(line.lstrip().startswith("```") for line in scene.source.split("\n")):
+        return "Leave out the Markdown fences (```): only the code itself is run."
+    if scene.text().lstrip().startswith(("!", "%")):
+        return "Shell and notebook commands do not exist here: write Python."
+    if "'return' outside function" in message:
+        return "At the top level the value of the last line is the result; or set `result`."
+    if "unexpected indent" in message:
+        return "Begin the lines outside functions and blocks in the first column."
+    if "invalid character" in message or "invalid non-printable character" in message:
+        return "Write plain ASCII quotes, dashes and spaces in code."
+    if sys.version_info < (3, 12) and message.startswith("f-string:"):
+        return "Before Python 3.12 an f-string cannot hold its own quotes or a backslash within its braces."
+    return None
+
+
+_Rule = Callable[[BaseException, str, Scene], str | None]
+
+_BY_CLASS: dict[type[BaseException], _Rule] = {
+    UnboundLocalError: _of_unbound_local,
+    NameError: _of_name_error,
+    AttributeError: _of_attribute_error,
+    KeyError: _of_key_error,
+    IndexError: _of_index_error,
+    ImportError: _of_import_error,
+    RecursionError: _of_recursion_error,
+    MemoryError: _of_memory_error,
+    FileNotFoundError: _of_file_not_found,
+    OSError: _of_os_error,
+    SyntaxError: _of_syntax_error,
+}
+
+# By identity, since a metaclass may say what it likes of equality.
+_RULES: dict[int, _Rule] = {id(cls): rule for cls, rule in _BY_CLASS.items()}

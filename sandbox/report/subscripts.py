@@ -1,0 +1,105 @@
+"""Find the dict or list that a failed subscript was about, without running anything.
+
+The failing line is parsed again, and what its subscripts stand on is looked up in the frame: variables, attributes of
+instances, constant keys. No guest code is called; what would need any is not looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import FrameType, GetSetDescriptorType
+from typing import cast
+
+from ..dialect.names import mangle
+from ..guest.real_classes import attribute_of_class, derives
+from .near_names import locals_of
+
+SOURCE_CHARS_MAX = 200_000
+
+_UNKNOWN = object()
+_SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A container that does not hold what was asked of it; `kind` is its built-in type."""
+
+    container: object
+    kind: type
+    length: int
+
+    def sample(self) -> list[object]:
+        """Return a few of a dict's keys."""
+        keys = dict.keys(cast("dict[object, object]", self.container)) if self.kind is dict else ()
+        return list(islice(keys, _SAMPLE))
+
+
+def missed_by(source: str, line: int, frame: FrameType, kinds: Sequence[type]) -> Missed | None:
+    """Return the first container of one of the built-in `kinds` that a subscript on `line` misses.
+
+    Where the key is an expression, a container can only be assumed to be the one if no other is on the line.
+    """
+    if len(source) > SOURCE_CHARS_MAX:
+        return None
+    assumed: list[Missed] = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Subscript) or not node.lineno <= line <= (node.end_lineno or node.lineno):
+            continue
+        container = _look_up(node.value, frame)
+        kind = next((kind for kind in kinds if derives(type(container), kind)), None)
+        if container is _UNKNOWN or kind is None:
+            continue
+        missed = Missed(container, kind, kind.__len__(container))  # type: ignore[attr-defined]  # containers have one
+        key = _look_up(node.slice, frame)
+        if key is _UNKNOWN:
+            assumed.append(missed)
+        elif type(key) in (str, int) and _item(container, key) is _UNKNOWN:
+            return missed
+    return assumed[0] if len(assumed) == 1 else None
+
+
+def _look_up(node: ast.expr, frame: FrameType) -> object:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
+        case ast.Name(id=name):
+            own = _item(locals_of(frame), name)
+            return _item(frame.f_globals, name) if own is _UNKNOWN else own
+        case ast.Attribute(value=owner, attr=name):
+            return _attribute(_look_up(owner, frame), mangle(name))
+        case ast.Subscript(value=owner, slice=key):
+            return _item(_look_up(owner, frame), _look_up(key, frame))
+        case _:
+            return _UNKNOWN
+
+
+def _attribute(owner: object, name: str) -> object:
+    if type(attribute_of_class(type(owner), "__dict__")) is not GetSetDescriptorType:
+        return _UNKNOWN
+    own = object.__getattribute__(owner, "__dict__")
+    return own.get(name, _UNKNOWN) if type(own) is dict else _UNKNOWN
+
+
+def _item(container: object, key: object) -> object:
+    kind = type(container)
+    if derives(kind, dict) and type(key) in (str, int):
+        # A loop, since a look-up would compare with the guest's own keys, by methods of their own.
+        pairs = dict.items(cast("dict[object, object]", container))
+        return next((value for own, value in pairs if type(own) is type(key) and own == key), _UNKNOWN)
+    if type(key) is not int:
+        return _UNKNOWN
+    if derives(kind, list):
+        items = cast("list[object]", container)
+        return list.__getitem__(items, key) if -list.__len__(items) <= key < list.__len__(items) else _UNKNOWN
+    if derives(kind, tuple):
+        members = cast("tuple[object, ...]", container)
+        return tuple.__getitem__(members, key) if -tuple.__len__(members) <= key < tuple.__len__(members) else _UNKNOWN
+    if derives(kind, str):
+        text = cast("str", container)
+        return str.__getitem__(text, key) if -str.__len__(text) <= key < str.__len__(text) else _UNKNOWN
+    return _UNKNOWN

@@ -1,0 +1,92 @@
+"""Notices coroutines that were made and never awaited, so that nothing of them ran: the commonest slip with tools.
+
+CPython warns when such a coroutine is thrown away (`_warn_unawaited_coroutine`, PEP 492), and says nothing of one that
+a variable still holds when the code has ended. Here both become one note of the report, with the line of the call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import CoroutineType
+from typing import Any, cast
+from weakref import WeakSet
+
+from ..dialect.names import demangle
+
+_NAMED_MAX = 3
+_ITEMS_MAX = 1000
+
+
+class Forgotten:
+    """The coroutines of one run that were never awaited, by name and line."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, int | None], None] = {}
+        self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
+        self._last_given: str | None = None
+        self._given = 0
+
+    def watch(self) -> None:
+        """Hear of coroutines that are thrown away, and let each remember where it was made."""
+        sys.set_coroutine_origin_tracking_depth(1)
+        warnings._warn_unawaited_coroutine = self._note  # type: ignore[attr-defined]  # what CPython itself calls
+
+    def begin(self) -> None:
+        """Forget what an earlier run forgot."""
+        self._calls.clear()
+
+    def given(self, namespace: dict[str, object]) -> None:
+        """Hear which variables the code starts with.
+
+        Those are not looked at, even when they hold something else by then: to look at an object is to copy its page.
+        """
+        self._last_given = next(reversed(namespace), None)
+        self._given = len(namespace)
+
+    def notes(self, namespace: dict[str, object]) -> dict[str, str]:
+        """Return the note about what was thrown away, and about what the variables in `namespace` still hold."""
+        for coroutine in _held(self._newer(namespace)):
+            if coroutine not in self._told and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                self._told.add(coroutine)  # a session's variables stay
+                self._note(coroutine)
+        calls = [f"{name}() on line {line}" if line else f"{name}()" for name, line in sorted(self._calls, key=_line)]
+        if not calls:
+            return {}
+        shown = ", ".join(calls[:_NAMED_MAX]) + (f" and {len(calls) - _NAMED_MAX} more" if calls[_NAMED_MAX:] else "")
+        was = "was" if len(calls) == 1 else "were"
+        return {"code": f"{shown} {was} never awaited: nothing of it ran. Write `await` before the call."}
+
+    def _newer(self, namespace: dict[str, object]) -> list[object]:
+        """Return what the code added, or everything if it took out some of what was given.
+
+        A dictionary keeps its order: what was added follows the last given name, and what is written over stays put.
+        """
+        added = len(namespace) - self._given
+        last_names = list(islice(reversed(namespace), max(added, 0) + 1))
+        if added < 0 or (self._given and last_names[-1] != self._last_given):
+            return list(namespace.values())
+        return [namespace[name] for name in reversed(last_names[:added])]
+
+    def _note(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
+        origin = getattr(coroutine, "cr_origin", None)
+        self._calls[demangle(coroutine.__qualname__), origin[0][1] if origin else None] = None
+
+
+def _line(call: tuple[str, int | None]) -> int:
+    return call[1] or 0
+
+
+def _held(values: Iterable[object]) -> Iterator[CoroutineType[Any, Any, Any]]:
+    """Yield the coroutines among the values of variables, themselves or in a list, tuple or dict."""
+    for value in values:
+        kind = type(value)
+        inside: Iterable[object] = (value,)
+        if kind is list or kind is tuple:
+            inside = islice(cast("Iterable[object]", value), _ITEMS_MAX)
+        elif kind is dict:
+            inside = islice(cast("dict[object, object]", value).values(), _ITEMS_MAX)
+        yield from (item for item in inside if type(item) is CoroutineType)

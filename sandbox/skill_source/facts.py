@@ -1,0 +1,340 @@
+"""The facts of a skill: what calls it, what it takes, what it says, what it uses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from ..job import Json, Reading
+from . import docstrings, scripts
+from .annotations import Reader, Schema
+from .literals import NOT_LITERAL, constant, plain
+from .scripts import ENTRY, NoFunction
+from .shapes import Shapes
+
+SIGNATURE_CHARS_MAX: Final = 2000
+_KINDS: Final[Mapping[type, frozenset[str]]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    str: frozenset({"string"}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+    type(None): frozenset({"null"}),
+}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_HELPER_MODULES: Final = frozenset({"__future__", "mcp", "skills"})
+
+
+def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+    """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are not valid Python."""
+    try:
+        return read(source, reading, known)
+    except NoFunction as error:
+        return {"problem": f"The code of {reading.name} cannot be a skill: {error}"}
+    except SyntaxError as error:
+        return {"problem": f"The tests of {reading.name} are not valid Python: {error.msg} (line {error.lineno})."}
+
+
+def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+    """Return the facts of source that compiles. `known` are the global names that any code finds.
+
+    Keys: `code` (that of a script made into a function), `entry`, `is_script`, `is_async`, `signature`, `parameters`
+    (JSON Schema), `kinds` (of each parameter, as `inspect` names them), `description`, `examples` (whether the
+    docstring has any), `modules`, `tools`, `skills`, `test_functions`, `test_is_examples`. Raises `NoFunction` when it
+    cannot be called, and `SyntaxError` for tests that are not valid Python.
+    """
+    tree = _parse(source)
+    function = _function(tree, reading.name) or _function(tree, ENTRY)
+    is_script = function is None
+    if function is None:
+        source = _as_function(source, tree, reading, known)
+        tree = _parse(source)
+        function = _function(tree, ENTRY)
+        assert function is not None
+    said = docstrings.read(ast.get_docstring(function))
+    description = said.description or docstrings.read(ast.get_docstring(tree)).description
+    parameters, kinds = _parameters(function, Shapes(tree), said, scripts.remarks_of(source))
+    return {
+        "code": source,
+        "entry": function.name,
+        "is_script": is_script,
+        "is_async": isinstance(function, ast.AsyncFunctionDef) and not _yields(function),
+        "signature": _signature(reading.name, function),
+        "parameters": parameters,
+        "kinds": kinds,
+        "description": description,
+        "examples": said.examples,
+        "modules": _modules(tree),
+        "tools": sorted(_tools(tree)),
+        "skills": sorted(_skills(tree)),
+        **_tests(reading.tests),
+    }
+
+
+def _parse(source: str) -> ast.Module:
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    return cast("ast.Module", compile(source, "<skill>", "exec", flags, dont_inherit=True))
+
+
+def _function(tree: ast.Module, name: str) -> _Function | None:
+    found = None
+    for statement in tree.body:
+        if isinstance(statement, _Function) and statement.name == name:
+            found = statement
+        elif (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Lambda)
+            and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+        ):
+            found = _defined(name, statement.value)
+    return found
+
+
+def _defined(name: str, value: ast.Lambda) -> ast.FunctionDef:
+    """Return `name = lambda …` as the `def` that it could have been."""
+    made = ast.FunctionDef(name, value.args, [ast.Return(value.body)], [])
+    return ast.fix_missing_locations(ast.copy_location(made, value))
+
+
+def _as_function(source: str, tree: ast.Module, reading: Reading, known: Collection[str]) -> str:
+    if not tree.body:
+        raise NoFunction("it is empty. Give Python code.")
+    functions = [statement for statement in tree.body if isinstance(statement, _Function | ast.ClassDef)]
+    does = [part for part in tree.body if not isinstance(part, _Function | ast.ClassDef | ast.Import | ast.ImportFrom)]
+    if functions and not _acts(does):
+        raise NoFunction(
+            f"it defines {', '.join(each.name for each in functions[:5])} and no function {reading.name}. "
+            f"Name the function {reading.name}, or give the skill its name."
+        )
+    constants = {variable.name: variable for variable in scripts.variables(source, tree)}
+    free = scripts.free_names(source, known)
+    if reading.variables is None:
+        return scripts.wrapped(source, tree, list(constants.values()), free)
+    unknown = [name for name in reading.variables if name not in constants and name not in free]
+    if unknown:
+        listed = ", ".join([*free, *constants]) or "none"
+        raise NoFunction(f"{unknown[0]} is not a variable that can become a parameter. Choose of these: {listed}.")
+    return scripts.wrapped(source, tree, [constants[name] for name in reading.variables if name in constants], free)
+
+
+def _acts(statements: list[ast.stmt]) -> bool:
+    """Tell whether statements do more than bind constants and say what the module is about."""
+    return any(
+        not isinstance(part, ast.Assign | ast.AnnAssign | ast.Pass)
+        and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        and not _is_main_guard(part)
+        for part in statements
+    ) or any(
+        isinstance(target, ast.Name) and target.id == "result"
+        for part in statements
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+    )
+
+
+def _is_main_guard(part: ast.stmt) -> bool:
+    return isinstance(part, ast.If) and "__name__" in ast.dump(part.test)
+
+
+def _parameters(
+    function: _Function, shapes: Shapes, said: docstrings.Said, remarks: Mapping[int, str]
+) -> tuple[Schema, list[Json]]:
+    reader = Reader(shapes)
+    given = function.args
+    plain_ones = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain_ones) - len(given.defaults)) + [*given.defaults]
+    kinds = ["POSITIONAL_ONLY"] * len(given.posonlyargs) + ["POSITIONAL_OR_KEYWORD"] * len(given.args)
+    takes = [
+        *zip(plain_ones, defaults, kinds, strict=True),
+        *((each, default, "KEYWORD_ONLY") for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)),
+    ]
+    told = _remarked([each for each, _default, _kind in takes], function.lineno, remarks)
+    properties: dict[str, Json] = {}
+    required: list[str] = []
+    for each, default, _kind in takes:
+        schema = reader.schema(each.annotation)
+        value = shapes.default(default)
+        if each.annotation is None and each.arg in said.types:
+            schema = reader.text(said.types[each.arg])
+            if value is not NOT_LITERAL and value is not None and not _may_be(plain(value), schema):
+                schema = {}  # the docstring does not tell all that it takes
+        text = reader.described(each.annotation) or said.texts.get(each.arg) or told.get(each.arg)
+        if default is not None and schema and value is None and not _admits_null(schema):
+            schema = {"anyOf": [schema, {"type": "null"}]} if schema.keys() != {"type"} else _or_null(schema)
+        if text:
+            schema["description"] = text
+        if value is not NOT_LITERAL:
+            schema["default"] = plain(value)
+        if default is None:
+            required.append(each.arg)
+        properties[each.arg] = schema
+    listed: list[Json] = [[each.arg, kind] for each, _default, kind in takes]
+    rest: Json = False
+    if given.vararg is not None:
+        items = reader.schema(given.vararg.annotation)
+        many: Schema = {"type": "array", **({"items": items} if items else {})}
+        if given.vararg.arg in said.texts:
+            many["description"] = said.texts[given.vararg.arg]
+        properties[given.vararg.arg] = many
+        listed.append([given.vararg.arg, "VAR_POSITIONAL"])
+    if given.kwarg is not None:
+        rest = reader.schema(given.kwarg.annotation) or True
+        listed.append([given.kwarg.arg, "VAR_KEYWORD"])
+    parameters: Schema = {"type": "object", "properties": properties}
+    if required:
+        parameters["required"] = required
+    return {**parameters, "additionalProperties": rest}, listed
+
+
+def _remarked(parameters: Sequence[ast.arg], define_line: int, remarks: Mapping[int, str]) -> dict[str, str]:
+    """Return the comments behind parameters that stand on lines of their own."""
+    lines = [each.lineno for each in parameters]
+    return {
+        each.arg: remarks[each.lineno]
+        for each in parameters
+        if each.lineno in remarks and each.lineno != define_line and lines.count(each.lineno) == 1
+    }
+
+
+def _admits_null(schema: Schema) -> bool:
+    """Tell whether a schema admits null, as that of `x: int = None` does not by itself."""
+    kind = schema.get("type")
+    if kind is not None:
+        return kind == "null" or (not isinstance(kind, str) and "null" in kind)  # type: ignore[operator]  # a list of names
+    if "enum" in schema:
+        return None in schema["enum"]  # type: ignore[operator]  # a list
+    return any(_admits_null(part) for part in schema.get("anyOf", ()))  # type: ignore[union-attr,arg-type]  # schemas
+
+
+def _may_be(value: Json, schema: Schema) -> bool:
+    """Tell whether a value is of a type that a schema names at its root, and among its choices."""
+    if "enum" in schema and value not in cast("list[Json]", schema["enum"]):
+        return False
+    if "anyOf" in schema:
+        return any(_may_be(value, part) for part in cast("list[Schema]", schema["anyOf"]))
+    kind = schema.get("type")
+    kinds = {kind} if isinstance(kind, str) else set(cast("list[str]", kind or ()))
+    return not kinds or not kinds.isdisjoint(_KINDS[type(value)])
+
+
+def _or_null(schema: Schema) -> Schema:
+    kind = schema["type"]
+    return {"type": [*([kind] if isinstance(kind, str) else kind), "null"]}  # type: ignore[misc]  # a name or several
+
+
+def _signature(name: str, function: _Function) -> str:
+    """Write the signature as `inspect` does."""
+    given = function.args
+    plain_ones = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain_ones) - len(given.defaults)) + [*given.defaults]
+    parts = [_parameter(each, default) for each, default in zip(plain_ones, defaults, strict=True)]
+    if given.posonlyargs:
+        parts.insert(len(given.posonlyargs), "/")
+    if given.vararg is not None:
+        parts.append("*" + _parameter(given.vararg, None))
+    elif given.kwonlyargs:
+        parts.append("*")
+    parts += [_parameter(each, default) for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    if given.kwarg is not None:
+        parts.append("**" + _parameter(given.kwarg, None))
+    returns = "" if function.returns is None else f" -> {ast.unparse(function.returns)}"
+    prefix = "async " if isinstance(function, ast.AsyncFunctionDef) else ""
+    text = f"{prefix}{name}({', '.join(parts)}){returns}"
+    return text if len(text) <= SIGNATURE_CHARS_MAX else f"{text[:SIGNATURE_CHARS_MAX]}…"
+
+
+def _parameter(each: ast.arg, default: ast.expr | None) -> str:
+    text = each.arg if each.annotation is None else f"{each.arg}: {ast.unparse(each.annotation)}"
+    if default is None:
+        return text
+    return f"{text}={ast.unparse(default)}" if each.annotation is None else f"{text} = {ast.unparse(default)}"
+
+
+def _yields(function: _Function) -> bool:
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, _Function | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def _modules(tree: ast.Module) -> Sequence[Json]:
+    found: set[str] = set()
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in part.names}
+        elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
+            found.add(part.module.partition(".")[0])
+    return sorted(found - _HELPER_MODULES)
+
+
+def _tools(tree: ast.Module) -> Iterator[str]:
+    """Yield `server.tool` for each upstream tool that is named in the source."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "call_tool" and part.args:
+            name = constant(part.args[0])
+            if isinstance(name, str) and "." in name:
+                yield name
+        elif isinstance(part, ast.Attribute | ast.Subscript):
+            path = _path(part)
+            if path is not None and len(path) == 3 and path[0] in {"tools", "mcp_servers"}:  # noqa: PLR2004 - tools.server.tool
+                yield f"{path[1]}.{path[2]}"
+            elif path is not None and len(path) == 2 and path[0].startswith("mcp_") and path[0] != "mcp_servers":  # noqa: PLR2004 - mcp_server.tool
+                yield f"{path[0].removeprefix('mcp_')}.{path[1]}"
+
+
+def _skills(tree: ast.Module) -> Iterator[str]:
+    """Yield each skill that is named in the source."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.ImportFrom) and part.module == "skills":
+            yield from (alias.name for alias in part.names if alias.name != "*")
+        elif (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Name)
+            and part.func.id == "load_skill"
+            and part.args
+        ):
+            name = constant(part.args[0])
+            if isinstance(name, str):
+                yield name
+        elif isinstance(part, ast.Attribute | ast.Subscript):
+            path = _path(part)
+            if path is not None and len(path) == 2 and path[0] == "skills":  # noqa: PLR2004 - skills.name
+                yield path[1].partition("@")[0]
+
+
+def _path(node: ast.expr) -> list[str] | None:
+    """Return `["a", "b", "c"]` of `a.b["c"]`."""
+    path: list[str] = []
+    while True:
+        if isinstance(node, ast.Name):
+            return [node.id, *reversed(path)]
+        if isinstance(node, ast.Attribute):
+            path.append(node.attr)
+        elif isinstance(node, ast.Subscript):
+            key = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            name = constant(key)
+            if not isinstance(name, str):
+                return None
+            path.append(name)
+        else:
+            return None
+        node = node.value
+
+
+def _tests(tests: str) -> dict[str, Json]:
+    """Tell which test functions there are to call, and whether the tests are examples (`>>>`)."""
+    if tests.lstrip().startswith(">>>"):
+        return {"test_functions": [], "test_is_examples": True}
+    functions: list[Json] = []
+    for statement in _parse(tests).body if tests.strip() else ():
+        if isinstance(statement, _Function) and statement.name.startswith("test"):
+            takes = statement.args
+            if not (takes.posonlyargs or takes.args or takes.kwonlyargs):
+                functions.append([statement.name, isinstance(statement, ast.AsyncFunctionDef)])
+    return {"test_functions": functions, "test_is_examples": False}

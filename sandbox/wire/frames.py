@@ -1,0 +1,282 @@
+"""Security boundary: the frames between the server and one child, whose every byte is hostile.
+
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON, one object with the key `t`. Downwards go
+`run` and `answer`; upwards come `ready` (once), `call` (numbered by the host in order of arrival, from 1) and `done`
+(one for each `run`). What comes up is bounded before it is decoded: bytes, nesting and the number of values
+(`bounded_json`). Only a frame that begins as a worker's `done` does may be large: all others are held to
+`CALL_BYTES_MAX` by their first bytes. Anything else raises `FrameError`, and the pool kills the child.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from ..errors import FrameError
+from ..job import Failure, Json, Refusal, Status
+from .bounded_json import DEPTH_MAX, STEP_CHARS, is_light, read, read_in_steps, write, write_in_steps
+
+FRAME_BYTES_MAX = 32 * 1024 * 1024
+CALL_BYTES_MAX = 5 * 1024 * 1024
+"""The most that one host call holds; larger files travel in parts."""
+SMALL_BYTES_MAX = STEP_CHARS // 2
+"""A frame up to this size is decoded within a millisecond or two, a larger one in steps."""
+VALUES_MAX = 1_000_000
+"""JSON values in one frame: an empty object is 3 bytes on the wire and over 64 in memory."""
+CALL_VALUES_MAX = 250_000
+DONE_START = b'{"t":"done",'
+"""How a worker's `done` begins."""
+NAME_CHARS_MAX = 256
+TEXT_CHARS_MAX = 256 * 1024
+NOTES_MAX = 1000
+FIGURES_MAX = 10
+FIGURE_BYTES_MAX = 2 * 1024 * 1024
+FIGURE_PIXELS_MAX = 2000
+"""The most that a figure is wide or high."""
+EXIT_WITHOUT_REPORT = 70
+"""Exit status of a worker that could not confine itself, or not say how its job ended (sysexits.h, EX_SOFTWARE)."""
+
+_LENGTH = struct.Struct(">I")
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_PNG = struct.Struct(f">{len(_PNG_SIGNATURE)}sII")
+HEADER_BYTES = _LENGTH.size
+_REPORTABLE = frozenset({Status.OK, Status.ERROR, Status.REFUSED, Status.MEMORY})
+"""What a child may say of itself; time-outs, crashes and cancellations only the parent can see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The child is confined and waits for its job; `layers` are those it could really switch on."""
+
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The code asks the host for something. Who asks is known from the channel, never from the frame."""
+
+    name: str
+    arguments: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The code has ended."""
+
+    status: Status
+    result: Json
+    error: Failure | None
+    notes: Mapping[str, str]
+    refusal: Refusal | None = None
+    figures: tuple[bytes, ...] = ()
+
+
+ChildFrame: TypeAlias = Ready | Call | Done
+
+
+class Frames:
+    """Cuts a stream of bytes into frame bodies, however the bytes were chunked.
+
+    `done_bytes_max` bounds what begins with `DONE_START`, `bytes_max` all others.
+    """
+
+    def __init__(self, bytes_max: int = CALL_BYTES_MAX, done_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._done_bytes_max = done_bytes_max
+        self._buffer = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """How many bytes of an unfinished frame are held."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read.
+
+        Raises `FrameError` as soon as a length above the limit stands at the front.
+        """
+        self._buffer += data
+        self._announced()
+
+    def next(self) -> bytes | None:
+        """Give the body of the next whole frame, or None until more bytes come. Raises `FrameError`."""
+        length = self._announced()
+        if length is None or len(self._buffer) < HEADER_BYTES + length:
+            return None
+        body = bytes(memoryview(self._buffer)[HEADER_BYTES : HEADER_BYTES + length])
+        del self._buffer[: HEADER_BYTES + length]
+        return body
+
+    def _announced(self) -> int | None:
+        if len(self._buffer) < HEADER_BYTES:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        bytes_max = self._bytes_max
+        if length > bytes_max:
+            start = self._buffer[HEADER_BYTES : HEADER_BYTES + len(DONE_START)]
+            if DONE_START.startswith(start):  # as far as it has come
+                bytes_max = max(bytes_max, self._done_bytes_max)
+        if not 0 < length <= bytes_max:
+            raise FrameError(f"A frame announces {length} bytes; 1 to {bytes_max} are allowed.")
+        return cast("int", length)
+
+
+def encode(frame: Mapping[str, Json], *, bytes_max: int = FRAME_BYTES_MAX, in_steps: bool = False) -> bytes:
+    """Make a whole frame of an object; lone surrogates travel as escapes.
+
+    With `in_steps` other threads run meanwhile. Raises `FrameError` when it is too large or too deep, or holds what
+    JSON cannot (NaN, infinities, cycles), and TypeError for what is not a JSON value at all.
+    """
+    try:
+        text = (write_in_steps if in_steps else write)(frame)
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"It is not JSON: {error}.") from None
+    # Only strings can hold lone surrogates, and there Python's way to escape them is JSON's too.
+    body = text.encode("utf-8", "backslashreplace")
+    if len(body) > bytes_max:
+        raise FrameError(f"It is {len(body)} bytes large; at most {bytes_max} can be sent at once.")
+    return _LENGTH.pack(len(body)) + body
+
+
+def is_small(frame: Mapping[str, Json]) -> bool:
+    """Return whether a frame is made in so little time that no thread is worth it."""
+    return is_light(frame)
+
+
+def decode(body: bytes) -> dict[str, Json]:
+    """Read one frame body under all bounds, a large one in steps. Raises `FrameError` and nothing else."""
+    values_max = VALUES_MAX if body.startswith(DONE_START) else CALL_VALUES_MAX
+    try:
+        frame = (read if len(body) <= SMALL_BYTES_MAX else read_in_steps)(body, values_max=values_max)
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"A frame is not the JSON it should be: {error}") from None
+    if not isinstance(frame, dict):
+        raise FrameError("A frame is not a JSON object.")
+    return cast("dict[str, Json]", frame)
+
+
+def child_frame(body: bytes) -> ChildFrame:
+    """Read what a child sent. Raises `FrameError` for anything but the three frames exactly as they should be."""
+    frame = decode(body)
+    match frame.get("t"):
+        case "ready":
+            _keys(frame, {"t", "layers"})
+            layers = frame["layers"]
+            if not isinstance(layers, list) or len(layers) > DEPTH_MAX:
+                raise FrameError("A ready frame lists no layers.")
+            return Ready(tuple(_text(layer, "layer", NAME_CHARS_MAX) for layer in layers))
+        case "call":
+            _keys(frame, {"t", "name", "args"})
+            arguments = frame["args"]
+            if not isinstance(arguments, dict):
+                raise FrameError("A call frame's arguments are not an object.")
+            return Call(_text(frame["name"], "name", NAME_CHARS_MAX), arguments)
+        case "done":
+            # Surrogates that stand alone cannot be written as UTF-8, so no report could hold them.
+            return _done(_mended(frame) if b"\\ud" in body or b"\\uD" in body else frame)
+        case _:
+            raise FrameError("A frame is of no kind that a child may send.")
+
+
+def _done(frame: Mapping[str, Json]) -> Done:
+    _keys(frame, {"t", "status", "result", "error", "notes"}, may={"refusal", "figures"})
+    status = frame["status"]
+    if not isinstance(status, str) or status not in _REPORTABLE:
+        raise FrameError("A done frame has no status that a child may report.")
+    notes = frame["notes"]
+    if not isinstance(notes, dict) or len(notes) > NOTES_MAX:
+        raise FrameError("A done frame's notes are not a small object.")
+    return Done(
+        status=Status(status),
+        result=frame["result"],
+        error=_failure(frame["error"]),
+        notes={
+            _text(where, "note", TEXT_CHARS_MAX): _text(note, "note", TEXT_CHARS_MAX) for where, note in notes.items()
+        },
+        refusal=_refusal(frame.get("refusal")),
+        figures=_figures(frame.get("figures")),
+    )
+
+
+def _refusal(value: Json) -> Refusal | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise FrameError("A done frame's refusal is not an object.")
+    _keys(value, {"module"})
+    return Refusal(None if value["module"] is None else _text(value["module"], "module", NAME_CHARS_MAX))
+
+
+def _figures(value: Json) -> tuple[bytes, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > FIGURES_MAX:
+        raise FrameError(f"A done frame's figures are not a list of at most {FIGURES_MAX}.")
+    return tuple(_figure(figure) for figure in value)
+
+
+def _figure(value: Json) -> bytes:
+    """Read one figure: base64 of what at least begins as a PNG does (RFC 2083, section 12.12) and has a sane size."""
+    text = _text(value, "figure", FIGURE_BYTES_MAX * 4 // 3 + 4)
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise FrameError("A done frame's figure is not base64.") from None
+    if len(data) < _PNG.size:
+        raise FrameError("A done frame's figure is not a PNG.")
+    signature, width, height = _PNG.unpack_from(data)
+    if signature != _PNG_SIGNATURE or not 0 < width <= FIGURE_PIXELS_MAX or not 0 < height <= FIGURE_PIXELS_MAX:
+        raise FrameError("A done frame's figure is not a PNG of the size allowed.")
+    return data
+
+
+def _failure(value: Json) -> Failure | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise FrameError("A done frame's error is not an object.")
+    _keys(value, {"type", "message", "line", "hint", "traceback"})
+    line, hint, traceback = value["line"], value["hint"], value["traceback"]
+    if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
+        raise FrameError("A done frame's error has no line number where one should be.")
+    return Failure(
+        type=_text(value["type"], "error type", NAME_CHARS_MAX),
+        message=_text(value["message"], "error message", TEXT_CHARS_MAX),
+        line=line,
+        hint=None if hint is None else _text(hint, "hint", TEXT_CHARS_MAX),
+        traceback=None if traceback is None else _text(traceback, "traceback", TEXT_CHARS_MAX),
+    )
+
+
+def _keys(frame: Mapping[str, Json], expected: set[str], *, may: AbstractSet[str] = frozenset()) -> None:
+    if frame.keys() - may != expected:
+        raise FrameError(f"A frame does not have exactly the keys {', '.join(sorted(expected))}.")
+
+
+def _text(value: object, what: str, chars_max: int) -> str:
+    if not isinstance(value, str) or len(value) > chars_max:
+        raise FrameError(f"A frame's {what} is not a text of at most {chars_max} characters.")
+    return value
+
+
+def _mended(value: Json) -> dict[str, Json]:
+    return cast("dict[str, Json]", _without_surrogates(value))
+
+
+def _without_surrogates(value: Json) -> Json:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            slices = (value[at : at + STEP_CHARS] for at in range(0, len(value), STEP_CHARS))
+            return "".join(each.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for each in slices)
+        return value
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
+    return value

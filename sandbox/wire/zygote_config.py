@@ -1,0 +1,81 @@
+"""What host and zygote have agreed on: how they talk, and what a zygote is told at its start."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ..confine import Level
+from ..confine.limits import Allowance
+from ..job import Isolation
+
+PACKET_BYTES_MAX = 1 << 16
+PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+"""Sockets that keep message boundaries; only Linux has the kind that also tells of the other end's death."""
+
+_STDIN = 0
+START_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined.
+
+    `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
+    and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
+    zygotes of a pool and all their workers together, `cpus` the processors that they may use together; `group` names
+    their control group.
+    """
+
+    standing: Allowance
+    isolation: Isolation
+    required: Level
+    workspace: str | None = None
+    wider: tuple[Isolation, ...] = ()
+    group_limits: tuple[int, int] | None = None
+    cpus: float | None = None
+    group: str | None = None
+
+    def to_json(self) -> str:
+        """Write it for a zygote or a container."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Orders:
+        """Read what `to_json` wrote."""
+        value = json.loads(text)
+        return cls(
+            Allowance(**value["standing"]),
+            Isolation(value["isolation"]),
+            Level(value["required"]),
+            value["workspace"],
+            tuple(map(Isolation, value["wider"])),
+            value["group_limits"] and tuple(value["group_limits"]),
+            value["cpus"],
+            value["group"],
+        )
+
+
+def start_file(search_path: Sequence[str], orders: Orders) -> bytes:
+    """Make the file that a zygote has as its standard input: where its modules are, and its orders.
+
+    Full Python can read its own command line. A file that is closed before any code runs tells it nothing.
+    """
+    return json.dumps([search_path, orders.to_json()]).encode()
+
+
+def read_start_file() -> Orders:
+    """Read the orders, in a zygote, without moving on in the file: one that begins anew reads it again."""
+    _search_path, orders = json.loads(os.pread(_STDIN, START_BYTES_MAX, 0))
+    return Orders.from_json(orders)
+
+
+def close_start_file() -> None:
+    """Put an empty standard input in the file's place."""
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, _STDIN)
+    os.close(empty)

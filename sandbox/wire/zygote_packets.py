@@ -1,0 +1,107 @@
+"""The packets between the host and a zygote: fixed and small, since a zygote that writes little copies little.
+
+Down goes the number of the worker that is asked for, with its two descriptors. Up go, once, how the start went, as a
+JSON object (`{}` when it is warm, or `{"failed": message, "code": code}`), and then one packet for each worker that was
+forked (with its pidfd), or refused, or has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..host.worker_process import Exit
+
+_REQUEST = struct.Struct("=Q")
+_FORKED = struct.Struct("=cQi?")
+_ENDED = struct.Struct("=cQidd")
+_REFUSED = struct.Struct("=cQ")
+_WORDS_BYTES_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A worker was forked; `behind_init` says that it is the first process of a pid namespace, with one child."""
+
+    number: int
+    pid: int
+    behind_init: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A worker could not be forked."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A worker has ended and was buried."""
+
+    number: int
+    exit: Exit
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The zygote is warm; or, where `failed` says why, it will never be."""
+
+    failed: str | None = None
+    code: str = ""
+
+
+Packet: TypeAlias = Forked | Refused | Ended | Started
+
+
+def request(number: int) -> bytes:
+    """Ask for worker `number`."""
+    return _REQUEST.pack(number)
+
+
+def requested(packet: bytes) -> int:
+    """Read what `request` made."""
+    return int(_REQUEST.unpack(packet)[0])
+
+
+def started() -> bytes:
+    """Say that the zygote is warm."""
+    return b"{}"
+
+
+def failed(message: str, code: str) -> bytes:
+    """Say that there will be no zygote."""
+    return json.dumps({"failed": message, "code": code}).encode()
+
+
+def forked(number: int, pid: int, *, behind_init: bool) -> bytes:
+    """Say that worker `number` was forked."""
+    return _FORKED.pack(b"F", number, pid, behind_init)
+
+
+def refused(number: int, reason: str) -> bytes:
+    """Say that worker `number` was not."""
+    return _REFUSED.pack(b"R", number) + reason.encode()[:_WORDS_BYTES_MAX]
+
+
+def ended(number: int, status: int, cpu_ms: float, memory_peak_mb: float) -> bytes:
+    """Say how worker `number` ended."""
+    return _ENDED.pack(b"E", number, status, cpu_ms, memory_peak_mb)
+
+
+def read(packet: bytes) -> Packet:
+    """Read what came up."""
+    match packet[:1]:
+        case b"F":
+            return Forked(*_FORKED.unpack(packet)[1:])
+        case b"E":
+            _kind, number, *how = _ENDED.unpack(packet)
+            return Ended(number, Exit(*how))
+        case b"R":
+            return Refused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
+        case _:
+            told = json.loads(packet)
+            return Started(told.get("failed"), told.get("code", ""))

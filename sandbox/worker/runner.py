@@ -1,0 +1,279 @@
+"""One worker: a forked child that confines itself, takes one job (or a session's jobs, one by one) and reports.
+
+Everything hostile happens here: compiling the source, running it, rendering its result and its error, all under the
+wall clock of the parent. The worker is forked by the zygote, which prepared what every worker starts with.
+"""
+
+from __future__ import annotations
+
+import base64
+import keyword
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, NoReturn, cast
+
+from .. import confine
+from ..confine import limits
+from ..confine.limits import Allowance, Bounds
+from ..dialect import names
+from ..errors import FrameError, Refused
+from ..guest.guest import GUEST
+from ..guest.host_channel import HostGone
+from ..guest.runtime import Afterwards, Dialect
+from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools
+from ..job import Failure, Isolation, Job, Json, Reading, Status
+from ..report import failures, values
+from ..skill_source import facts
+from ..wire import output
+from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
+from ..wire.job_frame import encode_job
+from . import skill_modules
+
+_WARM_SOURCES = (
+    """
+import json
+class A:
+    x: int = 1
+    def f(self) -> int:
+        self.x += 1
+        return self.x
+[A().f() for _ in range(2)]
+""",
+    """
+import asyncio
+await asyncio.sleep(0)
+{"a": 1.5, "b": (None, True)}
+""",
+    """
+def f(n):
+    return undefined
+f(1)
+""",
+)
+WARM_ROUNDS = 8
+"""Until the interpreter has specialized what every job runs: a worker would do it again, on pages of its own."""
+_WARM_OUTPUT_BYTES = 1 << 16
+_WARM_ANSWER_BYTES = 1 << 16
+_HURRY_MS = 2
+"""A worker whose job has not come by then is a spare with time to rehearse."""
+_exit_code_of = SystemExit.__dict__["code"].__get__
+_NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the zygote made ready for all its workers; each fork has a copy of its own."""
+
+    dialect: Dialect
+    plan: confine.Plan
+    bounds: Bounds
+    worker: Worker
+    ready: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        layers = [*self.dialect.layers, *self.plan.layers, "limits"]
+        object.__setattr__(self, "ready", encode({"t": "ready", "layers": layers}))
+
+
+def starting_namespace(dialect: Dialect) -> dict[str, object]:
+    """Make what every worker's code starts with."""
+    return dialect.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
+
+
+def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
+    """Have a worker that is not confined do here what every worker does, so that none pays for a first time."""
+    worker = Worker(dialect)
+    host, theirs = socket.socketpair()
+    with host, theirs:
+        dialect.open(theirs.fileno(), output.create(_WARM_OUTPUT_BYTES))
+        for source in _WARM_SOURCES * rounds:
+            # As in a session: the end of any other run is the end of its process, threads and all.
+            host.sendall(encode_job(Job(source, session="warm"), Isolation.RESTRICTED))
+            worker.answer_next(None)
+            host.recv(_WARM_ANSWER_BYTES)
+        worker.output.close()
+
+
+def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
+    """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+    status = EXIT_WITHOUT_REPORT
+    worker = prepared.worker
+    try:
+        keep_fds = prepared.dialect.open(channel_fd, output_fd)
+        confine.enter(prepared.plan, keep_fds=keep_fds)
+        prepared.bounds.stand()
+        prepared.dialect.settle()
+        worker.channel.send(prepared.ready)
+        if not worker.channel.readable.poll(_HURRY_MS):
+            worker.rehearse()
+        while True:
+            worker.answer_next(prepared.bounds)
+    except HostGone:
+        status = 0
+    finally:
+        os._exit(status)
+
+
+class Worker:
+    """A worker as its zygote makes it: all there but for its descriptors, and not confined.
+
+    What it is made of here, every fork has without writing to a page: so as much as possible is made here.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._namespace = starting_namespace(dialect)
+        self.channel, self.output = dialect.connections()
+        self._memory_mb = 0
+        self._calls: dict[str, str] = {}
+        self._write = self.output.write
+        GUEST.write = self.output.write
+        GUEST.call_host = self.channel.call
+        GUEST.call_host_async = self.channel.call_async
+        GUEST.namespace = self._namespace
+        GUEST.define = skill_modules.definer(dialect)
+        GUEST.run = 0
+
+    def rehearse(self) -> None:
+        """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
+        self._encoded(self._run("0", {}))
+
+    def answer_next(self, bounds: Bounds | None) -> None:
+        """Wait for a job, run it within the `bounds` of this process, and report. Raises `HostGone`."""
+        frame = self.channel.next_run()
+        allowance = Allowance.from_json(cast("Mapping[str, int]", frame["limits"]))
+        session = bool(frame["session"])
+        if bounds is not None:
+            bounds.lower(allowance, session=session, first=not self._calls)
+        self.output.clear(allowance.output_bytes)
+        GUEST.write = self._write  # a session's earlier call may have left it redirected
+        GUEST.run += 1
+        self._dialect.begin()
+        self._memory_mb = allowance.memory_bytes // limits.MIB
+        try:
+            report = self._run(
+                cast("str", frame["code"]),
+                cast("Mapping[str, Json]", frame["vars"]),
+                reads=cast("Mapping[str, Json] | None", frame["reads"]),
+                within=cast("str | None", frame["within"]),
+            )
+            data = self._encoded(_with(report, self._dialect.end(session=session)))
+        except MemoryError:
+            limits.open_reserve()
+            data = encode(_report(Status.MEMORY, error=Failure("MemoryError", "The code used up its memory.")))
+        self.channel.report(data)
+        # Frames of functions that live on in a session lead back to the call that made them.
+        self._calls[self._filename] = cast("str", frame["code"])
+
+    @property
+    def _filename(self) -> str:
+        """The name that tracebacks show for the running source."""
+        return failures.SOURCE_NAME if not self._calls else f"<call {len(self._calls) + 1}>"
+
+    def _run(
+        self,
+        code: str,
+        variables: Mapping[str, Json],
+        *,
+        reads: Mapping[str, Json] | None = None,
+        within: str | None = None,
+    ) -> dict[str, Json]:
+        filename = self._filename
+        recursion_limit = sys.getrecursionlimit()
+        try:
+            given = {_variable(name): value for name, value in variables.items()}
+            program = self._dialect.compile(code, filename)
+        except Refused as refusal:
+            report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
+            return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
+        except BaseException as error:  # noqa: BLE001 - a parser may raise anything at hostile source
+            return self._failed(error, code, filename)
+        own = self._namespace
+        for name, server in hosted_tools.bridge_names(code).items():
+            own.setdefault(name, server)
+        own.update(given)
+        try:
+            if reads is not None:
+                return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
+            if within is not None:
+                own.update(hosted_skills.variables_of(within))
+            return self._ended(self._dialect.run(program, own))
+        except HostGone:
+            raise
+        except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
+            # The code may have set them so low that nothing of what follows could run.
+            sys.setrecursionlimit(recursion_limit)
+            sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
+            return self._failed(error, code, filename)
+
+    def _ended(self, result: object) -> dict[str, Json]:
+        sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # the code may have set it otherwise
+        rendered = values.render(result)
+        return _report(Status.OK, result=rendered.json, notes=rendered.notes)
+
+    def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
+        if isinstance(error, SystemExit) and _is_success(error):
+            return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
+        if isinstance(error, MemoryError):
+            limits.open_reserve()
+        failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
+        if not isinstance(error, MemoryError):
+            cut = len(failure.message) > failures.MESSAGE_CHARS_MAX
+            notes = {"error.message": "cut; raise with less text, and print() or write_file() the rest"} if cut else {}
+            return _report(Status.ERROR, error=failure, notes=notes)
+        failure = replace(
+            failure,
+            message=f"The code used up its {self._memory_mb} MB of memory.",
+            hint="Hold less at once, or ask for more with memory_mb.",
+        )
+        return _report(Status.MEMORY, error=failure)
+
+    def _encoded(self, report: dict[str, Json]) -> bytes:
+        try:
+            return encode(report)
+        except MemoryError as error:
+            return encode(self._failed(error, "", self._filename))
+        except FrameError:
+            told = (
+                f"The result is larger than {FRAME_BYTES_MAX} bytes, too large to show. "
+                "Write it to a file with write_file() and read it in slices."
+            )
+            return encode({**report, "result": None, "notes": {"result": told}, "figures": []})
+
+
+def _variable(name: str) -> str:
+    """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", names.PREFIX)):
+        raise Refused(
+            f"{name!r} cannot be the name of a context variable.",
+            type="ValueError",
+            instead="Use a plain Python name that does not begin with two underscores.",
+        )
+    return name
+
+
+def _with(report: dict[str, Json], afterwards: Afterwards) -> dict[str, Json]:
+    notes = {**cast("Mapping[str, str]", report["notes"]), **afterwards.notes}
+    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in afterwards.figures]
+    return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
+
+
+def _is_success(leaving: SystemExit) -> bool:
+    code = _exit_code_of(leaving)
+    return code is None or (type(code) is int and code == 0)
+
+
+def _report(
+    status: Status, *, result: Json = None, error: Failure | None = None, notes: Mapping[str, str] = _NO_NOTES
+) -> dict[str, Json]:
+    return {
+        "t": "done",
+        "status": status.value,
+        "result": result,
+        "error": None if error is None else asdict(error),
+        "notes": dict(notes),
+    }

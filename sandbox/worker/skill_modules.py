@@ -1,0 +1,38 @@
+"""Runs a stored skill's source as a module of its own, in whatever Python the worker runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import Refused
+from ..guest.runtime import Dialect
+from ..guest_api import data_helpers, hosted, hosted_tools
+
+Define = Callable[[str, str, str], dict[str, object]]
+
+
+class SkillRefused(Exception):
+    """A skill's source may not run at this isolation."""
+
+    __module__ = "builtins"
+
+
+def definer(dialect: Dialect) -> Define:
+    """Return what `GUEST.define` is to be: `(source, filename, name)` in, the module's variables out.
+
+    It raises `SkillRefused` for source that the dialect refuses, and whatever the source raises.
+    """
+
+    def define(source: str, filename: str, name: str) -> dict[str, object]:
+        try:
+            program = dialect.compile(source, filename)
+        except Refused as refusal:
+            where = "" if refusal.line is None else f" in line {refusal.line}"
+            instead = f"; {refusal.instead}" if refusal.instead else ""
+            raise SkillRefused(f"{filename} was refused{where}: {refusal.message}{instead}") from None
+        if program.is_async:
+            raise SkillRefused(f"{filename} awaits at its top level. Put that into an async function.")
+        helpers = {**hosted.helpers(), **data_helpers.helpers(), **hosted_tools.bridge_names(source)}
+        return dialect.module(program, name, helpers)
+
+    return define

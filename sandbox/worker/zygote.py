@@ -1,0 +1,153 @@
+"""The zygote: a process that imports everything once, holds no secret, and forks workers when told to.
+
+`python -I -S` starts it with an empty environment and no descriptor but its control socket. It has one thread and
+never reads a byte that a guest wrote: the host sends a request with two descriptors (the worker's end of its channel,
+its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
+(wait4(2)). At the end of its control socket it ends itself, and every worker with it.
+
+They speak in packets (`zygote_packets`).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from typing import NoReturn
+
+from .. import confine
+from ..confine import limits
+from ..confine.limits import AddressSpace
+from ..errors import SandboxError
+from ..guest.guest import GUEST
+from ..guest.runtime import dialect_of
+from ..job import Isolation
+from ..wire import output, zygote_packets
+from ..wire.zygote_config import close_start_file, read_start_file
+from . import runner
+from .huge_pages import HeapMap
+from .immortal import immortalize
+
+_REQUEST_BYTES = 256
+_DESCRIPTOR = struct.Struct("=i")
+_DESCRIPTORS = struct.Struct("=ii")
+_TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
+_ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
+
+
+def main(control_fd: int) -> NoReturn:
+    """Be a zygote until the control socket ends."""
+    os.environ.clear()
+    connection = socket.socket(fileno=control_fd)
+    try:
+        _Zygote(connection).work()
+    except SandboxError as error:
+        connection.send(zygote_packets.failed(str(error), error.code))
+        raise SystemExit(1) from None
+
+
+class _Zygote:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._children: dict[int, tuple[int, int]] = {}
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+        orders = read_start_file()
+        limits.die_first()
+        GUEST.wider = tuple(orders.wider)
+        probe = confine.probe()
+        dialect = dialect_of(orders.isolation)
+        dialect.prepare()
+        close_start_file()
+        runner.warm(dialect)
+        address_space = AddressSpace()
+        heap = HeapMap()
+        self._plan = confine.prepare(
+            probe,
+            isolation=orders.isolation,
+            required=orders.required,
+            workspace=orders.workspace,
+            group=orders.group,
+            group_limits=orders.group_limits,
+            cpus=orders.cpus,
+        )
+        standing, native = orders.standing, orders.isolation is not Isolation.RESTRICTED
+        # They name the workspace's place on the host, and what is alive below lives for ever.
+        del orders
+        dialect.seal()
+        confine.prove(self._plan)
+        # Classes that were sealed have lost their places in the interpreter's caches.
+        runner.warm(dialect, rounds=2)
+        prepared = runner.Worker(dialect)
+        immortalize()
+        output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
+        bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=native)
+        self._prepared = runner.Prepared(dialect, self._plan, bounds, prepared)
+        # What exists now never becomes garbage; frozen, no collection after a fork touches (and so copies) it.
+        gc.collect()
+        gc.freeze()
+        heap.collapse()
+        connection.send(zygote_packets.started())
+
+    def work(self) -> NoReturn:
+        listening = self._connection.fileno()
+        while True:
+            for descriptor, _event in self._poll.poll(_ORPHAN_CHECK_MS):
+                if descriptor == listening:
+                    self._obey()
+                else:
+                    self._bury(descriptor)
+
+    def _obey(self) -> None:
+        try:
+            data, ancillary, _flags, _address = self._connection.recvmsg(_REQUEST_BYTES, _TWO_DESCRIPTORS)
+        except ConnectionError:
+            data, ancillary = b"", []
+        if not data:
+            os._exit(0)
+        number = zygote_packets.requested(data)
+        received = b"".join(packed for _level, _type, packed in ancillary)
+        if len(received) != _DESCRIPTORS.size:  # the kernel leaves out those that there is no room for
+            for (descriptor,) in _DESCRIPTOR.iter_unpack(received):
+                os.close(descriptor)
+            self._connection.send(zygote_packets.refused(number, "its zygote has no file descriptors left"))
+            return
+        channel_fd, output_fd = _DESCRIPTORS.unpack(received)
+        try:
+            pid = confine.fork(self._plan)
+        except OSError as error:
+            self._connection.send(zygote_packets.refused(number, str(error)))
+        else:
+            if pid == 0:
+                runner.serve(self._prepared, channel_fd, output_fd)
+            self._announce(number, pid)
+        finally:
+            os.close(channel_fd)
+            os.close(output_fd)
+
+    def _announce(self, number: int, pid: int) -> None:
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self._connection.send(zygote_packets.refused(number, str(error)))
+            return
+        self._children[pidfd] = (pid, number)
+        self._poll.register(pidfd, select.POLLIN)
+        message = zygote_packets.forked(number, pid, behind_init=self._plan.own_init)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
+        self._connection.sendmsg((message,), (rights,))
+
+    def _bury(self, pidfd: int) -> None:
+        pid, number = self._children.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        _pid, status, usage = os.wait4(pid, 0)
+        status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
+        cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
+        self._connection.send(zygote_packets.ended(number, status, cpu_ms, usage.ru_maxrss / 1024))

@@ -1,0 +1,210 @@
+"""Says which isolation layers this machine offers, and which of them a real worker had switched on."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+
+from typing_extensions import TypedDict
+
+from ...sandbox import confine
+from ...sandbox.errors import LevelMissing, SandboxError
+from ...sandbox.job import Isolation, Job, Limits
+from ...sandbox.python_versions import require_walked
+from ...skills_db.errors import SkillsDbError
+from ..app import App, running
+from ..database import HomeDatabase
+from ..errors import ServerError
+from ..home import Home
+from ..settings import Privacy, Settings
+
+_LANGUAGE = "language"
+
+
+class LayerFinding(TypedDict):
+    """One layer: whether the machine offers it, whether a worker has it on, what was seen, and what to do."""
+
+    layer: str
+    available: bool
+    active: bool
+    why: str
+    do: str
+
+
+class IsolationFinding(TypedDict):
+    """One isolation that the operator allows: the layers that a worker had on, or why code cannot run in it."""
+
+    isolation: str
+    offered: bool
+    layers: list[str]
+    problem: str | None
+
+
+class PrivacyFinding(TypedDict):
+    """What is done about personal data, how it is looked for, and what is missing for that, if anything is."""
+
+    privacy: str
+    mode: str
+    note: str | None
+
+
+class DatabaseFinding(TypedDict):
+    """Where skills and the vault are kept, whether that can be used, and what was seen of it."""
+
+    place: str
+    ok: bool
+    note: str
+
+
+class Findings(TypedDict):
+    """Every layer and every isolation allowed; `ok` says that the required level is reached and that code ran.
+
+    It says too that the database is whole and can be reached.
+
+    `layers` speak of the isolation that `auto` begins with. One that is allowed but not offered is no problem; one that
+    is offered and does not run is.
+    """
+
+    ok: bool
+    level: str
+    required_level: str
+    layers: list[LayerFinding]
+    isolations: list[IsolationFinding]
+    privacy: PrivacyFinding
+    database: DatabaseFinding
+    problem: str | None
+
+
+def examined(settings: Settings, home: Home) -> Findings:
+    """Try every layer, then run one line of code in a real worker and see what it has on.
+
+    Call it from a process with one thread and no event loop: trying a layer forks.
+    """
+    probe = confine.probe()
+    isolations, problem = asyncio.run(_try_isolations(settings, home))
+    database = _database(settings, home)
+    problem = problem or (None if database["ok"] else database["note"])
+    active = isolations[0]["layers"] if isolations else []
+    found = [
+        LayerFinding(
+            layer=finding.layer,
+            available=finding.available,
+            active=finding.layer in active,
+            why=finding.detail,
+            do=finding.remedy,
+        )
+        for finding in probe.findings
+    ]
+    known = {finding["layer"] for finding in found}
+    own = [_language(active=_LANGUAGE in active)]
+    own += [
+        LayerFinding(layer=layer, available=True, active=True, why="a worker of this server has it on", do="")
+        for layer in active
+        if layer not in {*known, _LANGUAGE}
+    ]
+    return Findings(
+        ok=problem is None,
+        level=probe.level.value,
+        required_level=settings.required_level.value,
+        layers=own + found,
+        isolations=isolations,
+        privacy=_privacy(settings),
+        database=database,
+        problem=problem,
+    )
+
+
+def _language(*, active: bool) -> LayerFinding:
+    version = platform.python_version()
+    try:
+        require_walked()
+    except LevelMissing as missing:
+        why, do = str(missing).split(". ", 1)
+        return LayerFinding(layer=_LANGUAGE, available=False, active=active, why=why, do=do)
+    why = f"the dialect was examined on this version of Python ({version})"
+    return LayerFinding(layer=_LANGUAGE, available=True, active=active, why=why, do="")
+
+
+def _privacy(settings: Settings) -> PrivacyFinding:
+    from ..privacy.detection.detect import Mode, without_ner  # noqa: PLC0415 - not for every start
+
+    note = None if settings.privacy is Privacy.OFF else without_ner(Mode(settings.privacy_mode.value))
+    return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
+
+
+def _database(settings: Settings, home: Home) -> DatabaseFinding:
+    """Look through the whole of a file, however long that takes, or ask the server."""
+    from ...skills_db.engine import place_of  # noqa: PLC0415 - not for every start
+    from ...skills_db.file_check import damage_of, damaged  # noqa: PLC0415 - as above
+
+    place = "The database"
+    try:
+        place, file = place_of(settings.database_url, home.root)
+        if file is not None:
+            if not file.exists():
+                return DatabaseFinding(place=place, ok=True, note="there is none yet; it is made when it is needed")
+            if found := damage_of(file):
+                return DatabaseFinding(place=place, ok=False, note=str(damaged(place, found)))
+        database = HomeDatabase(settings.database_url, home.root)
+        try:
+            database()
+        finally:
+            database.close()
+    except SkillsDbError as error:
+        return DatabaseFinding(place=place, ok=False, note=str(error))
+    return DatabaseFinding(place=place, ok=True, note="it answers" if file is None else "it is whole")
+
+
+async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
+    """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
+    found: list[IsolationFinding] = []
+    try:
+        async with running(replace(settings, workers_spare=0), home) as app:
+            for isolation in app.pools.offered:
+                layers, problem = await _try(app, isolation)
+                found.append(
+                    IsolationFinding(isolation=isolation.value, offered=True, layers=list(layers), problem=problem)
+                )
+            for isolation, reason in app.offer.missing.items():
+                found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
+    except (SandboxError, ServerError) as error:
+        return found, str(error)
+    return found, next((each["problem"] for each in found if each["offered"] and each["problem"]), None)
+
+
+async def _try(app: App, isolation: Isolation) -> tuple[tuple[str, ...], str | None]:
+    """Return the layers that a worker had on, and what kept it from running, or None."""
+    limits = Limits(app.settings.timeout_seconds, app.settings.memory_mb, app.settings.pids_max)
+    try:
+        outcome = await app.pools.run(Job("6 * 7", limits=limits, isolation=isolation), _no_calls)
+    except SandboxError as error:
+        return (), str(error)
+    if outcome.result != 42:  # noqa: PLR2004 - 6 * 7
+        reason = outcome.error.message if outcome.error else outcome.status.value
+        return outcome.layers, f"A worker could not run 6 * 7: {reason}"
+    return outcome.layers, None
+
+
+async def _no_calls(name: str, _arguments: object) -> None:
+    raise SandboxError(f"{name} was called by code that calls nothing.")
+
+
+def as_lines(findings: Findings) -> Iterator[str]:
+    """Say the findings for a terminal."""
+    for layer in findings["layers"]:
+        state = "active" if layer["active"] else ("available, not active" if layer["available"] else "not available")
+        yield f"{layer['layer']:<14}{state:<24}{layer['why']}"
+        if layer["do"] and not layer["active"]:
+            yield f"{'':<14}to do: {layer['do']}"
+    for isolation in findings["isolations"]:
+        state = "offered" if isolation["offered"] else "allowed, not offered"
+        yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
+    privacy = findings["privacy"]
+    state = "off" if privacy["privacy"] == Privacy.OFF else f"{privacy['privacy']}, {privacy['mode']}"
+    yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
+    database = findings["database"]
+    yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"
+    yield f"level: {findings['level']} (required: {findings['required_level']})"
+    yield "ok" if findings["problem"] is None else findings["problem"]

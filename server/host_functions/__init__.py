@@ -1,0 +1,1 @@
+"""Answers what running code asks of the host."""

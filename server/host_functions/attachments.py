@@ -1,0 +1,76 @@
+"""What tools gave that is not text: images, audio and binary resources, kept as files of the run.
+
+The code gets a handle, `.runs/<run_id>/<name>`, and reads it with `read_file(handle, encoding=None)` if it wants the
+bytes. They are in memory while the run lasts, and are then kept with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.job import Json
+from ...workspace.names import RUNS
+
+BYTES_MAX = 64 * 1024 * 1024
+"""What one run may hold of them, in bytes."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_STEM_CHARS_MAX = 80
+
+
+@dataclass(slots=True)
+class Attachments:
+    """The files of one run, by their names below its folder."""
+
+    run_id: str = "run"
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    async def keep(self, content: bytes, mime_type: str, name: str) -> str:
+        """Keep content and return its handle. Raises `HostCallError` when the run holds too much."""
+        del mime_type
+        if sum(map(len, self.files.values())) + len(content) > BYTES_MAX:
+            raise HostCallError(
+                f"The tools gave more than {BYTES_MAX} bytes of images and other files, the most that a run holds. "
+                "Ask for less in one run.",
+                type="ToolError",
+            )
+        stem, dot, suffix = name.rpartition(".")
+        stem = _NOT_IN_NAMES.sub("_", stem or suffix).strip("._")[:_STEM_CHARS_MAX] or "file"
+        ending = _NOT_IN_NAMES.sub("", suffix) if dot else "bin"
+        chosen, number = f"{stem}.{ending}", 2
+        while chosen in self.files or chosen in {"code.py", "output.txt", "result.json", "dry_run.json"}:
+            chosen, number = f"{stem}-{number}.{ending}", number + 1
+        self.files[chosen] = content
+        return f"{RUNS}/{self.run_id}/{chosen}"
+
+    def read(self, arguments: Mapping[str, Json]) -> Json:
+        """Answer `read_file` for a handle of this run, or None for any other file. Raises `HostCallError`."""
+        prefix = f"{RUNS}/{self.run_id}/"
+        filename = arguments["filename"]
+        if not isinstance(filename, str) or not filename.startswith(prefix):
+            return None
+        content = self.files.get(filename.removeprefix(prefix))
+        if content is None:
+            return None
+        offset, limit = arguments.get("offset", 0), arguments.get("limit")
+        assert isinstance(offset, int)
+        assert limit is None or isinstance(limit, int)
+        end = None if limit is None else offset + limit
+        size = len(content)
+        if arguments.get("encoding", "utf-8") == "base64":
+            part = content[offset:end]
+            shown, more = base64.b64encode(part).decode("ascii"), offset + len(part) < size
+        else:
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                raise HostCallError(
+                    f"{filename} is not text. Read it with encoding=None, which gives bytes.", type="ValueError"
+                ) from None
+            shown = text[offset:end]
+            more = offset + len(shown) < len(text)
+        return {"filename": filename, "content": shown, "size": size, "truncated": more}

@@ -1,0 +1,149 @@
+"""Answers what running code asks of the host.
+
+This is a security boundary: the name and the arguments of every call come from a hostile child. Which execution asks
+is known from the channel the call came by, never from the call itself; each execution has its own `Calls`, with its
+own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`, which the code can catch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.job import Json
+from ...skills_db.errors import SkillsDbError
+from ...workspace.errors import WorkspaceError
+from ..caller import LOCAL, Caller
+from ..errors import ServerError, shortage_in
+from ..privacy.tokens.run_tokens import Guest
+from .attachments import Attachments
+from .call_log import CallLog
+
+_LOG = logging.getLogger(__name__)
+Arguments = Mapping[str, Json]
+
+Tell = Callable[[str], Awaitable[None]]
+"""Told what an upstream tool says of its progress, in words."""
+
+TEXT_CHARS_MAX = 16_384
+"""Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
+
+_SHOWN_CHARS_MAX = 80
+_NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
+
+
+@dataclass(slots=True)
+class Calls:
+    """The host calls of one execution: which there are, what they may use, and what they did.
+
+    `answer` is handed to the pool as the one way up from the child. What a running execution has run on its behalf,
+    such as the tests of a skill that it saves, has `Calls` of its own that are `within` the execution's: it spends the
+    same budget and notes its calls in the same log.
+    """
+
+    handlers: Mapping[str, Handler]
+    budget: int
+    caller: Caller = LOCAL
+    made: int = 0
+    written: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, bytearray] = field(default_factory=dict)
+    dry_run: bool = False
+    tell: Tell | None = None
+    attachments: Attachments = field(default_factory=Attachments)
+    log: CallLog = field(default_factory=CallLog)
+    skills: dict[str, int] = field(default_factory=dict)
+    guest: Guest | None = None
+    within: Calls | None = None
+
+    async def answer(self, name: str, arguments: Arguments) -> Json:
+        """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
+        self._spend()
+        handler = self.handlers.get(name)
+        if handler is None:
+            raise HostCallError(
+                f"There is no host function {name!r} in this version. Use {', '.join(sorted(self.handlers))}.",
+                type="NotImplementedError",
+            )
+        handler.check(name, arguments)
+        kept = self.attachments.read(arguments) if name == "read_file" else None
+        if kept is not None:
+            return kept
+        try:
+            return await handler.answer(self, arguments)
+        except WorkspaceError as error:
+            raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "OSError")) from error
+        except (ServerError, SkillsDbError) as error:
+            raise HostCallError(str(error), type=_EXCEPTION_OF_CODE.get(error.code, "RuntimeError")) from error
+        except HostCallError:
+            raise
+        except Exception as error:
+            shortage = shortage_in(error)
+            if shortage is None:
+                raise
+            _LOG.warning("%s failed: %s", name, error)
+            raise HostCallError(shortage, type="OSError") from error
+
+    def _spend(self) -> None:
+        self.made += 1
+        if self.made > self.budget:
+            raise HostCallError(
+                f"This run made more than {self.budget} calls to the host, which is its budget. "
+                "Do more of the work inside the code, or split it into several runs.",
+                type="RuntimeError",
+            )
+        if self.within is not None:
+            self.within._spend()
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What answers one host function, and which arguments it takes; those without a default are in `required`."""
+
+    answer: Callable[[Calls, Arguments], Awaitable[Json]]
+    takes: Mapping[str, tuple[type, ...]]
+    required: frozenset[str]
+    longest: Mapping[str, int] = field(default_factory=dict)
+    """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
+
+    def check(self, name: str, arguments: Arguments) -> None:
+        """Raise `HostCallError` where the arguments are not those the function takes."""
+        for missing in sorted(self.required - arguments.keys()):
+            raise HostCallError(f"{name}() needs {missing}. Give it.", type="TypeError")
+        for given, value in arguments.items():
+            if given not in self.takes:
+                raise HostCallError(
+                    f"{name}() takes no {given[:_SHOWN_CHARS_MAX]!r}. It takes {', '.join(self.takes)}.",
+                    type="TypeError",
+                )
+            kinds = self.takes[given]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                wanted = " or ".join(_NAME_OF_TYPE[kind] for kind in kinds)
+                raise HostCallError(
+                    f"{name}() got {type(value).__name__} for {given}. Give {wanted}.",
+                    type="TypeError",
+                )
+            most = self.longest.get(given, TEXT_CHARS_MAX)
+            if isinstance(value, str) and len(value) > most:
+                raise HostCallError(
+                    f"{name}() got {len(value)} characters for {given}. Give at most {most}.", type="ValueError"
+                )
+
+
+_EXCEPTION_OF_CODE: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "ValueError",
+        "reserved": "PermissionError",
+        "not_found": "FileNotFoundError",
+        "not_a_file": "PermissionError",
+        "content": "ValueError",
+        "skill_unfit": "ValueError",
+        "skill_name": "ValueError",
+        "skill_refused": "ValueError",
+        "skill_not_found": "LookupError",
+        "arguments": "TypeError",
+    }
+)
+"""The exception class that the code sees for each error code; else `OSError` for the workspace, or `RuntimeError`."""

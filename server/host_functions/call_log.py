@@ -1,0 +1,62 @@
+"""What a run did with upstream tools: the calls it made, and those that a dry run only noted down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...sandbox.job import Json
+
+BYTES_MAX = 256 * 1024 * 1024
+"""What one run may send to upstream tools and get from them in all, in bytes of JSON."""
+
+_NAME_CHARS_MAX = 200
+
+
+@dataclass(slots=True)
+class Entry:
+    """One call; `seconds` is None until it has ended. The name of a tool that was not found is what the code said."""
+
+    tool: str
+    found: bool = False
+    ok: bool = False
+    began: float = field(default_factory=time.perf_counter)
+    seconds: float | None = None
+
+    @property
+    def ms(self) -> float:
+        """How long it took, or has taken so far, in milliseconds."""
+        seconds = time.perf_counter() - self.began if self.seconds is None else self.seconds
+        return round(seconds * 1000, 3)
+
+
+@dataclass(slots=True)
+class CallLog:
+    """The calls of one run in the order in which they began, and the bytes they moved."""
+
+    entries: list[Entry] = field(default_factory=list)
+    dry: list[dict[str, Json]] = field(default_factory=list)
+    moved_bytes: int = 0
+
+    @contextmanager
+    def call(self, tool: str) -> Iterator[Entry]:
+        """Note a call while the context lasts; it went well if nothing is raised."""
+        # Whole or not at all: what is cut cannot be recognized, and hidden, any more.
+        entry = Entry(tool if len(tool) <= _NAME_CHARS_MAX else f"(a name of {len(tool)} characters)")
+        self.entries.append(entry)
+        try:
+            yield entry
+            entry.ok = True
+        finally:
+            entry.seconds = time.perf_counter() - entry.began
+
+    def note_dry(self, tool: str, arguments: Mapping[str, Json]) -> None:
+        """Note a call that a dry run did not make."""
+        self.dry.append({"tool": tool, "arguments": dict(arguments)})
+
+    def move(self, count: int) -> bool:
+        """Count bytes, and tell whether the run may still move more."""
+        self.moved_bytes += count
+        return self.moved_bytes <= BYTES_MAX

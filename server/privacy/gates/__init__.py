@@ -1,0 +1,1 @@
+"""What leaves the server passes here, with tokens in place of personal data."""

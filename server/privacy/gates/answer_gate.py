@@ -1,0 +1,115 @@
+"""The filter of answers: what every request of a client is answered goes through it under `PRIVACY=auto`.
+
+A security boundary. Runs are filtered before they are cut and kept (`run_gate`); everything else, and whatever is said
+in errors, is filtered here, around the SDK's own handling of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
+
+from ....sandbox.job import Json
+from ...errors import PrivacyFailed, ServerError
+from ..privacy import Privacy
+from ..tokens.parts import Part
+from .run_gate import parts_of, restored_for_file
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from pydantic import BaseModel
+
+
+_UNFILTERED = frozenset({"initialize", "ping", "server/discover", "tools/list", "logging/setLevel"})
+"""Requests whose answers sealab itself writes, whole."""
+_FILE_TOOLS = frozenset(
+    {"write_workspace_file", "read_workspace_file", "list_workspace_files", "delete_workspace_file"}
+)
+_TEXTS = frozenset({"text", "description", "title", "message"})
+"""Keys of MCP's answers under which text for people and models stands; the others are names, addresses and types."""
+_VALUES = frozenset({"structuredContent", "values", "frontmatter"})
+"""Keys under which whole values stand."""
+
+
+class AnswerFilter:
+    """A middleware of the SDK: what every request is answered goes through it.
+
+    The answers of `tools_that_filter` are filtered already, or may hold real values; their failures are not.
+    """
+
+    def __init__(
+        self,
+        privacy: Privacy,
+        scope_of: Callable[[ServerRequestContext[Any, Any]], str],
+        tools_that_filter: frozenset[str],
+    ) -> None:
+        self._privacy = privacy
+        self._scope_of = scope_of
+        self._tools_that_filter = tools_that_filter
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Restore what goes to a file, have the request answered, and hide what is personal in the answer."""
+        if ctx.method in _UNFILTERED or ctx.request_id is None:
+            return await call_next(ctx)
+        scope = self._scope_of(ctx)
+        tool = str((ctx.params or {}).get("name")) if ctx.method == "tools/call" else None
+        try:
+            if tool in _FILE_TOOLS:
+                ctx = replace(ctx, params=await self._restored(scope, ctx.params or {}))
+            answer = await call_next(ctx)
+        except MCPError as error:
+            said = await self._hidden(scope, {"message": error.error.message, "structuredContent": error.error.data})
+            raise MCPError(error.error.code, said["message"], said["structuredContent"]) from None
+        wire = answer if isinstance(answer, dict) else {} if answer is None else _wire(answer)
+        if tool in self._tools_that_filter and "structuredContent" in wire:
+            return answer
+        return await self._hidden(scope, wire)
+
+    async def _restored(self, scope: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        arguments = dict(params.get("arguments") or {})
+        try:
+            restored = await restored_for_file(self._privacy, scope, arguments)
+        except ServerError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return {**params, "arguments": restored}
+
+    async def _hidden(self, scope: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        parts: list[Part] = []
+        _take(answer, parts)
+        if not parts:
+            return dict(answer)
+        try:
+            hidden = await self._privacy.hide(scope, parts, guest=self._privacy.guest(scope))
+        except PrivacyFailed as failed:
+            raise MCPError(INTERNAL_ERROR, str(failed)) from None
+        return cast("dict[str, Any]", _put(answer, iter(hidden.parts)))
+
+
+def _wire(answer: BaseModel) -> dict[str, Any]:
+    return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _take(answer: Any, parts: list[Part]) -> None:
+    """Collect what is to be filtered of an answer, in the order in which `_put` puts it back."""
+    if isinstance(answer, Mapping):
+        for key, inner in answer.items():
+            if key in _VALUES or (key in _TEXTS and isinstance(inner, str)):
+                parts.extend(parts_of([inner]))
+            else:
+                _take(inner, parts)
+    elif isinstance(answer, list):
+        for inner in answer:
+            _take(inner, parts)
+
+
+def _put(answer: Any, parts: Iterator[Json]) -> Any:
+    if isinstance(answer, Mapping):
+        return {
+            key: next(parts) if key in _VALUES or (key in _TEXTS and isinstance(inner, str)) else _put(inner, parts)
+            for key, inner in answer.items()
+        }
+    return [_put(inner, parts) for inner in answer] if isinstance(answer, list) else answer

@@ -1,0 +1,1 @@
+"""Puts tokens in for personal data, and values back in for tokens."""

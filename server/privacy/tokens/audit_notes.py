@@ -1,0 +1,60 @@
+"""Lines for the audit, written a moment after the answer that they tell of, so that no answer waits for the disk.
+
+Writing them is durable, which takes along to the disk what the vault was given before: a token that was shown outlives
+a crash of the machine half a second later, and one of the program at once. A crash of the program loses the lines of
+its last half second; an orderly end loses none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...write_behind import WriteBehind
+
+if TYPE_CHECKING:
+    from ....skills_db.vault import Note, Vault
+
+PAUSE_SECONDS = 0.5
+"""How long lines gather before they are written together."""
+
+
+class AuditNotes:
+    """The lines that wait to be written; safe to use from several threads."""
+
+    def __init__(self, vault: Callable[[], Vault]) -> None:
+        """Make it; `vault` is asked for when there is something to write, and may block."""
+        self._lines: WriteBehind[Note] = WriteBehind(
+            "lines of the privacy audit",
+            lambda notes: vault().note(*notes),
+            every_seconds=PAUSE_SECONDS,
+            merge=_merged,
+        )
+
+    def add(self, scope: str, action: str, destination: str, counts: Mapping[str, int]) -> None:
+        """Have it noted that something was done with so many values of each type; returns at once."""
+        if not counts:
+            return
+        from ....skills_db.vault_entries import Note  # noqa: PLC0415 - with PRIVACY=off nothing of it is loaded
+
+        self._lines.add(Note(time.time(), scope, action, destination, dict(counts)))
+        self._lines.start()
+
+    def close(self) -> None:
+        """Write what waits and end. Blocks."""
+        self._lines.stop()
+        self._lines.flush()
+
+
+def _merged(notes: Iterable[Note]) -> list[Note]:
+    """Make one line of those that say the same of other values: a program may do it a thousand times in a moment."""
+    merged: dict[tuple[str, str, str], Note] = {}
+    for note in notes:
+        key = (note.scope, note.action, note.destination)
+        before = merged.get(key)
+        counts = note.counts if before is None else Counter(before.counts) + Counter(note.counts)
+        merged[key] = replace(note, counts=counts)
+    return list(merged.values())

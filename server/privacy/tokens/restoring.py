@@ -1,0 +1,136 @@
+"""Puts values back in for tokens: what may go where, what was not known, and how many of each type there were."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from ....sandbox.job import Json
+from ...errors import PrivacyFailed
+from ..token_texts import Mention, restored, spliced
+from . import structured
+from .sheets import Edit, Notation
+from .structured import Kind, Leaf, WrittenLeaf
+
+if TYPE_CHECKING:
+    from ....skills_db.vault import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What restoring made of something, how many tokens of each type it put values in for, and which it did not."""
+
+    content: Json
+    types: Mapping[str, int]
+    unknown: tuple[str, ...]
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many tokens were replaced."""
+        return sum(self.types.values())
+
+
+Allows: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
+"""Tells whether a value of a type may be put in at a path of keys."""
+
+
+def allow_all(_path: tuple[str, ...], _kind: str) -> bool:
+    """Allow every value everywhere."""
+    return True
+
+
+class Tally:
+    """Looks tokens up while something is restored, and keeps count."""
+
+    def __init__(self, entries: Mapping[str, Entry], allows: Allows) -> None:
+        self._entries = entries
+        self._allows = allows
+        self._types: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._unknown: dict[str, None] = {}
+
+    def answer(self, content: Json) -> Restored:
+        """Return what came of it."""
+        return Restored(content, self._types, tuple(self._unknown), self._kept)
+
+    def plain(self, path: tuple[str, ...], mention: Mention) -> str | None:
+        """Return the value that a token in a plain text stands for."""
+        entry = self._looked_up(path, mention)
+        return None if entry is None else entry.value.plain
+
+    def leaf(self, leaf: Leaf, found: Sequence[Mention]) -> Json:
+        """Return a leaf of a value with values in for its tokens; None stands for a number as it was."""
+        if leaf.kind is Kind.NUMBER:
+            return None
+        if not found:
+            return leaf.text
+        text = restored(leaf.text, found, partial(self.plain, leaf.path))
+        is_number = leaf.kind is Kind.STRING and len(found) == 1 and self._is_number(leaf.path, leaf.text, found[0])
+        return cast("Json", json.loads(text)) if is_number else text
+
+    def _is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:
+        """Tell whether a whole leaf is the token of a number that may be put in."""
+        entry = self._entries.get(mention.token)
+        return (
+            entry is not None
+            and (mention.start, mention.end) == (0, len(text))
+            and entry.value.form == "number"
+            and mention.names(entry.value.type)
+            and self._allows(path, entry.value.type)
+        )
+
+    def in_written(
+        self, text: str, leaves: Iterable[WrittenLeaf], mentions: Iterable[Mention], notation: Notation
+    ) -> str:
+        """Return a text with values in its leaves; what stands between them stays."""
+        edits: list[Edit] = []
+        rest = iter(mentions)
+        mention = next(rest, None)
+        for written in leaves:
+            inner: list[Edit] = []
+            source = text[written.start : written.end]
+            while mention is not None and mention.start < written.end:
+                if mention.start >= written.start:
+                    inner += self._edit_in(source, written, mention, notation)
+                mention = next(rest, None)
+            if inner:
+                edits.append((written.start, written.end, notation.tidied(spliced(source, inner))))
+        return spliced(text, edits)
+
+    def _edit_in(self, source: str, written: WrittenLeaf, mention: Mention, notation: Notation) -> list[Edit]:
+        """Return how a token in the source of a leaf is replaced: nothing, or one edit."""
+        entry = self._looked_up(written.leaf.path, mention)
+        if entry is None:
+            return []
+        start, end = mention.start - written.start, mention.end - written.start
+        form = entry.value.form
+        if form == "number" and (start, end) == (1, len(source) - 1) and source[0] == '"':
+            return [(0, len(source), entry.value.text)]
+        is_json = isinstance(notation, structured.JsonNotation)
+        as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
+        return [(start, end, as_written)]
+
+    def _looked_up(self, path: tuple[str, ...], mention: Mention) -> Entry | None:
+        entry = self._entries.get(mention.token)
+        if entry is None or not mention.names(entry.value.type):
+            if not mention.lenient:
+                self._unknown.setdefault(f"[{mention.kind}_{mention.token}]")
+            return None
+        if not self._allows(path, entry.value.type):
+            self._kept[entry.value.type] += 1
+            return None
+        self._types[entry.value.type] += 1
+        return entry
+
+
+def rebuilt(value: Json, leaves: Iterable[Json]) -> Json:
+    """Return the value with `leaves` in the places of its own. Raises `PrivacyFailed` where two keys become one."""
+    try:
+        return structured.rebuilt(value, iter(leaves))
+    except structured.KeysCollide:
+        raise PrivacyFailed("Two keys of an object are tokens of one value. Restore them one by one.") from None

@@ -1,0 +1,133 @@
+"""Whose values are hidden: those of one run or request, and what their tokens may tell it.
+
+A security boundary. Where values are not given back to the model, a token must not be found by trying values: by hiding
+one candidate after the other until a token comes out that was seen before. So the scope's own tokens are for values
+that a tool or a file gave, and for few others; the rest get tokens that hold for this run alone. They are restored as
+any others are, but say nothing of what another token stands for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...errors import HostWorkRefused
+from .known_values import KnownValues
+
+if TYPE_CHECKING:
+    from ....skills_db.vault import Value
+
+VALUES_MAX = 50_000
+"""Values that one run or request may bring: no more than are kept in memory for sure."""
+BYTES_MAX = 8_000_000
+"""Bytes that they may have together."""
+_SCOPES_MAX = 10_000
+
+
+class Brake:
+    """Lets each scope do something `most` times, and then not until it has waited `seconds`.
+
+    Where it `grows`, each wait is twice as long as the one before, up to a day, and shrinks as slowly.
+    """
+
+    def __init__(self, most: int, seconds: float, *, grows: bool = False) -> None:
+        self.most = most
+        self._seconds = seconds
+        self._grows = grows
+        self._scopes: OrderedDict[str, _Spent] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def room(self, scope: str) -> int:
+        """Return how often the scope may do it now."""
+        with self._changing:
+            return max(0, self.most - self._current(scope).count)
+
+    def spend(self, scope: str, count: int) -> None:
+        """Note that it was done so often."""
+        with self._changing:
+            spent = self._current(scope)
+            spent.count += count
+            if spent.count >= self.most:
+                spent.until = time.monotonic() + spent.seconds
+
+    def _current(self, scope: str) -> _Spent:
+        now = time.monotonic()
+        spent = self._scopes.get(scope)
+        if spent is None:
+            spent = self._scopes[scope] = _Spent(now + self._seconds, self._seconds)
+            while len(self._scopes) > _SCOPES_MAX:
+                self._scopes.popitem(last=False)
+        elif now >= spent.until:
+            if self._grows:
+                longer = 2 * spent.seconds if spent.count >= self.most else spent.seconds / 2
+                spent.seconds = min(max(longer, self._seconds), _DAY)
+            spent.count, spent.until = 0, now + spent.seconds
+        self._scopes.move_to_end(scope)
+        return spent
+
+
+@dataclass(slots=True)
+class _Spent:
+    """How often something was done; counted anew from a moment on, which a wait puts off by `seconds`."""
+
+    until: float
+    seconds: float
+    count: int = 0
+
+
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A token as it is shown, and the type of its value."""
+
+    token: str
+    type: str
+
+
+@dataclass(slots=True)
+class Guest:
+    """One run or request, as its values are hidden.
+
+    With a `brake`, the scope's own tokens are for values that were `met`, and for as many others as that allows. With
+    `values` of its own, it has none of the scope's: neither its tokens nor what it knows.
+    """
+
+    scope: str
+    brake: Brake | None = None
+    values: KnownValues | None = None
+    salt: bytes = field(default_factory=lambda: os.urandom(16))
+    met: set[str] = field(default_factory=set)
+    """What tools and files gave this run."""
+    tokens: dict[Value, Shown] = field(default_factory=dict)
+    """The tokens that hold for this run alone."""
+    brought: int = 0
+    brought_bytes: int = 0
+
+    def bring(self, texts: Iterable[str]) -> None:
+        """Count values that are new. Raises `HostWorkRefused` where they are too many."""
+        for text in texts:
+            self.brought += 1
+            self.brought_bytes += len(text.encode("utf-8", "surrogatepass"))
+        if self.brought > VALUES_MAX or self.brought_bytes > BYTES_MAX:
+            raise HostWorkRefused(
+                f"There are more than {VALUES_MAX} new personal values here, or {BYTES_MAX} bytes of them, the most "
+                "that one run may bring. Work on less at once, such as a part of a file."
+            )
+
+    def may_share(self) -> int:
+        """Return how many values that nobody has met may get the scope's own tokens now."""
+        if self.values is not None:
+            return 0
+        return VALUES_MAX if self.brake is None else self.brake.room(self.scope)
+
+    def shared(self, count: int) -> None:
+        """Note how many did."""
+        if self.brake is not None and count:
+            self.brake.spend(self.scope, count)

@@ -1,0 +1,479 @@
+"""Puts tokens in for what is personal, and values back in for tokens: the one place where detection and vault meet.
+
+Several parts (a result, an output, an error) are looked at together, so that a value which one of them gives away by
+its context is hidden in all. Whatever goes wrong raises `PrivacyFailed`: then nothing may be shown.
+
+Everything here blocks and is heavy: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+import traceback
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....sandbox.job import Json
+from ...errors import HostWorkRefused, PrivacyFailed
+from ...host_work import checked, checkpoint
+from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
+from . import structured
+from .known_values import KnownValues
+from .parts import Part, Text
+from .restoring import Allows, Restored, Tally, allow_all, rebuilt
+from .run_tokens import Guest, Shown
+from .sheets import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
+from .structured import Leaf, WrittenLeaf
+
+if TYPE_CHECKING:
+    from ....skills_db.vault import Entry, Form, Value, Vault
+    from ..detection.detect import Detector
+    from ..detection.detect import Leaf as DetectorLeaf
+
+_LOG = logging.getLogger(__name__)
+
+SCOPES_MAX = 10_000
+"""Scopes of which anything is held in memory; an empty one takes a kilobyte."""
+KNOWN_IN_ALL_MAX = 200_000
+"""Known values of all these scopes; beyond, the scopes that were not asked for longest are read again when they are."""
+_COUNT_EVERY = 64
+"""Calls after which the known values of all scopes are counted again."""
+LOADED_MAX = 10_000
+"""Values of a scope that are read from the vault when it is first asked for: the newest."""
+ENTRIES_MAX = 20_000
+"""Tokens of a scope that are held in memory, of values no longer than `_ENTRY_CHARS_MAX`; the vault has them all."""
+FOUND_MAX = 4096
+"""Detections that are remembered: where something was found and of what type, never what."""
+FOUND_SPANS_MAX = 5_000
+"""Detections with more leaves and places than this are not."""
+FOUND_IN_ALL_MAX = 300_000
+"""Leaves and places of all that are remembered."""
+SHOWN_MAX = 4096
+"""Texts that were shown lately, each as its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The parts as they may be shown, and how many different values of each type were hidden in them."""
+
+    parts: tuple[Json, ...]
+    types: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a text as it may be shown, where in the text it really ends, and what was hidden in all of it."""
+
+    text: str
+    end: int
+    types: Mapping[str, int]
+
+
+class Sanitizer:
+    """Hides and restores for any number of scopes; safe to use from several threads."""
+
+    def __init__(
+        self, detector: Detector, vault: Vault, *, learner: Detector | None = None, durable: bool = True
+    ) -> None:
+        """Make one; `learner` finds what is only learned, where that need not cost as much as what is shown.
+
+        `durable`: whether new tokens are on the disk, safe from a power cut, before they are shown; in PostgreSQL they
+        always are.
+        """
+        self._durable = durable
+        self._detector = detector
+        self._learner = learner or detector
+        self._vault = vault
+        self._scopes: OrderedDict[str, _Scope] = OrderedDict()
+        self._found: OrderedDict[bytes, list[list[Span]]] = OrderedDict()
+        self._turn = threading.Lock()
+        self._asked = self._found_size = 0
+
+    def hide(
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: Guest | None = None
+    ) -> Hidden:
+        """Return the parts with tokens in them, then those that are only kept, which do not count.
+
+        `guest` is the run or request that gave them; without one they are nobody's, and have the scope's own tokens.
+        Raises `PrivacyFailed`.
+        """
+        with _failing_closed():
+            sheets = [sheet_of(part) for part in (*parts, *kept)]
+            counts = self._edit(scope, sheets, counted=len(parts), guest=guest)
+            shown = tuple(sheet.finished() for sheet in sheets)
+            self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
+            return Hidden(shown, counts)
+
+    def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
+        """Return `text[start:end]` with tokens in it.
+
+        Whatever crosses its end is shown whole. What crosses its start is left out, since the stretch before it showed
+        it; so stretches read one after the other are the whole.
+        """
+        with _failing_closed():
+            sheet = text_sheet(Text(text))
+            counts = self._edit(scope, [sheet])
+            return Window(_window(text, sheet.edits(), start, end), end, counts)
+
+    def hide_on(self, scope: str, text: str, start: int, end: int) -> Window:
+        """Return `text[start:end]` with tokens in it, or more where something crosses the end; go on from there.
+
+        What stands before `start` was shown and is only looked at.
+        """
+        with _failing_closed():
+            sheet = TextSheet(Text(text), shown=start)
+            counts = self._edit(scope, [sheet])
+            edits = sheet.edits()
+            inside = [(low, high) for low, high, _ in edits] + tokens_in(text)
+            end = max([end, *(high for low, high in inside if low < end < high)])
+            kept = [edit for edit in edits if edit[0] < end]
+            return Window(spliced(text[:end], kept)[start:], end, counts)
+
+    def warm(self) -> None:
+        """Load all that is needed. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            self._detector.warm()
+
+    def learn(self, scope: str, parts: Sequence[Part], guest: Guest | None = None) -> None:
+        """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
+
+        The vault is told of it when it is shown. `guest` is the run that was given it.
+        """
+        with _failing_closed():
+            known = self._scope(scope)
+            known.refresh(self._vault)
+            sheets = [sheet_of(part) for part in parts]
+            detected = iter(self._detected(self._learner, [leaf for sheet in sheets for leaf in sheet.leaves]))
+            for sheet in sheets:
+                for position in checked(range(len(sheet.leaves))):
+                    sheet.mark_spans(position, next(detected), known.values)
+            met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
+            for some in _batches(met):
+                known.learn(some, guest)
+
+    def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
+        """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
+        mentions = mentions_in(text, lenient=lenient)
+        if not mentions:
+            return Restored(text, {}, ())
+        with _failing_closed():
+            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+            tally = Tally(entries, allows)
+            leaves = structured.written_leaves(text)
+            if leaves is None:
+                return tally.answer(restored(text, mentions, partial(tally.plain, ())))
+            return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
+
+    def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> Hidden:
+        """Return a text with tokens in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        with _failing_closed():
+            sheet = WrittenSheet(text, leaves, notation)
+            counts = self._edit(scope, [sheet])
+            return Hidden((sheet.finished(),), counts)
+
+    def restore_written(
+        self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
+    ) -> Restored:
+        """Return a text with values in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        mentions = mentions_in(text, lenient=lenient)
+        with _failing_closed():
+            entries = self._vault.resolve(scope, {mention.token for mention in mentions})
+            tally = Tally(entries, allow_all)
+            return tally.answer(tally.in_written(text, leaves, mentions, notation))
+
+    def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
+        """Return the value with values in for its tokens; a number that became a token is a number again."""
+        leaves = list(structured.leaves_of(value))
+        mentions = [mentions_in(leaf.text, lenient=lenient) for leaf in leaves]
+        if not any(mentions):
+            return Restored(value, {}, ())
+        with _failing_closed():
+            wanted = {mention.token for some in mentions for mention in some}
+            tally = Tally(self._vault.resolve(scope, wanted), allows)
+            return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
+
+    def _edit(
+        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, guest: Guest | None = None
+    ) -> Counter[str]:
+        """Find what is to be hidden in the sheets and give each its token.
+
+        Counts the different values by type, of all sheets or of the first `counted`.
+        """
+        known = self._scope(scope)
+        fresh = [not known.was_shown(sheet.mark()) for sheet in sheets]
+        asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
+        detected = iter(self._detected(self._detector, asked))
+        hidden: dict[Value, str] = {}
+        if guest is None or guest.values is None:
+            known.refresh(self._vault)
+        for sheet, is_fresh in zip(sheets, fresh, strict=True):
+            for position in checked(range(len(sheet.leaves))):
+                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(guest))
+        # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
+        while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
+            named: dict[Value, Shown] = {}
+            grown = False
+            for some in _batches(unnamed):
+                checkpoint()
+                tokens, is_new = known.tokens_for(self._vault, some, durable=self._durable, guest=guest)
+                named |= tokens
+                grown |= is_new
+            seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
+            hidden |= {value: shown.type for value, shown in named.items() if value in seen}
+            texts = {value: shown.token for value, shown in named.items()}
+            for sheet in sheets:
+                sheet.name(texts)
+                sheet.sweep_gaps(known.values_for(guest), everywhere=grown)
+        return Counter(hidden.values())
+
+    def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
+        """Return what is detected in each leaf; programs that ask a tool again get the same answer, judged once."""
+        if not leaves:
+            return []
+        mark = _mark_of_leaves(leaves, id(detector))
+        with self._turn:
+            found = self._found.get(mark)
+        if found is None:
+            found = _detect(detector, leaves)
+            size = _size(found)
+            if size > FOUND_SPANS_MAX:
+                return found
+            with self._turn:
+                if mark not in self._found:
+                    self._found_size += size
+                self._found[mark] = found
+                while len(self._found) > FOUND_MAX or self._found_size > FOUND_IN_ALL_MAX:
+                    _, oldest = self._found.popitem(last=False)
+                    self._found_size -= _size(oldest)
+        return found
+
+    def _scope(self, scope: str) -> _Scope:
+        with self._turn:
+            known = self._scopes.get(scope)
+            if known is None:
+                known = self._scopes[scope] = _Scope(scope)
+            self._scopes.move_to_end(scope)
+            self._asked += 1
+            if self._asked % _COUNT_EVERY == 0:
+                self._drop_oldest()
+            return known
+
+    def _drop_oldest(self) -> None:
+        held = sum(each.weight for each in self._scopes.values())
+        while len(self._scopes) > SCOPES_MAX or (len(self._scopes) > 1 and held > KNOWN_IN_ALL_MAX):
+            _, oldest = self._scopes.popitem(last=False)
+            held -= oldest.weight
+
+
+class _Scope:
+    """What is known of one scope in this process; changed only by who holds `_turn`, and never for long."""
+
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
+        self._turn = threading.RLock()
+        self.values = KnownValues()
+        self._entries: OrderedDict[tuple[Form, str], Entry] = OrderedDict()
+        self._last = 0
+        self._purges: int | None = None
+        self._shown: OrderedDict[bytes, None] = OrderedDict()
+
+    @property
+    def weight(self) -> int:
+        """How much memory this takes, counted in known values."""
+        return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
+
+    def values_for(self, guest: Guest | None) -> KnownValues:
+        """Return the values that are found for a guest."""
+        return self.values if guest is None or guest.values is None else guest.values
+
+    def refresh(self, vault: Vault) -> None:
+        """Take in what this or another server has shown, and begin anew where something was forgotten."""
+        with self._turn:
+            news = vault.known(self._scope, self._last, most=LOADED_MAX)
+            if self._purges is not None and news.purges != self._purges:
+                self.values, self._last = KnownValues(), 0
+                self._entries.clear()
+                self._shown.clear()
+                news = vault.known(self._scope, most=LOADED_MAX)
+            self._purges = news.purges
+            for entry in news.entries:
+                self._keep(entry)
+            self._last = max((entry.number for entry in news.entries), default=self._last)
+
+    def learn(self, values: Sequence[Value], guest: Guest | None) -> None:
+        """Have values found from now on. Raises `HostWorkRefused` where a guest brings too many."""
+        with self._turn:
+            new = [value.plain for value in values if self.values.add(value.plain, value.type)]
+        if guest is not None:
+            guest.met.update(value.plain for value in values)
+            guest.bring(new)
+
+    def tokens_for(
+        self, vault: Vault, values: Sequence[Value], *, durable: bool, guest: Guest | None
+    ) -> tuple[dict[Value, Shown], bool]:
+        """Return the token of each value, and whether any value is new.
+
+        The vault is asked only for what is, and for what it has to know that it was met again.
+        """
+        with self._turn:
+            own, apart = self._divided(values, guest)
+            tokens: dict[Value, Shown] = {}
+            for value in own:
+                entry = self._entries.get((value.form, value.text))
+                if entry is not None and not vault.fades(entry, self._scope):
+                    tokens[value] = Shown(entry.shown, entry.value.type)
+                    self.values.add(entry.value.plain, entry.value.type)
+            grown = False
+            missing = [value for value in own if value not in tokens]
+            if missing:
+                made = vault.tokens_for(self._scope, missing, durable=durable, admits=_admits(missing, guest))
+                grown = self._took(made)
+                tokens |= _shown(missing, made)
+            if guest is not None and apart:
+                grown |= self._tell_apart(vault, apart, guest, durable=durable)
+                tokens |= {value: guest.tokens[value] for value in apart}
+        return tokens, grown
+
+    def _divided(self, values: Sequence[Value], guest: Guest | None) -> tuple[Sequence[Value], Sequence[Value]]:
+        """Return the values that get the scope's own tokens, and those that get tokens for the guest alone."""
+        if guest is None:
+            return values, ()
+        rest = [value for value in values if value.plain not in guest.met and value not in guest.tokens]
+        room = guest.may_share()
+        if room:
+            rest = [value for value in rest if self.values.kind_of(value.plain) is None]
+            guest.shared(min(len(rest), room))
+        apart = {*rest[room:], *(value for value in values if value in guest.tokens)}
+        return [value for value in values if value not in apart], list(apart)
+
+    def _tell_apart(self, vault: Vault, values: Sequence[Value], guest: Guest, *, durable: bool) -> bool:
+        """Make the guest's own tokens for values that have none yet; return whether there were any."""
+        missing = [value for value in values if value not in guest.tokens]
+        if not missing:
+            return False
+        admits = _admits(missing, guest)
+        made = vault.tokens_for(self._scope, missing, durable=durable, salt=guest.salt, admits=admits)
+        guest.tokens |= _shown(missing, made)
+        known = self.values_for(guest)
+        for value in missing:
+            known.add(value.plain, value.type)
+        return True
+
+    def _took(self, made: Sequence[Entry]) -> bool:
+        """Take in what the vault has made; return whether any value is new."""
+        numbers = sorted({entry.number for entry in made})
+        if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
+            self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
+        return sum(self._keep(entry) for entry in made) > 0
+
+    def _keep(self, entry: Entry) -> bool:
+        """Have a value found from now on, and remember its token; return whether it is new."""
+        value = entry.value
+        if not entry.apart and len(value.text) <= _ENTRY_CHARS_MAX:
+            self._entries[value.form, value.text] = entry
+            if len(self._entries) > ENTRIES_MAX:
+                self._entries.popitem(last=False)
+        return self.values.add(value.plain, value.type)
+
+    def was_shown(self, mark: bytes | None) -> bool:
+        """Tell whether just this was shown lately: what was sanitised is not looked at again."""
+        return mark is not None and mark in self._shown
+
+    def remember_shown(self, marks: Iterable[bytes | None]) -> None:
+        """Remember that these were shown; None stands for what need not be remembered."""
+        with self._turn:
+            self._shown |= {mark: None for mark in marks if mark is not None}
+            while len(self._shown) > SHOWN_MAX:
+                self._shown.popitem(last=False)
+
+
+_SHOWN_PER_VALUE = 4
+"""So many texts that were shown take as much memory as one value."""
+_ENTRY_CHARS_MAX = 256
+_BATCH = 500
+"""Values that are given their tokens, or learned, at once: nobody else is for as long."""
+
+
+def _admits(values: Sequence[Value], guest: Guest | None) -> Callable[[int, int], None] | None:
+    """Return what the vault asks before it stores what is new of these."""
+    return None if guest is None else lambda count, _size: guest.bring(value.text for value in values[:count])
+
+
+def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, Shown]:
+    return {value: Shown(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
+
+
+def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    for start in range(0, len(values), _BATCH):
+        yield values[start : start + _BATCH]
+
+
+def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
+    from ..detection.detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
+
+    asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
+    return [
+        [Span(finding.start, finding.end, finding.type) for finding in found]
+        for found in checked(detector.find_leaves(asked))
+    ]
+
+
+def _size(found: Sequence[Sequence[Span]]) -> int:
+    return len(found) + sum(map(len, found))
+
+
+def _window(text: str, edits: Iterable[Edit], start: int, end: int) -> str:
+    tokens = [(low, high, text[low:high]) for low, high in tokens_in(text)]
+    pieces: list[Edit] = []
+    for low, high, replacement in sorted([*edits, *tokens]):
+        if low < start < high:
+            start = min(high, end)
+        elif start <= low < end:
+            pieces.append((low, min(high, end), replacement))
+    parts, at = "", start
+    for low, high, replacement in pieces:
+        parts += text[at:low] + replacement
+        at = high
+    return parts + text[at:end]
+
+
+def _mark_of_leaves(leaves: Iterable[Leaf], detector: int) -> bytes:
+    digest = hashlib.blake2b(str(detector).encode(), digest_size=16)
+    for leaf in leaves:
+        # Lengths, since a text may hold any separator.
+        said = "".join(f"{len(part)}:{part}" for part in (*leaf.path, leaf.text))
+        digest.update(f"{len(leaf.path)}|{said}".encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+@contextmanager
+def _failing_closed() -> Iterator[None]:
+    """Raise `PrivacyFailed` for whatever goes wrong. What was being looked at is not said: it may be personal."""
+    from ....skills_db.errors import SkillsDbError  # noqa: PLC0415 - only with the database
+    from ..detection.detect import DetectionFailed  # noqa: PLC0415 - only with detection
+
+    try:
+        yield
+    except (PrivacyFailed, HostWorkRefused):
+        raise
+    except (DetectionFailed, SkillsDbError) as error:
+        raise PrivacyFailed(f"Personal data could not be hidden, so nothing is shown. {error}") from error
+    except Exception as error:
+        # Neither the message nor the traceback: they could hold values.
+        _LOG.error("Hiding personal data failed: %s at %s", type(error).__name__, _where(error))
+        raise PrivacyFailed(
+            "Personal data could not be hidden, by a fault of sealab itself, so nothing is shown. Its log on stderr "
+            "says where."
+        ) from error
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in reversed(frames[-4:]))

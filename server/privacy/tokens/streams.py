@@ -1,0 +1,184 @@
+"""Files of any size: read, hidden or restored, and written piece by piece, so that nothing is lost at the seams.
+
+A text is judged in windows with what stands before and after them; JSON and tables are cut between their leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, cast
+
+from ..token_texts import TOKEN
+from .sanitizer import Sanitizer
+from .separated_values import TableScanner
+from .sheets import Notation
+from .structured import JsonNotation, Scanner, WrittenLeaf
+
+PIECE_CHARS = 256 * 1024
+_AROUND_CHARS = 8 * 1024
+_FIRST_LINE_MAX = 4 * 1024
+_TOKEN_CHARS_MAX = 128
+
+
+class FileKind(StrEnum):
+    """What a file is: free text, JSON (one text or many in a row), or separated values with headings."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Source(Protocol):
+    """What can be read piece by piece, such as an open text file."""
+
+    def read(self, size: int, /) -> str:
+        """Return up to `size` characters, none at the end."""
+        ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done so far: tokens put in or replaced, by type, and those that nobody knows."""
+
+    tokens: set[str] = field(default_factory=set)
+    replaced: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    def types(self) -> dict[str, int]:
+        """Count the different tokens that were put in, by type."""
+        counts: dict[str, int] = {}
+        for token in sorted(self.tokens):
+            kind = token[1:].rpartition("_")[0]
+            counts[kind] = counts.get(kind, 0) + 1
+        return counts
+
+
+def kind_of(name: str, beginning: str) -> FileKind:
+    """Tell what a file is by its name, else by how it begins."""
+    ending = name.rpartition(".")[2].lower()
+    if ending in {"json", "jsonl", "ndjson"}:
+        return FileKind.JSON
+    if ending in {"csv", "tsv"}:
+        return FileKind.CSV
+    return FileKind.JSON if beginning.lstrip()[:1] in {"{", "["} and _reads_as_json(beginning) else FileKind.TEXT
+
+
+def sanitized(sanitizer: Sanitizer, scope: str, source: Source, kind: FileKind, tally: Tally) -> Iterator[str]:
+    """Give a file piece by piece with tokens in it. Raises `PrivacyFailed`."""
+    if kind is FileKind.TEXT:
+        yield from _sanitized_text(sanitizer, scope, source, tally)
+        return
+
+    def hide(text: str, leaves: list[WrittenLeaf], scanner: _Scans) -> str:
+        hidden = sanitizer.hide_written(scope, text, leaves, _notation(scanner))
+        shown = cast("str", hidden.parts[0])
+        _note_new(tally, text, shown)
+        return shown
+
+    yield from _by_leaves(source, kind, hide)
+
+
+def restored(
+    sanitizer: Sanitizer, scope: str, source: Source, kind: FileKind, tally: Tally, *, lenient: bool
+) -> Iterator[str]:
+    """Give a file piece by piece with values in it. Raises `PrivacyFailed`."""
+
+    def restore(text: str, leaves: list[WrittenLeaf] | None, scanner: _Scans | None) -> str:
+        if leaves is None or scanner is None:
+            done = sanitizer.restore_text(scope, text, lenient=lenient)
+        else:
+            done = sanitizer.restore_written(scope, text, leaves, _notation(scanner), lenient=lenient)
+        for name, count in done.types.items():
+            tally.replaced[name] = tally.replaced.get(name, 0) + count
+        tally.unknown |= dict.fromkeys(done.unknown)
+        return cast("str", done.content)
+
+    if kind is not FileKind.TEXT:
+        yield from _by_leaves(source, kind, restore)
+        return
+    held = ""
+    while piece := source.read(PIECE_CHARS):
+        held += piece
+        cut = held.rfind("[", max(0, len(held) - _TOKEN_CHARS_MAX)) if not lenient else len(held) - _TOKEN_CHARS_MAX
+        cut = len(held) if cut < 0 and not lenient else max(0, cut)
+        while lenient and cut > 0 and (held[cut - 1].isalnum() or held[cut].isalnum()):
+            cut -= 1  # between words only: what looks like a token may have lost its brackets
+        yield restore(held[:cut], None, None)
+        held = held[cut:]
+    yield restore(held, None, None)
+
+
+class _Scans(Protocol):
+    def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]: ...
+
+
+_Works = Callable[[str, list[WrittenLeaf], _Scans], str]
+
+
+def _by_leaves(source: Source, kind: FileKind, work: _Works) -> Iterator[str]:
+    scanner: _Scans = Scanner() if kind is FileKind.JSON else TableScanner()
+    held, size = "", PIECE_CHARS
+    while True:
+        piece = source.read(size)
+        held += piece
+        leaves, taken = scanner.feed(held, final=not piece)
+        if taken:
+            yield work(held[:taken], leaves, scanner)
+            held, size = held[taken:], PIECE_CHARS
+        else:
+            size *= 2  # a leaf longer than all that was read
+        if not piece:
+            return
+
+
+def _sanitized_text(sanitizer: Sanitizer, scope: str, source: Source, tally: Tally) -> Iterator[str]:
+    held = source.read(PIECE_CHARS)
+    lead, start = "", 0
+    while True:
+        piece = source.read(PIECE_CHARS)
+        held += piece
+        last = len(piece) < PIECE_CHARS
+        window = sanitizer.hide_on(
+            scope, lead + held, len(lead) + start, len(lead) + len(held) - (0 if last else _AROUND_CHARS)
+        )
+        _note_new(tally, held, window.text)
+        yield window.text
+        if last:
+            return
+        end = window.end - len(lead)
+        lead = lead or _first_line(held)
+        kept = max(0, end - _AROUND_CHARS)
+        held, start = held[kept:], end - kept
+
+
+def _first_line(text: str) -> str:
+    line = text[:_FIRST_LINE_MAX].partition("\n")[0]
+    return f"{line}\n" if len(line) < _FIRST_LINE_MAX else ""
+
+
+def _note_new(tally: Tally, before: str, after: str) -> None:
+    there = set(map(_whole, TOKEN.finditer(before)))
+    tally.tokens |= set(map(_whole, TOKEN.finditer(after))) - there
+
+
+def _whole(match: re.Match[str]) -> str:
+    return match[0]
+
+
+def _notation(scanner: _Scans) -> Notation:
+    return scanner.notation if isinstance(scanner, TableScanner) else JsonNotation()
+
+
+def _reads_as_json(beginning: str) -> bool:
+    import json  # noqa: PLC0415 - only what looks like JSON needs it
+
+    try:
+        json.JSONDecoder(parse_int=str).raw_decode(beginning.lstrip())  # a number may have any length
+    except json.JSONDecodeError as error:
+        return error.pos >= len(beginning.lstrip()) - 1 and len(beginning) >= PIECE_CHARS
+    except RecursionError:
+        return False
+    return True

@@ -1,0 +1,233 @@
+"""The leaves of JSON: what is personal is looked for in them, and put back into them, so that JSON stays JSON.
+
+A number that is personal, wholly or in part, becomes a token as a whole, which is a string; that it was a number is
+remembered with the value. Keys are leaves too. In a text, everything between the leaves stays as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import cast
+
+from ....sandbox.job import Json
+from ...host_work import checkpoint
+
+_LEXEME_OR_NOT = re.compile(
+    r'[^"{}\[\],:\d-]*(?:("[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|["-]|\Z)', re.DOTALL
+)
+"""What stands before a lexeme that matters, and that lexeme; or a quote without its end, a lone minus, or the end."""
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
+)
+_NUMBER_MAX = 10**40
+"""No number as large as this is personal."""
+_NUMBER_CHARS_MAX = 40
+_CHARS_PER_CHECK = 4096
+
+
+class Kind(Enum):
+    """What a leaf is."""
+
+    STRING = "string"
+    KEY = "key"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One text to look at: the keys that lead to it, and whether it is a string, a key or a number written out."""
+
+    path: tuple[str, ...]
+    text: str
+    kind: Kind = Kind.STRING
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLeaf:
+    """A leaf in a text of JSON: the source between `start` and `end`, quotes included, says it."""
+
+    leaf: Leaf
+    start: int
+    end: int
+
+
+def leaves_of(value: Json) -> Iterator[Leaf]:
+    """Give the strings, keys and numbers of a value in the order of its JSON; `rebuilt` expects the same order."""
+    yield from _walk(value, ())
+
+
+class KeysCollide(ValueError):
+    """Two keys of an object would become one."""
+
+
+def rebuilt(value: Json, leaves: Iterator[Json]) -> Json:
+    """Return the value with the next of `leaves` in each place of one; for a number None says that it stays.
+
+    Raises `KeysCollide`.
+    """
+    if isinstance(value, Mapping):
+        made: dict[str, Json] = {}
+        for inner in value.values():
+            name = cast("str", next(leaves))
+            if name in made:
+                raise KeysCollide("two keys of an object would become one")
+            made[name] = rebuilt(inner, leaves)
+        return made
+    if isinstance(value, str):
+        return next(leaves)
+    if isinstance(value, Sequence):
+        return [rebuilt(inner, leaves) for inner in value]
+    if _is_leaf_number(value):
+        new = next(leaves)
+        return value if new is None else new
+    return value
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text is one object or array of JSON."""
+    stripped = text.strip(" \t\r\n")
+    if not (stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"}):
+        return False
+    try:
+        json.loads(stripped, parse_int=_as_written, parse_float=_as_written)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def written_leaves(text: str) -> list[WrittenLeaf] | None:
+    """Return the leaves of a text that is JSON, or whose lines are, each an object or array; else None."""
+    if is_json(text):
+        return Scanner().leaves(text)
+    lines = text.splitlines(keepends=True)
+    if len(lines) < 2 or not all(is_json(line) or not line.strip() for line in lines):  # noqa: PLR2004 - several
+        return None
+    return Scanner().leaves(text)
+
+
+class JsonNotation:
+    """How JSON writes its leaves."""
+
+    def offsets(self, source: str) -> Sequence[int]:
+        """Return where each character of a leaf begins in its source, and where the last ends."""
+        return source_offsets(source)
+
+    def escaped(self, _source: str, text: str) -> str:
+        """Return a text as it stands within the source of a leaf."""
+        return escaped(text)
+
+    def tidied(self, source: str) -> str:
+        """Return the source of a leaf that something was put into, made valid again."""
+        return source
+
+
+class Scanner:
+    """Finds the leaves of JSON texts that follow one another, in pieces if need be; it does not judge them."""
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._objects: list[bool] = []
+        self._awaits_key = False
+
+    def leaves(self, text: str) -> list[WrittenLeaf]:
+        """Return the leaves of a text."""
+        return self.feed(text, final=True)[0]
+
+    def feed(self, text: str, *, final: bool) -> tuple[list[WrittenLeaf], int]:
+        """Return the leaves of the next piece, and how much of it they take; the rest begins the piece after that.
+
+        `final` says that nothing follows.
+        """
+        found: list[WrittenLeaf] = []
+        at = next_check = 0
+        while at < len(text) and (match := _LEXEME_OR_NOT.match(text, at)):
+            lexeme = match[1]
+            if not final and (
+                (lexeme is None and match[0].endswith('"'))
+                or (match.end() + 2 >= len(text) and (lexeme is None or lexeme[0] not in '{}[]:,"'))
+            ):
+                break  # a string without its end, or a number that may go on: `-2.`
+            if lexeme is not None:
+                leaf = self._leaf(lexeme)
+                if leaf is not None:
+                    found.append(WrittenLeaf(leaf, match.start(1), match.end(1)))
+            at = match.end()
+            if at >= next_check:
+                checkpoint()
+                next_check = at + _CHARS_PER_CHECK
+        return found, len(text) if final else at
+
+    def _leaf(self, lexeme: str) -> Leaf | None:
+        """Take in one lexeme, and return the leaf that it is, if it is one."""
+        path = self._path
+        if lexeme[0] == '"':
+            said = _said(lexeme)
+            if self._awaits_key and path:
+                path[-1] = said
+                return Leaf((), said, Kind.KEY)
+            return Leaf(tuple(path), said)
+        if lexeme in "{[":
+            self._objects.append(lexeme == "{")
+            path.append("0")
+            self._awaits_key = self._objects[-1]
+        elif lexeme in "}]":
+            if path:
+                self._objects.pop()
+                path.pop()
+            self._awaits_key = False
+        elif lexeme == ",":
+            self._awaits_key = bool(path) and self._objects[-1]
+            if path and not self._awaits_key and path[-1].isdecimal():
+                path[-1] = str(int(path[-1]) + 1)
+        elif lexeme == ":":
+            self._awaits_key = False
+        elif len(lexeme) <= _NUMBER_CHARS_MAX:
+            return Leaf(tuple(path), lexeme, Kind.NUMBER)
+        return None
+
+
+def source_offsets(source: str) -> Sequence[int]:
+    """Return where each character of a JSON string begins in its source, quotes included, and where the last ends."""
+    if "\\" not in source:
+        return range(1, len(source))
+    return [*(match.start() for match in _ESCAPE.finditer(source, 1, len(source) - 1)), len(source) - 1]
+
+
+def escaped(text: str) -> str:
+    """Return a text as it stands between the quotes of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield Leaf((), key, Kind.KEY)
+            yield from _walk(inner, (*path, key))
+    elif isinstance(value, str):
+        yield Leaf(path, value)
+    elif isinstance(value, Sequence):
+        for position, inner in enumerate(value):
+            yield from _walk(inner, (*path, str(position)))
+    elif _is_leaf_number(value):
+        yield Leaf(path, json.dumps(value), Kind.NUMBER)
+
+
+def _is_leaf_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NUMBER_MAX
+
+
+def _said(lexeme: str) -> str:
+    if "\\" not in lexeme:
+        return lexeme[1:-1]
+    try:
+        return str(json.loads(lexeme, strict=False))
+    except ValueError:
+        return lexeme[1:-1]  # no JSON, though it looks like it: taken as it is written
+
+
+def _as_written(number: str) -> str:
+    return number

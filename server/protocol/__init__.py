@@ -1,0 +1,1 @@
+"""Speaks MCP: the tools, their schemas, and the streams they are served on."""

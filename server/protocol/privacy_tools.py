@@ -1,0 +1,63 @@
+"""The MCP tools of the vault."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from typing_extensions import TypedDict
+
+from ..privacy.privacy import Privacy
+from ..privacy.tokens.parts import Text
+from ..scopes import scope_of
+from .answers import READS, answered
+from .strict_tool import StrictTool
+
+TOOLS = ("sanitize_pii", "restore_pii")
+
+
+class SanitizedAnswer(TypedDict):
+    """A text with tokens in it; `pii_found` counts different values, `pii_types` names their types."""
+
+    sanitized_text: str
+    pii_found: int
+    pii_types: list[str]
+
+
+class RestoredAnswer(TypedDict):
+    """A text with values in it; `restored` counts the tokens that were replaced, the others are named."""
+
+    restored_text: str
+    restored: int
+    unknown_tokens: list[str]
+
+
+def privacy_tools(privacy: Privacy) -> list[StrictTool]:
+    """Return the tools that hide personal data and give it back; none where the operator wants none."""
+    if privacy.is_off:
+        return []
+
+    async def sanitize_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
+        scope = scope_of(ctx.request_context)
+        hidden = await privacy.hide(scope, (Text(text, exact=True),), guest=privacy.guest(scope))
+        sanitized = cast("str", hidden.parts[0])
+        answer = SanitizedAnswer(
+            sanitized_text=sanitized, pii_found=sum(hidden.types.values()), pii_types=sorted(hidden.types)
+        )
+        return answered(answer, sanitized)
+
+    async def restore_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, RestoredAnswer]:
+        restored = await privacy.restored_for_model(scope_of(ctx.request_context), text)
+        content = cast("str", restored.content)
+        answer = RestoredAnswer(restored_text=content, restored=restored.count, unknown_tokens=list(restored.unknown))
+        return answered(answer, content)
+
+    return [
+        StrictTool.published(
+            sanitize_pii,
+            "Replace personal data by tokens such as [EMAIL_k3v9q2m8xa].",
+            ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+        ),
+        StrictTool.published(restore_pii, "Put the values back in place of their tokens.", READS),
+    ]

@@ -1,0 +1,110 @@
+"""The MCP tools that find upstream tools; calling them is for code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal, NotRequired, cast
+
+from mcp.types import CallToolResult
+from typing_extensions import TypedDict
+
+from ..upstream_tools import discovery
+from ..upstream_tools.registry import Registry
+from .answers import READS, OptionalText, answered
+from .strict_tool import StrictTool
+
+Level = Literal["name", "summary", "signature", "full"]
+
+
+class DefinitionAnswer(TypedDict):
+    """What is known of one tool."""
+
+    name: str
+    server: str
+    category: str
+    description: NotRequired[str]
+    arguments: NotRequired[list[str]]
+    input_schema: NotRequired[object]
+    output_schema: NotRequired[object]
+    annotations: NotRequired[Mapping[str, object]]
+    signature: NotRequired[str]
+    example: NotRequired[str]
+    call: NotRequired[str]
+    flags: NotRequired[list[str]]
+    use_cases: NotRequired[list[str]]
+
+
+class FoundTool(DefinitionAnswer):
+    """One tool that was found, as much of it as was asked for."""
+
+    score: float
+
+
+class SearchAnswer(TypedDict):
+    """The tools that fit a query, best first; `unreachable` says of servers why their tools are not among them."""
+
+    query: str
+    category: str | None
+    detail_level: str
+    count: int
+    tools: list[FoundTool]
+    unreachable: NotRequired[dict[str, str]]
+
+
+class Category(TypedDict):
+    """One category of tools."""
+
+    description: str
+    tool_count: int
+
+
+class CategoriesAnswer(TypedDict):
+    """All categories, and the servers behind them; `problems` says of files of definitions why they were left out."""
+
+    categories: dict[str, Category]
+    total_tools: int
+    servers: list[str]
+    unreachable: NotRequired[dict[str, str]]
+    problems: NotRequired[dict[str, str]]
+
+
+def registry_tools(registry: Registry) -> list[StrictTool]:
+    """Return the tools that search, describe and list upstream tools."""
+
+    async def search_tools(
+        query: str, category: OptionalText = None, detail_level: Level = "summary", limit: int = 10
+    ) -> Annotated[CallToolResult, SearchAnswer]:
+        found = await discovery.search(registry, query, category=category, detail_level=detail_level, limit=limit)
+        lines = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+        return answered(found, "\n".join(lines) or "no tools found")
+
+    async def get_tool_definition(
+        tool_name: str, category: OptionalText = None, detail_level: Level = "full"
+    ) -> Annotated[CallToolResult, DefinitionAnswer]:
+        told = await discovery.definition(registry, tool_name, category=category, detail_level=detail_level)
+        return answered(told, json.dumps(told, ensure_ascii=False))
+
+    async def list_tool_categories() -> Annotated[CallToolResult, CategoriesAnswer]:
+        told = await discovery.categories(registry)
+        categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
+        lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
+        return answered(told, "\n".join(lines) or "no tools")
+
+    return [
+        StrictTool.published(
+            search_tools,
+            "Find upstream tools by what they do. In code: await tools.<server>.<name>(…).",
+            READS,
+            always_loaded=True,
+        ),
+        StrictTool.published(get_tool_definition, "A tool's schema, signature, example.", READS),
+        StrictTool.published(list_tool_categories, "Categories of upstream tools.", READS),
+    ]
+
+
+def _line(tool: Mapping[str, object]) -> str:
+    """Say one found tool in a line: how code calls it, and what it does."""
+    call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
+    about = str(tool.get("description", "")).partition("\n")[0]
+    return f"{call}: {about}" if about else str(call)

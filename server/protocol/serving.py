@@ -1,0 +1,104 @@
+"""The MCP server: what it shows, and how it is served over the standard streams; `web` serves it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.metadata import version
+
+import anyio
+from mcp.server import MCPServer
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
+
+from ...sandbox.job import Isolation
+from ..app import App
+from ..privacy.gates import log_gate
+from ..privacy.gates.answer_gate import AnswerFilter
+from ..scopes import scope_of
+from ..startup.deferred import as_if_missing
+from ..startup.signals import signals
+from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
+from .open_requests import OpenRequests
+from .privacy_tools import TOOLS as PRIVACY_TOOLS
+from .skills_extension import ServerWithSkills
+from .stdio import StandardInput, StandardOutput
+from .strict_tool import StrictTool
+from .tools import tools_of
+from .warming import warming
+
+_WRITTEN_SECONDS = 0.1
+"""How long it takes at most until the answer of a request that has ended is handed to the stream."""
+
+
+def mcp_server(
+    app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
+) -> MCPServer[None]:
+    """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
+    with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
+        server = ServerWithSkills(
+            app,
+            "sealab",
+            title="sealab",
+            description="Runs Python for an agent in a sandbox.",
+            instructions=INSTRUCTIONS,
+            version=version("sealab"),
+            log_level=app.settings.log_level.value,
+            tools=list(tools_of(app) if tools is None else tools),
+            middleware=[*([] if requests is None else [requests]), *_filters(app)],
+        )
+
+    @server.resource("resource://sealab/capabilities", mime_type="text/plain")
+    def capabilities() -> str:
+        """Say what the code run by execute_code can use."""
+        from ...sandbox.dialect import facades  # noqa: PLC0415 - only this answer needs them on the host's side
+
+        wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
+        return CAPABILITIES.format(
+            modules=" ".join(sorted(facades.exports())),
+            full_python=FULL_PYTHON.format(asked=" or ".join(wider)) if wider else "",
+            **asdict(app.settings),
+        )
+
+    return server
+
+
+def _filters(app: App) -> list[AnswerFilter]:
+    """Return what filters every answer, where the operator wants that."""
+    if not app.privacy.filters:
+        return []
+    log_gate.install()
+    filtering = frozenset({"execute_code", "run_skill", "read_workspace_file", *PRIVACY_TOOLS})
+    return [AnswerFilter(app.privacy, scope_of, filtering)]
+
+
+async def serve_stdio(app: App) -> None:
+    """Serve one client over the standard streams until it closes them or a signal says to stop.
+
+    Upon the signal calls at work go on for `DRAIN_SECONDS` at most, or until the next signal, and new ones are refused.
+    """
+    requests = OpenRequests()
+    tools = tools_of(app)
+    server = mcp_server(app, requests, tools)
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(error))
+
+    given = StandardInput(idle=requests.idle, refuse=refuse)
+    answers = StandardOutput(lost=given.end)
+    inner = server._lowlevel_server
+    serving = asyncio.create_task(inner.run(given, answers, inner.create_initialization_options()))
+    async with signals() as signalled:
+        with warming(tools):
+            await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
+        if signalled.first.done():
+            draining = asyncio.ensure_future(requests.drain(app.settings.drain_seconds, signalled.second))
+            await asyncio.wait({serving, draining}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(_WRITTEN_SECONDS)
+            draining.cancel()
+            answers.hurry()
+        given.end()
+        await serving

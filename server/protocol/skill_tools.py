@@ -1,0 +1,117 @@
+"""The MCP tools of skills."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BeforeValidator, WithJsonSchema
+
+from ...sandbox.job import Json
+from ..caller import Ask, Caller
+from ..runs.report import Report
+from ..scopes import scope_of
+from ..skills import use_cases as skills
+from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
+from ..visible import visible
+from .answers import READS, OptionalText, OptionalWhole, answered, answered_run
+from .elicitation import Conversations, Newest
+from .strict_tool import StrictTool, parsed_if_text
+
+if TYPE_CHECKING:
+    from ..app import App
+
+Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
+Tags = Annotated[
+    list[str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "array", "items": {"type": "string"}})
+]
+
+
+def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
+    """Return the tools that save, load, list, run and delete skills."""
+    settings = app.settings
+
+    async def save_skill(
+        name: str,
+        ctx: Context[None, None],
+        *,
+        code: str = "",
+        description: str = "",
+        tests: str = "",
+        tags: Tags = [],  # noqa: B006 - never changed, and published as the default
+        from_run: OptionalText = None,
+        record: bool = False,
+    ) -> Annotated[CallToolResult, SavedSkill]:
+        request = skills.SaveRequest(
+            name, code, description, tests, tags, from_run, record, caller=Caller(scope=scope_of(ctx.request_context))
+        )
+        saved = await skills.save(app, request)
+        warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
+        return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
+
+    async def load_skill(name: str, version: OptionalWhole = None) -> Annotated[CallToolResult, LoadedSkill]:
+        loaded = await skills.load(app, name, version)
+        return answered(loaded, loaded["code"])
+
+    async def list_skills(
+        query: OptionalText = None, tag: OptionalText = None, limit: int = 50
+    ) -> Annotated[CallToolResult, SkillList]:
+        found = await skills.listed(app, query, tag, limit)
+        lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
+        return answered(found, "\n".join(lines) or "no skills")
+
+    async def run_skill(
+        name: str,
+        ctx: Context[None, None],
+        *,
+        arguments: Variables = {},  # noqa: B006 - never changed, and published as the default
+        version: OptionalWhole = None,
+        timeout_seconds: float = settings.timeout_seconds,
+        memory_mb: int = settings.memory_mb,
+    ) -> Annotated[CallToolResult, Report]:
+        request = RunSkillRequest(
+            name,
+            cast("dict[str, Json]", arguments),
+            version,
+            timeout_seconds,
+            memory_mb,
+            caller=Caller(scope=scope_of(ctx.request_context)),
+        )
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
+
+    async def run(request: RunSkillRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        return answered_run(await skills.run(app, asked, progress=tell))
+
+    async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
+        deleted = await skills.delete(app, name)
+        return answered(deleted, json.dumps(deleted))
+
+    return [
+        StrictTool.published(
+            save_skill,
+            "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
+            "parameters). tests: asserts; they must pass. from_run: a report's run_id instead of code. "
+            "record: keep upstream answers for offline tests.",
+            ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+        ),
+        StrictTool.published(load_skill, "A skill's code and parameters.", READS),
+        StrictTool.published(list_skills, "List or search skills. In code call skills.name(…).", READS),
+        StrictTool.published(
+            run_skill,
+            "Run a skill.",
+            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+        ),
+        StrictTool.published(
+            delete_skill,
+            "Delete a skill.",
+            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        ),
+    ]

@@ -1,0 +1,240 @@
+"""What `get_execution_stats` answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NotRequired
+
+import anyio.to_thread
+from typing_extensions import TypedDict
+
+from ...sandbox.confine.levels import Finding, Level, Probe
+from ...skills_db.errors import SkillsDbError
+from ..app import App
+from ..errors import HostWorkBusy
+from ..host_work import Kind, in_thread
+from ..stats.registry_report import RegistryReport
+from ..stats.run_stats import Process, Runs, processes_now
+
+DATABASE_SECONDS = 5.0
+"""How long the database may take to count; without it everything else is told."""
+
+
+class LimitsReport(TypedDict):
+    """The operator's limits: what a call gets when it does not ask, and the most it may ask for."""
+
+    timeout_seconds: float
+    max_timeout_seconds: float
+    memory_mb: int
+    max_memory_mb: int
+    pids_max: int
+    cpus: float | None
+    output_max_chars: int
+    tool_calls_max: int
+    workers_max: int
+    queue_max: int
+    queue_seconds: float
+    sessions_max: int
+    session_idle_seconds: float
+    runs_kept: int
+
+
+class OneIsolation(TypedDict):
+    """One isolation that was used: the layers that its newest worker had really switched on, and its workers now."""
+
+    layers: list[str]
+    level: str
+    spares: int
+    running: int
+    sessions: int
+
+
+class IsolationReport(TypedDict):
+    """What keeps code apart from the machine; `layers` and `level` are those of the isolation that `auto` begins with.
+
+    `available` may be asked for; `missing` are allowed but cannot be had, each with the reason; `used` have run code.
+    """
+
+    available: list[str]
+    missing: dict[str, str]
+    layers: list[str]
+    level: str
+    required_level: str
+    used: dict[str, OneIsolation]
+
+
+class PoolReport(TypedDict):
+    """Workers now, and how many workers and zygotes were made since the start.
+
+    `running` ones compute, `resting` ones wait for something or for a turn to go on, `waiting` runs have not begun.
+    """
+
+    spares: int
+    running: int
+    resting: int
+    waiting: int
+    sessions: int
+    workers_made: int
+    zygotes_made: int
+
+
+class EventLoopReport(TypedDict):
+    """How often one thing held the event loop for 100 ms or more, in which nobody was answered, and for how long."""
+
+    held: int
+    held_ms_total: float
+    held_ms_max: float
+
+
+class WorkspaceReport(TypedDict):
+    """How full the workspace is, in bytes and in files and folders together."""
+
+    used_bytes: int
+    quota_bytes: int
+    entries: int
+
+
+class VaultCounts(TypedDict):
+    """How many values stand behind tokens, in how many scopes, and of which types.
+
+    `problem` says why nothing could be counted, where that is so.
+    """
+
+    values: int
+    scopes: int
+    types: dict[str, int]
+    problem: NotRequired[str]
+
+
+class SkillsReport(TypedDict):
+    """How many skills there are, how many versions of them, and how often they ran, since they were first saved.
+
+    `recorded_runs` counts by status the records that are kept of runs of code and skills, other servers' included.
+    `problem` says why nothing could be counted, where that is so.
+    """
+
+    skills: int
+    versions: int
+    runs: int
+    recorded_runs: dict[str, int]
+    problem: NotRequired[str]
+
+
+class Statistics(TypedDict):
+    """The limits, the protection, and what has happened since the server started."""
+
+    limits: LimitsReport
+    isolation: IsolationReport
+    runs: Runs
+    pool: PoolReport
+    server: Process
+    workers: Process
+    event_loop: EventLoopReport
+    workspace: WorkspaceReport
+    vault: VaultCounts
+    skills: SkillsReport
+    registry: RegistryReport
+    uptime_seconds: float
+
+
+async def statistics_of(app: App) -> Statistics:
+    """Look at everything now."""
+    settings = app.settings
+    server, workers = await anyio.to_thread.run_sync(processes_now)
+    pools = app.pools.stats()
+    default = pools[app.pools.default]
+    usage = await in_thread(Kind.FILES, app.workspace.usage)
+    vault, skills = await asyncio.gather(_vault(app), _skills(app))
+    return Statistics(
+        limits=LimitsReport(
+            timeout_seconds=settings.timeout_seconds,
+            max_timeout_seconds=settings.max_timeout_seconds,
+            memory_mb=settings.memory_mb,
+            max_memory_mb=settings.max_memory_mb,
+            pids_max=settings.pids_max,
+            cpus=settings.cpus,
+            output_max_chars=settings.output_max_chars,
+            tool_calls_max=settings.tool_calls_max,
+            workers_max=settings.workers_max,
+            queue_max=settings.queue_max,
+            queue_seconds=settings.queue_seconds,
+            sessions_max=settings.sessions_max,
+            session_idle_seconds=settings.session_idle_seconds,
+            runs_kept=settings.runs_kept,
+        ),
+        isolation=IsolationReport(
+            available=[isolation.value for isolation in app.pools.offered],
+            missing={isolation.value: reason for isolation, reason in app.offer.missing.items()},
+            layers=list(default.layers),
+            level=level_of(default.layers).value,
+            required_level=settings.required_level.value,
+            used={
+                isolation.value: OneIsolation(
+                    layers=list(pool.layers),
+                    level=level_of(pool.layers).value,
+                    spares=pool.spares,
+                    running=pool.running,
+                    sessions=pool.sessions,
+                )
+                for isolation, pool in pools.items()
+                if pool.workers
+            },
+        ),
+        runs=app.stats.summary(),
+        pool=PoolReport(
+            spares=sum(pool.spares for pool in pools.values()),
+            running=sum(pool.running for pool in pools.values()),
+            resting=sum(pool.resting for pool in pools.values()),
+            waiting=sum(pool.waiting for pool in pools.values()),
+            sessions=sum(pool.sessions for pool in pools.values()),
+            workers_made=sum(pool.workers for pool in pools.values()),
+            zygotes_made=sum(pool.zygotes for pool in pools.values()),
+        ),
+        server=server,
+        workers=workers,
+        event_loop=EventLoopReport(
+            held=app.loop_stats.held,
+            held_ms_total=round(app.loop_stats.held_ms_total, 3),
+            held_ms_max=round(app.loop_stats.held_ms_max, 3),
+        ),
+        workspace=WorkspaceReport(used_bytes=usage.used_bytes, quota_bytes=usage.quota_bytes, entries=usage.entries),
+        vault=vault,
+        skills=skills,
+        registry=await app.registry.statistics(),
+        uptime_seconds=round(app.stats.uptime_seconds(), 3),
+    )
+
+
+async def _vault(app: App) -> VaultCounts:
+    """Count what the vault holds, as `_skills` does."""
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            vault = await app.privacy.counts()
+    except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
+        return VaultCounts(values=0, scopes=0, types={}, problem=_problem(error))
+    return VaultCounts(values=vault.values, scopes=vault.scopes, types=dict(vault.types))
+
+
+async def _skills(app: App) -> SkillsReport:
+    """Count what the store holds. A database that cannot be used is told of, and hides nothing else."""
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            counts, recorded = await app.skills.ask(
+                lambda store: (store.counts(), app.skills.run_store().count_by_status())
+            )
+    except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
+        return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=_problem(error))
+    return SkillsReport(skills=counts.skills, versions=counts.versions, runs=counts.runs, recorded_runs=recorded)
+
+
+def _problem(error: Exception) -> str:
+    return str(error) or (
+        f"The database did not answer within {DATABASE_SECONDS:g} seconds, so nothing was counted. Ask again in a "
+        "moment."
+    )
+
+
+def level_of(layers: Iterable[str]) -> Level:
+    """Return the level that these active layers amount to."""
+    return Probe(tuple(Finding(layer, available=True, detail="active") for layer in layers)).level

@@ -1,0 +1,188 @@
+"""An MCP tool that takes exactly what its schema says, and whose failures are sentences."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import PrivateAttr, ValidationError
+
+from ..arguments import missing_argument, unknown_argument, wrong_argument
+from ..errors import KNOWN_ERRORS, shortage_in
+from ..visible import visible
+from .kept_schemas import Schemas, kept_schemas
+
+_LOG = logging.getLogger(__name__)
+_NOISE = frozenset({"title", "description"})
+_NAMED = frozenset({"properties", "$defs"})
+_SAY_WHICH = frozenset({"enum", "const", "anyOf", "oneOf", "allOf"})
+"""What says of null, too, whether it may be."""
+_CONTEXT = "ctx"
+"""The parameter of a tool's function that takes the context of the call."""
+
+
+class StrictTool(Tool):
+    """A tool whose unknown arguments and wrong types are tool errors that say what to give instead.
+
+    The SDK drops unknown arguments, reads "5" as a number, and puts its own words before every error text.
+    """
+
+    _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
+
+    @classmethod
+    def published(
+        cls,
+        function: Callable[..., Awaitable[CallToolResult]],
+        description: str,
+        annotations: ToolAnnotations,
+        *,
+        always_loaded: bool = False,
+    ) -> StrictTool:
+        """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
+
+        `always_loaded` asks clients that defer tools to show this one from the start.
+        """
+        schemas = kept_schemas(function) or derived_schemas(function)
+        return cls(
+            fn=function,
+            name=function.__name__,
+            title=None,
+            description=description,
+            parameters=schemas.parameters,
+            # The arguments are read with a model that is made by the first call.
+            fn_metadata=FuncMetadata(arg_model=ArgModelBase, output_schema=schemas.output),
+            is_async=True,
+            context_kwarg=_context_of(function),
+            annotations=annotations,
+            meta={"anthropic/alwaysLoad": True} if always_loaded else None,
+        )
+
+    async def run(
+        self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
+    ) -> CallToolResult:
+        """Check the arguments and call the function. Raises `ToolError` with the text that the caller gets."""
+        del convert_result  # the functions make their own results
+        checked = self._checked(arguments)
+        if self.context_kwarg is not None:
+            checked[self.context_kwarg] = context
+        try:
+            result: CallToolResult = await self.fn(**checked)
+        except KNOWN_ERRORS as error:
+            raise ToolError(visible(str(error))) from error
+        except MCPError:
+            raise
+        except Exception as error:
+            if (shortage := shortage_in(error)) is not None:
+                _LOG.warning("%s failed: %s", self.name, error)
+                raise ToolError(shortage) from error
+            raise UnexpectedToolError(
+                f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
+                "then is unknown."
+            ) from error
+        return result
+
+    def prepare(self) -> type[ArgModelBase]:
+        """Return the model that reads the arguments, made when it is first asked for."""
+        if self._arguments is None:
+            self._arguments = func_metadata(self.fn, skip_names=_skipped(self.fn), structured_output=False).arg_model
+            self._arguments.model_rebuild()
+        return self._arguments
+
+    def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        known: Mapping[str, object] = self.parameters.get("properties", {})
+        unknown = next((given for given in arguments if given not in known), None)
+        if unknown is not None:
+            raise ToolError(unknown_argument(self.name, unknown, known, f"It takes {', '.join(known) or 'none'}."))
+        try:
+            return self.prepare().model_validate(dict(arguments), strict=True).model_dump_one_level()
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = str(first["loc"][0])
+            schema = json.dumps(known.get(name, {}))
+            if first["type"] == "missing":
+                raise ToolError(missing_argument(self.name, name, f"Give it; its schema is {schema}.")) from error
+            raise ToolError(wrong_argument(self.name, name, first["input"], f". Its schema is {schema}.")) from error
+
+
+def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
+    """Make the schemas of a tool from its signature.
+
+    They lose what costs a client's context and tells it nothing: titles, repeated descriptions, null defaults. That of
+    the output says everything in its place, since clients check each answer with it, and follow each reference.
+    """
+    metadata = func_metadata(function, skip_names=_skipped(function))
+    parameters = compact(metadata.arg_model.model_json_schema(by_alias=True)) | {"additionalProperties": False}
+    output = metadata.output_schema
+    return Schemas(parameters, None if output is None else in_place(compact(output)))
+
+
+def _context_of(function: Callable[..., object]) -> str | None:
+    return _CONTEXT if _CONTEXT in inspect.signature(function).parameters else None
+
+
+def _skipped(function: Callable[..., object]) -> list[str]:
+    return [_CONTEXT] if _context_of(function) else []
+
+
+def parsed_if_text(value: object) -> object:
+    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def compact(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a JSON Schema without titles, descriptions and null defaults; property names are left alone."""
+    kept: dict[str, object] = {}
+    for key, value in schema.items():
+        if key in _NAMED and isinstance(value, Mapping):
+            kept[key] = {name: _compact_value(each) for name, each in value.items()}
+        elif key not in _NOISE and not (key == "default" and value is None):
+            kept[key] = _compact_value(value)
+    return kept
+
+
+def in_place(schema: Mapping[str, object]) -> dict[str, object]:
+    """Return a JSON Schema with its definitions where it refers to them, and `anyOf` X or null as a type of X or null.
+
+    Of a null, what else is said of X says nothing (JSON Schema 2020-12, 6.1 to 6.5). No definition may need itself.
+    """
+    definitions = cast("Mapping[str, Mapping[str, object]]", schema.get("$defs", {}))
+
+    def put(value: object) -> object:
+        match value:
+            case {"$ref": str(name), **beside}:
+                referred = put(definitions[name.removeprefix("#/$defs/")])
+                return {**put_in(cast("Mapping[str, object]", beside)), "allOf": [referred]} if beside else referred
+            case {"anyOf": [{"type": "null"}, other] | [other, {"type": "null"}], **beside} if not beside:
+                either = cast("Mapping[str, object]", put(other))
+                if isinstance(either.get("type"), str) and not either.keys() & _SAY_WHICH:
+                    return {**either, "type": [either["type"], "null"]}
+        if isinstance(value, Mapping):
+            return put_in(value)
+        return [put(each) for each in value] if isinstance(value, list) else value
+
+    def put_in(whole: Mapping[str, object]) -> dict[str, object]:
+        return {key: put(value) for key, value in whole.items() if key != "$defs"}
+
+    return cast("dict[str, object]", put(schema))
+
+
+def _compact_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return compact(value)
+    if isinstance(value, list):
+        return [_compact_value(each) for each in value]
+    return value

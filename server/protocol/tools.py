@@ -1,0 +1,121 @@
+"""The MCP tools of sealab, each a function whose signature is its contract."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BeforeValidator, WithJsonSchema
+
+from ...sandbox.job import Json
+from ..app import App
+from ..caller import Ask, Caller
+from ..runs.execute import CodeRequest, execute
+from ..runs.isolations import AUTO
+from ..runs.report import Report
+from ..scopes import scope_of
+from ..settings import Surface
+from ..visible import visible
+from .answers import READS, OptionalText, answered, answered_run
+from .elicitation import Conversations, Newest
+from .privacy_tools import privacy_tools
+from .registry_tools import registry_tools
+from .skill_tools import skill_tools
+from .statistics_report import Statistics, statistics_of
+from .strict_tool import StrictTool, parsed_if_text
+from .workspace_tools import workspace_tools
+
+EXECUTE_CODE = """\
+Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. Process data here, \
+return little: `result` or the last expression; print() is returned too. Top-level await works; data modules import. \
+Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: skills.<name>(). \
+Files: read_file(name), write_file(name, text), list_files(), delete_file(name).\
+"""
+
+EXECUTE_CODE_ALONE = """\
+Run sandboxed Python: no network, no disk. Return little: `result` or the last expression; print() too. session keeps \
+variables. Helpers: search_tools(query), get_tool_definition(name), await tools.<server>.<tool>(**args), \
+list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_file, write_file(name, text), list_files, \
+delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
+"""
+
+Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
+
+
+def tools_of(app: App) -> list[StrictTool]:
+    """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
+    conversations = Conversations()
+    run = _execute_code(app, conversations)
+    if app.settings.surface is Surface.CODE:
+        return [run]
+    return [
+        run,
+        *registry_tools(app.registry),
+        *skill_tools(app, conversations),
+        *privacy_tools(app.privacy),
+        *workspace_tools(app.workspace, app.privacy),
+        _get_execution_stats(app),
+    ]
+
+
+def _execute_code(app: App, conversations: Conversations) -> StrictTool:
+    settings = app.settings
+
+    async def execute_code(
+        code: str,
+        ctx: Context[None, None],
+        *,
+        context_vars: Variables = {},  # noqa: B006 - never changed, and published as the default
+        timeout_seconds: float = settings.timeout_seconds,
+        memory_mb: int = settings.memory_mb,
+        session: OptionalText = None,
+        isolation: str = AUTO,
+        dry_run: bool = False,
+    ) -> Annotated[CallToolResult, Report]:
+        request = CodeRequest(
+            code=code,
+            context_vars=cast("dict[str, Json]", context_vars),
+            timeout_seconds=timeout_seconds,
+            memory_mb=memory_mb,
+            session=session,
+            isolation=isolation,
+            dry_run=dry_run,
+            caller=Caller(scope=scope_of(ctx.request_context)),
+        )
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
+
+    async def run(request: CodeRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        return answered_run(await execute(app, asked, progress=tell))
+
+    tool = StrictTool.published(
+        execute_code,
+        EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+        always_loaded=True,
+    )
+    # The names alone, which only the operator's settings tell; `execute` says more than a schema when it refuses one.
+    properties = tool.parameters["properties"]
+    properties["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    if settings.timeout_seconds.is_integer():
+        properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
+    return tool
+
+
+def _get_execution_stats(app: App) -> StrictTool:
+    async def get_execution_stats() -> Annotated[CallToolResult, Statistics]:
+        statistics = await statistics_of(app)
+        return answered(statistics, json.dumps(statistics))
+
+    return StrictTool.published(
+        get_execution_stats,
+        "Limits, active isolation layers, runs by status, latency, memory, CPU, workspace use.",
+        READS,
+    )

@@ -1,0 +1,123 @@
+"""The MCP tools of the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, ToolAnnotations
+from typing_extensions import TypedDict
+
+from ...workspace.store import Workspace
+from ..host_work import Kind, in_thread
+from ..privacy.gates.file_gate import shown_slice
+from ..privacy.privacy import Privacy
+from ..scopes import scope_of
+from .answers import READS, OptionalWhole, answered
+from .strict_tool import StrictTool
+
+Encoding = Literal["utf-8", "base64"]
+
+
+class WrittenAnswer(TypedDict):
+    """A file after writing; `size` in bytes."""
+
+    filename: str
+    size: int
+
+
+class ReadAnswer(TypedDict):
+    """A file, or the slice asked for; `size` is that of the whole file, in bytes."""
+
+    filename: str
+    content: str
+    size: int
+    truncated: bool
+
+
+class ListedFile(TypedDict):
+    """One file of a listing; `size` in bytes, `modified` in ISO 8601."""
+
+    name: str
+    size: int
+    modified: str
+
+
+class ListAnswer(TypedDict):
+    """The files below a folder of the workspace, and how full it is."""
+
+    path: str
+    files: list[ListedFile]
+    count: int
+    used_bytes: int
+    quota_bytes: int
+
+
+class DeletedAnswer(TypedDict):
+    """A file after deleting."""
+
+    filename: str
+    deleted: bool
+
+
+def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
+    """Return the tools that write, read, list and delete workspace files."""
+
+    async def write_workspace_file(
+        filename: str, content: str, encoding: Encoding = "utf-8"
+    ) -> Annotated[CallToolResult, WrittenAnswer]:
+        written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
+        return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
+
+    async def read_workspace_file(
+        filename: str,
+        ctx: Context[None, None],
+        *,
+        offset: int = 0,
+        limit: OptionalWhole = None,
+        encoding: Encoding = "utf-8",
+    ) -> Annotated[CallToolResult, ReadAnswer]:
+        scope = scope_of(ctx.request_context)
+        if privacy.filters:
+            shown = await shown_slice(
+                privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding
+            )
+            return answered(asdict(shown), shown.content)
+        read = await in_thread(
+            Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
+        )
+        return answered(asdict(read), read.content)
+
+    async def list_workspace_files(
+        ctx: Context[None, None], subpath: str = "."
+    ) -> Annotated[CallToolResult, ListAnswer]:
+        scope = scope_of(ctx.request_context)
+        listed = await in_thread(Kind.FILES, partial(workspace.list, subpath, owner=scope))
+        lines = [f"{file.size:>12}  {file.modified}  {file.name}" for file in listed.files]
+        used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
+        return answered(asdict(listed), "\n".join([*lines, used]))
+
+    async def delete_workspace_file(filename: str) -> Annotated[CallToolResult, DeletedAnswer]:
+        deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
+        return answered(asdict(deleted), f"deleted {deleted.filename}")
+
+    return [
+        StrictTool.published(
+            write_workspace_file,
+            "Write a workspace file; replaces it whole. Code reads it with read_file(name).",
+            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        ),
+        StrictTool.published(
+            read_workspace_file,
+            "Read a workspace file or a slice of it (characters, or bytes in base64). In code use read_file().",
+            READS,
+        ),
+        StrictTool.published(list_workspace_files, "List workspace files below a folder, with sizes.", READS),
+        StrictTool.published(
+            delete_workspace_file,
+            "Delete a workspace file.",
+            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        ),
+    ]

@@ -1,0 +1,84 @@
+"""What becomes of code that the dialect refused though full Python might run it: a container, or a hint at one."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...sandbox.errors import ContainerMissing, WorkerLost
+from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+
+if TYPE_CHECKING:
+    from ..app import App
+    from ..caller import Ask
+
+_LOG = logging.getLogger(__name__)
+_HELPERS = frozenset({"mcp", "skills", "tools"})
+"""Modules that are made of sealab's own helpers: no container has more of them."""
+
+
+async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None) -> Outcome:
+    """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
+
+    A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
+    set APPROVE_CONTAINER, `ask` asks the user first.
+    """
+    if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
+        return outcome
+    obstacle = _obstacle(app, job, outcome.refusal)
+    if obstacle is None and app.settings.approve_container:
+        obstacle = await _not_approved(outcome, ask)
+    if obstacle is None:
+        try:
+            return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
+        except (ContainerMissing, WorkerLost) as error:
+            _LOG.warning("Refused code could not run in a container: %s", error)
+            obstacle = f"In a container it could run, but: {error}"
+    return _hinted(outcome, obstacle)
+
+
+async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
+    """Ask the user whether the code may run in a container; say what is in the way, or None after a yes."""
+    if ask is None:
+        return (
+            "A container could run it once a user approves, whom this client cannot ask: the operator can set "
+            'APPROVE_CONTAINER to false, or the request can ask for isolation="container".'
+        )
+    reason = "" if outcome.error is None else f" The sandbox refused it: {outcome.error.message}."
+    if await ask(f"May this code run in a container, with full Python but no network?{reason}"):
+        return None
+    return "The user did not approve running it in a container."
+
+
+def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
+    """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
+    package = None if refusal.module is None else refusal.module.partition(".")[0]
+    if package in _HELPERS:
+        return ""
+    if package in sys.stdlib_module_names:
+        package = None
+    if package is None and refusal.module is not None and Isolation.CONTAINER in app.offer.missing:
+        return ""  # what a container has of the standard library reaches no further than what the hint names
+    if Isolation.CONTAINER not in app.settings.allowed_isolation:
+        return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
+    if Isolation.CONTAINER in app.offer.missing:
+        wanted = f" `sealab container build --with {package}` makes one with that package." if package else ""
+        return f"A container could run it. {app.offer.missing[Isolation.CONTAINER]}{wanted}"
+    image = app.offer.image
+    if package is not None and image is not None and image.root is not None and package not in image.modules:
+        return (
+            f"The image that containers run has no module {package}; the operator can add its package with "
+            f"`sealab container build --with {package}`."
+        )
+    if job.session is not None:
+        return 'In a session of its own it can run in a container: give another session name and isolation="container".'
+    return None
+
+
+def _hinted(outcome: Outcome, told: str) -> Outcome:
+    if outcome.error is None or not told:
+        return outcome
+    hint = told if outcome.error.hint is None else f"{outcome.error.hint} {told}"
+    return replace(outcome, error=replace(outcome.error, hint=hint))

@@ -1,0 +1,284 @@
+"""Fit a run's result and output into what a model should see, and say exactly what was left out.
+
+Nothing is cut silently: each cut has an entry in the report's `truncated`, which names how much is shown, how much
+there is, and the call that reads the rest. The result keeps its shape and stays JSON: lists keep their first items,
+objects their first keys, long strings their start; where several large values share the room, each gets its share, so
+that a small value beside a large one is always seen whole.
+
+`truncated` has one shape for cuts and for notes on values (`sealab.sandbox.report.values`):
+
+    {"output": {"shown": 19950, "total": 700000, "read_with": "read_workspace_file(…)"},
+     "result": {"shown": 19871, "total": 410233, "read_with": "read_workspace_file(…)", "note": "characters of JSON"},
+     "result.rows": {"shown": 212, "total": 5000, "read_with": "read_workspace_file(…)", "note": "items"},
+     "result.price": {"shown": null, "total": null, "read_with": null, "note": "nan became null"}}
+
+`shown`, `total` and `read_with` are always there, null where only a note is to be said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from json.encoder import encode_basestring
+from typing import TypeAlias
+
+from ...sandbox.job import Json
+from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
+from ...sandbox.wire.places import place
+from ...workspace.archive import RunArchive, What
+
+CUTS_MAX = 5
+"""Places within a result that are named one by one; the rest is counted."""
+
+SHARE_LEAST = 80
+"""Characters that a value gets at least where it stands beside others, before others are left out for it."""
+
+_LIST_SHARES = 8
+_OBJECT_SHARES_MAX = 100
+_SNAP = 0.1
+
+Steps: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is shown of something, of how much, how to read the rest; or a `note` alone.
+
+    `shown` and `total` count characters of `output` and of the JSON text of `result`; within the result, the items,
+    keys or characters that `note` says.
+    """
+
+    shown: int | None = None
+    total: int | None = None
+    read_with: str | None = None
+    note: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the entry of `truncated`."""
+        entry: dict[str, Json] = {"shown": self.shown, "total": self.total, "read_with": self.read_with}
+        return entry if self.note is None else {**entry, "note": self.note}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A result and an output of bounded size, and what was cut to make them so.
+
+    `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing was cut.
+    `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
+    """
+
+    result: Json
+    output: str
+    cuts: Mapping[str, Cut]
+    whole_result: str | None = None
+    whole_output: str | None = None
+    dry_run: Sequence[Json] = ()
+    whole_dry_run: str | None = None
+
+    def truncated(self) -> dict[str, Json]:
+        """Return the report's `truncated`; empty when nothing was cut or noted."""
+        return {what: cut.to_json() for what, cut in self.cuts.items()}
+
+
+def fit(
+    result: Json,
+    output: str,
+    *,
+    max_chars: int,
+    run_id: str | None = None,
+    notes: Mapping[str, str] | None = None,
+    dry_run: Sequence[Json] = (),
+) -> Fitted:
+    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters each.
+
+    `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own.
+    The same arguments always give the same answer. Takes time in proportion to the sizes of both.
+    """
+    cuts: dict[str, Cut] = {}
+    whole_result = whole_output = None
+    text = _compact(result)
+    if len(text) > max_chars:
+        whole_result = text
+        result = _fit_result(result, len(text), max_chars, _reader(run_id, "result.json"), cuts)
+    if len(output) > max_chars:
+        whole_output = output
+        output, cuts["output"] = _fit_output(output, max_chars, run_id)
+    whole_dry_run = None
+    if dry_run and len(text := _compact(dry_run)) > max_chars:
+        whole_dry_run = text
+        dry_run, cuts["dry_run"] = _fit_calls(dry_run, max_chars, _reader(run_id, "dry_run.json"))
+    for what, note in (notes or {}).items():
+        cut = cuts.get(what, Cut())
+        cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
+    return Fitted(result, output, cuts, whole_result, whole_output, dry_run, whole_dry_run)
+
+
+def fits(result: Json, output: str, *, max_chars: int) -> bool:
+    """Tell whether `fit` would cut nothing of either. Takes time in proportion to `max_chars`, whatever their sizes."""
+    return len(output) <= max_chars and _size(result, max_chars) <= max_chars
+
+
+def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
+    """Keep the first calls, whole; of the first its arguments are cut where they alone are too long."""
+    kept: list[Json] = []
+    left = max_chars - 2
+    for call in calls:
+        left -= _size(call, max_chars) + 1
+        if left < 0:
+            break
+        kept.append(call)
+    note = "calls"
+    if not kept and isinstance(first := calls[0], Mapping):
+        rest = len(_compact({**first, "arguments": None}))
+        kept.append(
+            {**first, "arguments": _Cutter().cut(first.get("arguments"), max(max_chars - rest, SHARE_LEAST), ())}
+        )
+        note = "calls; the arguments of the first are cut"
+    return kept, Cut(len(kept), len(calls), read_with, note)
+
+
+def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, Cut]:
+    """Keep the start and the end, at line ends where these are near; a line between them says what is missing."""
+    marker = _marker(len(output), _reader(run_id, "output.txt", offset=len(output)))
+    half = max(0, max_chars - len(marker)) // 2
+    head, tail = output[:half], output[len(output) - half :]
+    near = int(half * (1 - _SNAP))
+    if (end := head.rfind("\n", near)) >= 0:
+        head = head[: end + 1]
+    if (start := tail.find("\n", 0, half - near)) >= 0:
+        tail = tail[start + 1 :]
+    shown = len(head) + len(tail)
+    read_with = _reader(run_id, "output.txt", offset=len(head))
+    marker = _marker(len(output) - shown, read_with)
+    return f"{head}{marker}{tail}"[:max_chars], Cut(shown, len(output), read_with)
+
+
+def _marker(left_out: int, read_with: str | None) -> str:
+    return f"\n… [{left_out} characters left out here{f'; {read_with} reads on' if read_with else ''}] …\n"
+
+
+def _reader(run_id: str | None, file: What, offset: int | None = None) -> str | None:
+    if run_id is None:
+        return None
+    path = RunArchive.path_of(run_id, file)
+    return f'read_workspace_file(filename="{path}"{"" if offset is None else f", offset={offset}"})'
+
+
+def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None, cuts: dict[str, Cut]) -> Json:
+    cutter = _Cutter()
+    fitted = cutter.cut(result, max_chars, ())
+    note = "characters of JSON"
+    inner: dict[str, Cut] = {}
+    for steps, cut in cutter.cuts:
+        if not steps:
+            note += f": the first {cut.shown} of {cut.total} {cut.note}"
+        elif len(inner) < CUTS_MAX:
+            inner[place("result", steps)] = replace(cut, read_with=read_with)
+    left_out = sum(1 for steps, _ in cutter.cuts if steps) - len(inner)
+    if left_out > 0:
+        note += f"; {left_out} more places are cut"
+    cuts["result"] = Cut(len(_compact(fitted)), total, read_with, note)
+    cuts.update(inner)
+    return fitted
+
+
+class _Cutter:
+    """Cuts a JSON value to a size, and remembers where: `(steps, Cut)`, outermost first."""
+
+    def __init__(self) -> None:
+        self.cuts: list[tuple[Steps, Cut]] = []
+
+    def cut(self, value: Json, chars: int, steps: Steps) -> Json:
+        """Return `value` in at most `chars` characters of JSON, 4 or more; a number longer than that becomes null."""
+        if _size(value, chars) <= chars:
+            return value
+        if isinstance(value, str):
+            kept = _start_of(value, chars)
+            self.cuts.append((steps, Cut(len(kept), len(value), note="characters")))
+            return kept + "…"
+        if isinstance(value, Mapping):
+            return self._object(value, chars, steps)
+        if isinstance(value, Sequence):
+            return self._list(value, chars, steps)
+        self.cuts.append((steps, Cut(0, len(json.dumps(value)), note="digits of a number")))
+        return None
+
+    def _list(self, items: Sequence[Json], chars: int, steps: Steps) -> Json:
+        sizes = _fitting(((1, item) for item in items), chars, _LIST_SHARES)
+        if len(sizes) < len(items):
+            self.cuts.append((steps, Cut(len(sizes), len(items), note="items")))
+        level = _level(sizes, chars - 2 - len(sizes))
+        return [self._share(items[index], size, level, (*steps, index)) for index, size in enumerate(sizes)]
+
+    def _object(self, pairs: Mapping[str, Json], chars: int, steps: Steps) -> Json:
+        costs = ((len(encode_basestring(key)) + 2, value) for key, value in pairs.items())
+        sizes = _fitting(costs, chars, max(_LIST_SHARES, min(len(pairs), _OBJECT_SHARES_MAX) + 1))
+        if len(sizes) < len(pairs):
+            self.cuts.append((steps, Cut(len(sizes), len(pairs), note="keys")))
+        keys = list(pairs)[: len(sizes)]
+        level = _level(sizes, chars - 2 - sum(len(encode_basestring(key)) + 2 for key in keys))
+        return {key: self._share(pairs[key], size, level, (*steps, key)) for key, size in zip(keys, sizes, strict=True)}
+
+    def _share(self, value: Json, size: int, level: int, steps: Steps) -> Json:
+        return value if size <= level else self.cut(value, level, steps)
+
+
+def _fitting(members: Iterable[tuple[int, Json]], chars: int, shares: int) -> list[int]:
+    """Return the sizes of the first members that fit when each is given a share, at least, of the room.
+
+    A member comes with what its key and its comma take. A size beyond the room is only known to be beyond it.
+    """
+    share = max(SHARE_LEAST, chars // shares)
+    sizes: list[int] = []
+    left = chars - 2
+    for cost, value in members:
+        size = _size(value, chars)
+        left -= cost + min(size, share)
+        if left < 0:
+            break
+        sizes.append(size)
+    return sizes
+
+
+def _level(sizes: Sequence[int], chars: int) -> int:
+    """Return the size up to which members stay whole, so that all together take `chars` (water filling)."""
+    left, level = chars, 0
+    for taken, size in enumerate(sorted(sizes)):
+        level = left // (len(sizes) - taken)
+        if size > level:
+            return level
+        left -= size
+    return max(level, max(sizes, default=0))
+
+
+def _size(value: Json, enough: int) -> int:
+    """Return the length of the compact JSON text, or some number above `enough` as soon as it is that long."""
+    if isinstance(value, str):
+        return len(value) + 2 if len(value) > enough else len(encode_basestring(value))
+    if value is None or isinstance(value, bool | int | float):
+        return len(json.dumps(value))
+    size = 2
+    members: Iterable[tuple[int, Json]]
+    if isinstance(value, Mapping):
+        members = ((len(encode_basestring(key)) + 2, inner) for key, inner in value.items())
+    else:
+        members = ((1, inner) for inner in value)
+    comma = 1
+    for cost, inner in members:
+        size += cost + _size(inner, enough)
+        if size - comma > enough:
+            return size - comma
+    return size if size == 2 else size - comma  # noqa: PLR2004 - the two brackets of what is empty
+
+
+def _start_of(text: str, chars: int) -> str:
+    """Return the longest start, within a few characters, whose JSON string with `…` after it takes at most `chars`."""
+    kept = text[: max(0, chars - 3)]
+    while kept and (excess := len(encode_basestring(kept)) + 1 - chars) > 0:
+        kept = kept[: len(kept) - max(1, excess // 6)]
+    return kept
+
+
+def _compact(value: Json) -> str:
+    return write(value) if is_light(value) else write_in_steps(value)

@@ -1,0 +1,160 @@
+"""What the code of a skill says of itself: read in a worker, since source can kill a parser, and judged here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from ...sandbox.job import Job, Json, Limits, Outcome, Reading, Status
+from ...sandbox.wire.bounded_json import write_in_steps
+from ..caller import LOCAL, Caller
+from ..errors import SkillUnfit
+from ..host_work import Kind, in_thread
+from ..runs.escalation import escalated
+
+if TYPE_CHECKING:
+    from ..app import App
+
+SOURCE_CHARS_MAX = 500_000
+SCHEMA_CHARS_MAX = 100_000
+"""Characters of the JSON Schema of a skill's parameters: checking so much takes a second."""
+_READING_SECONDS = 20.0
+_ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
+"""What hints advise to those who may: saving takes no isolation."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFacts:
+    """What `sandbox.reading.facts` tells, once judged. `wider` says that the dialect refuses the code."""
+
+    code: str
+    entry: str
+    is_script: bool
+    is_async: bool
+    signature: str
+    parameters: Mapping[str, Json]
+    description: str
+    examples: bool
+    modules: tuple[str, ...]
+    tools: tuple[str, ...]
+    skills: tuple[str, ...]
+    test_functions: tuple[tuple[str, bool], ...]
+    test_is_examples: bool
+    wider: bool = False
+
+
+async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, caller: Caller = LOCAL) -> SkillFacts:
+    """Read the code of a skill. Raises `SkillUnfit`, with the line where there is one."""
+    for part, text in (("code", code), ("tests", reading.tests)):
+        if len(text) > SOURCE_CHARS_MAX:
+            raise SkillUnfit(
+                f"The {part} of {reading.name} is longer than {SOURCE_CHARS_MAX:,} characters. "
+                "Keep data in a workspace file, or make several skills of it."
+            )
+    if not code.strip():
+        raise SkillUnfit(f"There is no code for {reading.name}. Give code, or from_run with the run_id of a report.")
+    limits = Limits(
+        timeout_seconds=min(_READING_SECONDS, app.settings.max_timeout_seconds),
+        memory_mb=app.settings.memory_mb,
+        pids_max=app.settings.pids_max,
+    )
+    job = Job(
+        code=code,
+        limits=limits,
+        isolation=app.pools.default,
+        reads=reading,
+        nested=nested,
+        caller=caller.scope,
+    )
+    outcome = await app.pools.run(job, _no_calls)
+    wider = outcome.refusal is not None
+    if wider:
+        outcome = await escalated(app, job, _no_calls, outcome)
+    if outcome.status is not Status.OK:
+        raise SkillUnfit(_why(reading.name, outcome))
+    return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))
+
+
+async def _no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:
+    return None
+
+
+def _why(name: str, outcome: Outcome) -> str:
+    error = outcome.error
+    if error is None:
+        return f"The code of {name} could not be read: {outcome.status}. Nothing was saved."
+    if outcome.status in {Status.CRASHED, Status.BUSY}:
+        return f"The code of {name} could not be read: {error.message.rstrip('.')}. Nothing was saved. Save it again."
+    where = "" if error.line is None else f" in line {error.line}"
+    hint = "" if error.hint is None else f" {_ASKING.sub('.', error.hint)}"
+    message = error.message.rstrip(".")
+    return f"The code of {name} cannot be saved{where}: {error.type}: {message}.{hint} Nothing was saved."
+
+
+def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:
+    """Make facts of what a worker said; whatever it says, they are of the right types and sizes."""
+    if not isinstance(told, Mapping):
+        raise _nonsense(name)
+    if isinstance(told.get("problem"), str):
+        raise SkillUnfit(f"{told['problem']} Nothing was saved.")
+    try:
+        facts = SkillFacts(
+            code=_text(told["code"]),
+            entry=_text(told["entry"]),
+            is_script=bool(told["is_script"]),
+            is_async=bool(told["is_async"]),
+            signature=_text(told["signature"]),
+            parameters=_schema(name, told["parameters"]),
+            description=_text(told["description"]),
+            examples=bool(told["examples"]),
+            modules=_texts(told["modules"]),
+            tools=_texts(told["tools"]),
+            skills=_texts(told["skills"]),
+            test_functions=tuple(
+                (_text(pair[0]), bool(pair[1])) for pair in cast("Sequence[Sequence[Json]]", told["test_functions"])
+            ),
+            test_is_examples=bool(told["test_is_examples"]),
+            wider=wider,
+        )
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise _nonsense(name) from None
+    names = [facts.entry, *(function for function, _ in facts.test_functions)]
+    if not all(each.isidentifier() for each in names):
+        raise _nonsense(name)
+    return facts
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str) or len(value) > 2 * SOURCE_CHARS_MAX:
+        raise ValueError
+    return value
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > 1000:  # noqa: PLR2004 - more than any code uses
+        raise ValueError
+    return tuple(_text(each) for each in value)
+
+
+def _schema(name: str, value: Json) -> Mapping[str, Json]:
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - takes a tenth of a second to import
+
+    if not isinstance(value, dict) or value.get("type") != "object" or not isinstance(value.get("properties"), dict):
+        raise ValueError
+    if len(write_in_steps(value)) > SCHEMA_CHARS_MAX:
+        raise SkillUnfit(
+            f"The parameters of {name} take more than {SCHEMA_CHARS_MAX:,} characters as a JSON Schema. "
+            "Take fewer, or one dict. Nothing was saved."
+        )
+    try:
+        Draft202012Validator.check_schema(value)
+    except SchemaError:
+        raise ValueError from None
+    return value
+
+
+def _nonsense(name: str) -> SkillUnfit:
+    return SkillUnfit(f"The code of {name} could not be read: its worker did not say what it is. Nothing was saved.")

@@ -1,0 +1,1 @@
+"""Prepares a process for serving: imports, descriptors, signals."""

@@ -1,0 +1,52 @@
+"""How much is known of upstream tools, and what it spared a model, for `get_execution_stats`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+if TYPE_CHECKING:
+    from ...tools_registry.models import Tool
+
+_CHARS_PER_TOKEN = 4
+
+
+class RegistryReport(TypedDict):
+    """How much is known of upstream tools, and what it spared a model.
+
+    Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
+    all names, descriptions and schemas, `tokens_told` what searches and definitions have told since the start, and
+    `tokens_saved` the difference.
+    """
+
+    servers: int
+    connected: int
+    tools: int
+    categories: int
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
+
+
+class Tokens(TypedDict):
+    """The tokens of a `RegistryReport`."""
+
+    tokens_of_all_definitions: int
+    tokens_told: int
+    tokens_saved: int
+
+
+def tokens(all_chars: int, told_chars: int) -> Tokens:
+    """Estimate tokens from the characters of all definitions and of what was told."""
+    whole, told = all_chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
+    return Tokens(tokens_of_all_definitions=whole, tokens_told=told, tokens_saved=max(whole - told, 0))
+
+
+def published_chars(tools: Iterable[Tool]) -> int:
+    """Return how long the definitions are that a client would load: names, descriptions and input schemas."""
+    return sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema, default=dict)) for tool in tools
+    )

@@ -1,0 +1,288 @@
+"""What code and model learn of upstream tools: searching, looking one up, listing categories and servers.
+
+The MCP tools and the helpers inside the code give the same answers, since both ask here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...sandbox.job import Json
+from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
+from ...tools_registry.names import identifier
+from ..errors import RequestRefused
+from ..host_work import Kind, in_thread
+from .registry import Registry
+from .wiring import is_permitted
+
+if TYPE_CHECKING:
+    from ...tools_registry.describing.details import Describer, DetailLevel
+    from ...tools_registry.models import Tool
+
+LIMIT_MAX = 100
+"""The most tools that one search gives."""
+QUERY_CHARS_MAX = 2000
+"""The longest query."""
+
+_NAMES_SHOWN = 8
+_PROBLEMS_SHOWN = 50
+
+
+async def search(
+    registry: Registry,
+    query: str,
+    *,
+    category: str | None = None,
+    detail_level: str = "summary",
+    limit: int = 10,
+) -> dict[str, Json]:
+    """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
+
+    `unreachable` says of servers whose tools cannot be found why that is so; it is left out when there is none.
+    """
+    level = _level(detail_level)
+    if len(query) > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The query has {len(query)} characters. Give at most {QUERY_CHARS_MAX}.")
+    if not 1 <= limit <= LIMIT_MAX:
+        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+    await registry.ask_unasked()
+    index = await registry.index()
+    hits = await in_thread(Kind.SEARCH, partial(index.search, query, category=category, limit=limit))
+    catalog, describer = await registry.catalog(), await registry.describer()
+    if not hits and category is not None:
+        _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
+    extras = {extra.document.key: extra for extra in registry.extras()}
+    tools: list[Json] = []
+    for hit in hits:
+        extra = extras.get(hit.key)
+        told = (
+            await _told(registry, describer, catalog.get(hit.key), level)
+            if extra is None
+            else await extra.defined(level)
+        )
+        tools.append({**told, "score": round(hit.score, 4)})
+    answer: dict[str, Json] = {
+        "query": query,
+        "category": category,
+        "detail_level": level.value,
+        "count": len(tools),
+        "tools": tools,
+    }
+    unreachable = await registry.unreachable()
+    if unreachable:
+        answer["unreachable"] = unreachable
+    return _sent(registry, answer)
+
+
+async def definition(
+    registry: Registry, tool_name: str, *, category: str | None = None, detail_level: str = "full"
+) -> dict[str, Json]:
+    """Return what is known of a tool or skill. Raises `RequestRefused`, and `RegistryError` that names the nearest."""
+    level = _level(detail_level)
+    extra = await registry.beside(tool_name, category)
+    if extra is not None:
+        return _sent(registry, await extra.defined(level))
+    tool = await _found_or_near(registry, tool_name, category)
+    return _sent(registry, await _told(registry, await registry.describer(), tool, level))
+
+
+async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
+    """Return the tool that a name means. Raises `RegistryError`, which names the nearest, be it a skill."""
+    beside = [each.document for each in registry.extras() if category in {None, each.document.category}]
+    try:
+        return await found(registry, name, category)
+    except (ToolUnknown, CategoryUnknown) as error:
+        if not beside or (isinstance(error, ToolUnknown) and error.nearest):
+            raise
+        import difflib  # noqa: PLC0415 - only an unknown name needs it
+
+        near = difflib.get_close_matches(name.rpartition(".")[2], [each.name for each in beside], n=1)
+        keys = [each.key for each in beside if each.name in near]
+        if not keys and isinstance(error, ToolUnknown):
+            raise
+        hint = f"Did you mean {keys[0]}?" if keys else "search_tools finds what there is."
+        raise ToolUnknown(f"There is no tool {name!r}. {hint}", nearest=keys) from None
+
+
+async def found(registry: Registry, name: str, category: str | None = None) -> Tool:
+    """Return the tool that a name means. Raises `RegistryError`, which names the nearest."""
+    try:
+        return await registry.find(name, category)
+    except ToolUnknown as error:
+        configuration = await registry.configuration()
+        for each in {*configuration.servers, *configuration.problems} - configuration.enabled.keys():
+            if name.startswith((f"{each}.", f"{identifier(each)}.")):
+                configuration.server(each)  # which says why it cannot be used
+        server, dot, _ = name.partition(".")
+        names = (await registry.catalog()).servers() if dot else {}
+        if not dot or error.nearest or any(server in {each.name, each.alias} for each in names.values()):
+            raise
+        raise ToolUnknown(f"There is no server {server!r}. {offered(server, names)}") from None
+
+
+async def categories(registry: Registry) -> dict[str, Json]:
+    """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`.
+
+    `unreachable` says of servers whose tools are not known why that is so, and `problems` of files of definitions why
+    they were left out; each is there only where there is something to say.
+    """
+    await registry.ask_unasked()
+    configuration = await registry.configuration()
+    catalog = await registry.catalog()
+    grouped = {
+        name: [tool for tool in tools if is_permitted(tool, configuration)]
+        for name, tools in catalog.categories().items()
+    }
+    shown: dict[str, Json] = {
+        name: {"description": _described(tools), "tool_count": len(tools)} for name, tools in grouped.items() if tools
+    }
+    for extra in registry.extras():
+        known = shown.setdefault(
+            extra.document.category, {"description": "Saved functions: call skills.<name>(…)", "tool_count": 0}
+        )
+        assert isinstance(known, dict)
+        known["tool_count"] += 1
+    answer: dict[str, Json] = {
+        "categories": shown,
+        "total_tools": sum(map(len, grouped.values())),
+        "servers": list(catalog.servers()),
+    }
+    unreachable = await registry.unreachable()
+    if unreachable:
+        answer["unreachable"] = unreachable
+    if catalog.problems:
+        answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
+    return _sent(registry, answer)
+
+
+async def servers(registry: Registry) -> list[Json]:
+    """Return every server with what is known of it, without starting one. Raises `RegistryError`."""
+    catalog, upstreams = await registry.catalog(), await registry.upstreams()
+    listed: list[Json] = []
+    for entry in catalog.servers().values():
+        told: dict[str, Json] = {
+            "name": entry.name,
+            "alias": entry.alias,
+            "category": entry.category,
+            "tool_count": entry.tool_count,
+            "configured": entry.configured,
+        }
+        if entry.version:
+            told["version"] = entry.version
+        if entry.configured:
+            status = upstreams.status(entry.name)
+            told["state"] = status.state.value
+            if status.reason:
+                told["reason"] = status.reason
+        listed.append(told)
+    return listed
+
+
+async def server(registry: Registry, name: str) -> dict[str, Json]:
+    """Return what is known of one server, with the names of its tools. Raises `RegistryError`."""
+    own = await _server_named(registry, name)
+    listed = await tools_of(registry, own, detail_level="name")
+    told = next(each for each in await servers(registry) if isinstance(each, dict) and each["name"] == own)
+    return {**told, "tools": [each["name"] for each in listed if isinstance(each, dict)], "tool_count": len(listed)}
+
+
+async def tools_of(
+    registry: Registry, name: str, *, tool: str | None = None, detail_level: str = "summary"
+) -> list[Json]:
+    """Return what is known of a server's tools, or of one of them, asking the server if it has never said."""
+    level = _level(detail_level)
+    own = await _server_named(registry, name)
+    if tool is not None:
+        return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
+    describer = await registry.describer()
+    return [await _told(registry, describer, each, level) for each in await _known_tools(registry, own)]
+
+
+async def names(registry: Registry, name: str | None) -> list[Json]:
+    """Return the names by which code finds the servers, or the tools of one. Raises `RegistryError`."""
+    catalog = await registry.catalog()
+    if name is None:
+        return [entry.alias for entry in catalog.servers().values()]
+    known = await _known_tools(registry, await _server_named(registry, name))
+    return [catalog.alias(each)[1] for each in known]
+
+
+async def summary(registry: Registry) -> str:
+    """Say in a few lines which servers there are and how code reaches their tools."""
+    lines = ["await tools.<server>.<tool>(**arguments) calls an upstream tool; search_tools(query) finds one."]
+    for each in await servers(registry):
+        assert isinstance(each, dict)
+        count = each["tool_count"] or "no known"
+        lines.append(f"{each['alias']}: {count} tools ({each.get('state', 'not configured')})")
+    return "\n".join(lines)
+
+
+def offered(name: str, known: Mapping[str, object]) -> str:
+    """Say which server may have been meant."""
+    import difflib  # noqa: PLC0415 - only an unknown name needs it
+
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"Did you mean {near[0]}?"
+    shown = ", ".join(list(known)[:_NAMES_SHOWN])
+    return f"There are {shown}." if shown else "The user adds one with `sealab servers add` or `sealab servers import`."
+
+
+async def _server_named(registry: Registry, name: str) -> str:
+    entries = (await registry.catalog()).servers()
+    own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
+    if own is None:
+        raise ServerUnknown(f"There is no server {name!r}. {offered(name, entries)}")
+    return own
+
+
+async def _known_tools(registry: Registry, own: str) -> list[Tool]:
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    if own in configuration.enabled and not catalog.is_listed(own) and not catalog.tools(server=own):
+        await registry.refresh(own)
+    return [tool for tool in catalog.tools(server=own) if is_permitted(tool, configuration)]
+
+
+def _level(detail_level: str) -> DetailLevel:
+    from ...tools_registry.describing.details import DetailLevel  # noqa: PLC0415 - nothing of it is needed to start
+
+    try:
+        return DetailLevel(detail_level)
+    except ValueError:
+        levels = ", ".join(DetailLevel)
+        raise RequestRefused(f"detail_level is {detail_level!r}, which there is not. Give one of {levels}.") from None
+
+
+async def _told(registry: Registry, describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
+    told: dict[str, Json] = dict(describer.describe(tool, level))
+    call = describer.call(tool)
+    if "signature" not in told and call != f"tools.{tool.server}.{tool.name}":
+        told["call"] = call
+    found = await registry.flags(tool)
+    if found:
+        told["flags"] = list(found)
+    return told
+
+
+def _described(tools: Iterable[Tool]) -> str:
+    listed = list(tools)
+    servers = ", ".join(sorted({tool.server for tool in listed}))
+    shown = ", ".join(tool.name for tool in listed[:_NAMES_SHOWN])
+    return f"Tools of {servers}: {shown}{'…' if len(listed) > _NAMES_SHOWN else ''}"
+
+
+def _check_category(category: str, known: set[str]) -> None:
+    if category not in known:
+        import difflib  # noqa: PLC0415 - only an unknown name needs it
+
+        near = difflib.get_close_matches(category, known, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(known)) or 'none'}."
+        raise RequestRefused(f"There is no category {category!r}. {hint}")
+
+
+def _sent(registry: Registry, answer: dict[str, Json]) -> dict[str, Json]:
+    registry.count_sent(len(json.dumps(answer)))
+    return answer

@@ -1,0 +1,323 @@
+"""Every upstream tool as this server knows it: the catalog, the index over it, and the connections, wired together.
+
+Nothing is read before it is needed, and no server is started before one of its tools is called or looked for by name.
+A server that has never said what it has is asked when tools are searched, since it could not be found otherwise; what
+it said is kept, so that this happens once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...tools_registry.configuration import Configuration
+from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
+from ..home import Home
+from ..stats.registry_report import RegistryReport, published_chars, tokens
+from .definitions_folder import DefinitionsFolder
+from .extras import Extra, Extras
+from .wiring import Wired, index_of, is_permitted, say_problems, wire
+
+if TYPE_CHECKING:
+    from ...tools_registry.catalog import Catalog
+    from ...tools_registry.describing.details import Describer
+    from ...tools_registry.describing.learned import LearnedTypes
+    from ...tools_registry.models import Tool
+    from ...tools_registry.search.ranking import SearchIndex
+    from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
+
+ASK_SECONDS = 20.0
+"""How long a search waits for servers that have never said what they have."""
+
+_ASK_AGAIN_SECONDS = 60.0
+_WARM_AFTER_SECONDS = 1.0
+"""Until a client's first questions are answered."""
+_LOG = logging.getLogger(__name__)
+
+
+class Registry:
+    """All tools of all servers; any task of the event loop may use it. `close` ends every connection."""
+
+    def __init__(self, home: Home, environment: Mapping[str, str] | None = None) -> None:
+        self._home = home
+        self._environment = os.environ if environment is None else environment
+        self._wired: Wired | None = None
+        self._wiring = asyncio.Lock()
+        self._definitions = DefinitionsFolder(home.tools)
+        self._index: tuple[object, SearchIndex] | None = None
+        self._indexing = asyncio.Lock()
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._learned: LearnedTypes | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._sent_chars = 0
+        self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
+        self.extra_documents: list[Extras] = []
+        """What else searches find, such as skills; whoever brings it appends to this."""
+        self.refreshers: list[Callable[[], Awaitable[None]]] = []
+        """What brings `extra_documents` up to date, before anything is searched or listed."""
+
+    async def close(self) -> None:
+        """End every connection and keep what was learned."""
+        for task in [*self._asking.values(), *self._background]:
+            task.cancel()
+        if self._wired is not None:
+            await self._wired.upstreams.__aexit__(None, None, None)
+        if self._learned is not None:
+            await asyncio.to_thread(self._learned.save)
+
+    def warm(self) -> None:
+        """Read the catalog and build the index soon, so that the first search need not wait."""
+        self._in_background(self._warmed())
+
+    async def catalog(self) -> Catalog:
+        """Return the catalog, as `mcp.json` and the files below `tools/` are now. Raises `RegistryError`."""
+        await self._refresh_extras()
+        return (await self._current()).catalog
+
+    async def configuration(self) -> Configuration:
+        """Return what `mcp.json` says now. Raises `RegistryError`."""
+        return (await self._current()).configuration
+
+    async def upstreams(self) -> Upstreams:
+        """Return the connections. Raises `RegistryError`."""
+        return (await self._current()).upstreams
+
+    async def learned(self) -> LearnedTypes:
+        """Return what was learned of answers."""
+        if self._learned is None:
+            learned = await asyncio.to_thread(_learned_types, self._home)
+            if self._learned is None:  # another task may have been faster
+                self._learned = learned
+        return self._learned
+
+    async def index(self) -> SearchIndex:
+        """Return an index over all tools that may be used, and over what `extra_documents` give."""
+        async with self._indexing:
+            wired = await self._current()
+            await self._refresh_extras()
+            extra = [extras() for extras in self.extra_documents]
+            state = (id(wired), wired.catalog.revision, *(state for state, _ in extra))
+            if self._index is None or self._index[0] != state:
+                more = [each.document for _, extras in extra for each in extras]
+                index = await asyncio.to_thread(index_of, wired.catalog, wired.configuration, more)
+                self._index = (state, index)
+            return self._index[1]
+
+    async def _refresh_extras(self) -> None:
+        for refresh in self.refreshers:
+            await refresh()
+
+    def extras(self) -> list[Extra]:
+        """Return what searches find beside tools."""
+        return [each for extras in self.extra_documents for each in extras()[1]]
+
+    async def beside(self, name: str, category: str | None = None) -> Extra | None:
+        """Return what a name means beside tools: its full name does, and its own where no tool has that."""
+        catalog = await self.catalog()
+        for each in self.extras():
+            document = each.document
+            if category in {None, document.category} and (
+                name == document.key or (name == document.name and (category is not None or name not in catalog))
+            ):
+                return each
+        return None
+
+    async def describer(self) -> Describer:
+        """Return what tells of tools, with what was learned of their answers."""
+        from ...tools_registry.describing.details import Describer  # noqa: PLC0415 - nothing of it is needed to start
+
+        return Describer(await self.catalog(), await self.learned())
+
+    async def statistics(self) -> RegistryReport:
+        """Count what is known, without starting a server or reading anything that was not read before."""
+        wired = self._wired
+        if wired is None:
+            return RegistryReport(servers=0, connected=0, tools=0, categories=0, **tokens(0, self._sent_chars))
+        tools = [tool for tool in wired.catalog.tools() if is_permitted(tool, wired.configuration)]
+        states = [wired.upstreams.status(server).state.value for server in wired.configuration.enabled]
+        shown = await asyncio.to_thread(published_chars, tools)
+        return RegistryReport(
+            servers=len(wired.configuration.servers),
+            connected=states.count("connected"),
+            tools=len(tools),
+            categories=len({tool.category for tool in tools}),
+            **tokens(shown, self._sent_chars),
+        )
+
+    async def flags(self, tool: Tool) -> tuple[str, ...]:
+        """Return what in a tool's texts speaks to the model; it is looked for once, since that takes long."""
+        known = self._flagged.get(tool.full_name)
+        if known is None or known[0] is not tool:
+            from ...tools_registry.upstream.injection import flags  # noqa: PLC0415 - nothing of it is needed to start
+
+            found = await asyncio.to_thread(flags, tool.description, tool.input_schema, tool.title)
+            known = self._flagged[tool.full_name] = tool, found
+        return known[1]
+
+    def count_sent(self, chars: int) -> None:
+        """Count what was told of tools, to compare with what telling all would have cost."""
+        self._sent_chars += chars
+
+    async def find(self, name: str, category: str | None = None) -> Tool:
+        """Return the tool of a name as `Catalog.get` does, asking its server what it has where that is not known.
+
+        Raises `RegistryError`.
+        """
+        wired = await self._current()
+        server = wired.named_server(name)
+        if name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
+            await self._ask_one(wired, server)
+        try:
+            return wired.catalog.get(name, category)
+        except ToolUnknown:
+            wired.refuse_what_is_denied(server, name)
+            if server is not None and server not in wired.fresh:
+                await self._ask_one(wired, server)
+            elif "." not in name and self._unasked(wired):
+                await self.ask_unasked()
+            else:
+                raise
+            return wired.catalog.get(name, category)
+
+    async def knows(self, full_name: str) -> bool:
+        """Tell whether a tool of that full name is known, without starting a server."""
+        try:
+            return full_name in await self.catalog()
+        except RegistryError:
+            return False
+
+    async def refresh(self, server: str) -> bool:
+        """Ask a server what it has unless it was asked in this session; tell whether it was. Raises `RegistryError`."""
+        wired = await self._current()
+        if server in wired.fresh:
+            return False
+        await self._ask_one(wired, server)
+        return True
+
+    async def ask_unasked(self) -> None:
+        """Ask every server that has never said what it has, all at once, and wait `ASK_SECONDS` at most."""
+        wired = await self._current()
+        tasks = [self._asked(wired, server) for server in self._unasked(wired)]
+        if tasks:
+            await asyncio.wait(tasks, timeout=ASK_SECONDS)
+
+    async def unreachable(self) -> dict[str, str]:
+        """Say of each configured server whose tools are not known why that is so."""
+        wired = await self._current()
+        reasons = dict(wired.configuration.problems)
+        for server in wired.configuration.enabled:
+            if not wired.catalog.tools(server=server):
+                if server in wired.failed:
+                    reasons[server] = wired.failed[server][1]
+                elif server in self._asking:
+                    reasons[server] = "It has not answered yet. Search again in a moment."
+        return reasons
+
+    async def call(
+        self, tool: Tool, arguments: Mapping[str, object], *, on_progress: OnProgress | None, keep: Keep | None
+    ) -> ToolResult:
+        """Call a tool and learn from its answer. Raises `RegistryError`; cancelling cancels the call."""
+        wired = await self._current()
+        with wired.in_use():
+            result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
+        if tool.output_schema is None:
+            learned = await self.learned()
+            await asyncio.to_thread(learned.observe, tool.full_name, result.value)
+        if tool.server not in wired.fresh:
+            self._in_background(self._ask_quietly(wired, tool.server))
+        return result
+
+    async def _current(self) -> Wired:
+        async with self._wiring:
+            configured, defined = await asyncio.to_thread(self._stamp)
+            wired = self._wired
+            if wired is None or wired.configured != configured:
+                self._wired = await asyncio.to_thread(
+                    wire, self._home, self._environment, configured, defined, self._list_changed
+                )
+                if wired is not None:
+                    self._in_background(wired.wind_up())
+            elif wired.defined != defined:
+                await asyncio.to_thread(wired.catalog.reload_files)
+                wired.defined = defined
+                say_problems(wired.catalog)
+            assert self._wired is not None
+            return self._wired
+
+    def _stamp(self) -> tuple[int, int]:
+        """Return what changes when the configuration does, and what does when the definitions do."""
+        return _modified(self._home.servers_file), self._definitions.last_change()
+
+    async def _list_changed(self, server: str) -> None:
+        if self._wired is not None and server in self._wired.configuration.enabled:
+            await self._ask_quietly(self._wired, server)
+
+    def _unasked(self, wired: Wired) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        return [
+            server
+            for server in wired.configuration.enabled
+            if not wired.catalog.is_listed(server)
+            and not wired.catalog.tools(server=server)
+            and now - wired.failed.get(server, (-_ASK_AGAIN_SECONDS, ""))[0] >= _ASK_AGAIN_SECONDS
+        ]
+
+    def _asked(self, wired: Wired, server: str) -> asyncio.Task[None]:
+        """Return the task that asks a server what it has: one at a time, whoever waits for it."""
+        task = self._asking.get(server)
+        if task is None:
+            task = asyncio.create_task(self._ask_quietly(wired, server))
+            self._asking[server] = task
+            task.add_done_callback(lambda _task: self._asking.pop(server, None))
+        return task
+
+    async def _ask_quietly(self, wired: Wired, server: str) -> None:
+        try:
+            with wired.in_use():
+                listed = await wired.upstreams.list_tools(server)
+        except RegistryError as error:
+            wired.failed[server] = (asyncio.get_running_loop().time(), str(error))
+            return
+        await asyncio.to_thread(wired.catalog.replace_server, server, listed.tools, listed.version)
+        wired.fresh.add(server)
+        wired.failed.pop(server, None)
+
+    async def _ask_one(self, wired: Wired, server: str) -> None:
+        await asyncio.shield(self._asked(wired, server))
+        if server in wired.failed:
+            reason = wired.failed[server][1]
+            raise ServerUnusable(reason)
+
+    async def _warmed(self) -> None:
+        await asyncio.sleep(_WARM_AFTER_SECONDS)
+        try:
+            await self.index()
+        except RegistryError as error:
+            _LOG.warning("Upstream tools cannot be used: %s", error)
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def learned_of(home: Home) -> Path:
+    """Return the file where is kept what was learned of answers."""
+    return home.registry / "learned.json"
+
+
+def _learned_types(home: Home) -> LearnedTypes:
+    from ...tools_registry.describing.learned import LearnedTypes  # noqa: PLC0415 - only answers without a schema need it
+
+    return LearnedTypes(learned_of(home))
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

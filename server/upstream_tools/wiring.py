@@ -1,0 +1,142 @@
+"""One reading of `mcp.json`: configuration, catalog and connections, and what the operator permits of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...tools_registry.configuration import Configuration, ServerConfig, read
+from ...tools_registry.errors import ServerUnknown, ToolUnknown
+from ..home import Home
+from .approval import why_refused
+from .large_json import read_large
+
+if TYPE_CHECKING:
+    from ...tools_registry.catalog import Catalog
+    from ...tools_registry.models import Tool
+    from ...tools_registry.search.ranking import Searchable, SearchIndex
+    from ...tools_registry.upstream.upstreams import OnListChanged, Upstreams
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Wired:
+    """What belongs to one reading of `mcp.json`."""
+
+    configured: int
+    """When `mcp.json` changed last."""
+    defined: int
+    """When a file below `tools/` did."""
+    configuration: Configuration
+    catalog: Catalog
+    upstreams: Upstreams
+    fresh: set[str] = field(default_factory=set)
+    """Servers that were asked in this session what they have."""
+    failed: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Servers that could not be asked: when, and why."""
+    calls: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the connections open while the context lasts, even when `mcp.json` changes meanwhile."""
+        self.calls += 1
+        self.idle.clear()
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            if not self.calls:
+                self.idle.set()
+
+    def named_server(self, name: str) -> str | None:
+        """Return the configured server whose name or alias stands before a dot in the name of a tool."""
+        for server in sorted(self.configuration.enabled, key=len, reverse=True):
+            if name.startswith((f"{server}.", f"{self.catalog.server_alias(server)}.")):
+                return server
+        return None
+
+    def refuse_what_is_denied(self, server: str | None, name: str) -> None:
+        """Say why a tool is not known where the operator's patterns leave it out, whether or not there is one."""
+        if server is None:
+            return
+        config = self.configuration.enabled[server]
+        tool = name.removeprefix(server).removeprefix(self.catalog.server_alias(server)).removeprefix(".")
+        if not config.permits(tool):
+            raise ToolUnknown(why_refused(tool, config))
+
+    async def wind_up(self) -> None:
+        """End the connections once no call uses them."""
+        if self.calls:
+            await self.idle.wait()
+        await self.upstreams.__aexit__(None, None, None)
+
+
+def wire(
+    home: Home, environment: Mapping[str, str], configured: int, defined: int, on_list_changed: OnListChanged
+) -> Wired:
+    """Read `mcp.json` and the definitions, and make the connections that nobody has used yet."""
+    from ...tools_registry.catalog import Catalog  # noqa: PLC0415 - nothing of it is needed to start
+    from ...tools_registry.upstream.upstreams import Upstreams  # noqa: PLC0415 - as above
+
+    configuration = read(home.servers_file, environment)
+    for name, problem in configuration.problems.items():
+        _LOG.warning("The server %s cannot be used: %s", name, problem)
+    catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
+    say_problems(catalog)
+    upstreams = Upstreams(configuration, state=home.registry, on_list_changed=on_list_changed, read_large=read_large)
+    return Wired(configured, defined, configuration, catalog, upstreams)
+
+
+def lists_of(home: Home) -> Path:
+    """Return the folder where is kept what servers listed."""
+    return home.registry / "lists"
+
+
+def say_problems(catalog: Catalog) -> None:
+    """Log which definitions were left out, and why."""
+    for found in catalog.problems:
+        _LOG.warning("A definition was left out: %s", found)
+
+
+def index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Searchable]) -> SearchIndex:
+    """Index the tools that may be seen, and `more` beside them."""
+    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - only an index needs it
+    from ...tools_registry.search.ranking import Searchable, SearchIndex  # noqa: PLC0415 - as above
+
+    documents = [
+        Searchable(
+            key=tool.full_name,
+            name=tool.name,
+            server=tool.server,
+            category=tool.category,
+            description=" ".join((tool.title, tool.description, *tool.use_cases)).strip(),
+            parameters=tuple((each.name, each.description) for each in parameters_of(tool)),
+        )
+        for tool in catalog.tools()
+        if is_permitted(tool, configuration)
+    ]
+    return SearchIndex([*documents, *more])
+
+
+def is_permitted(tool: Tool, configuration: Configuration) -> bool:
+    """Tell whether the operator lets a tool be seen; one whose server is not configured can be seen and not called."""
+    server = configuration.servers.get(tool.server)
+    return server is None or server.permits(tool.name)
+
+
+def config_of(tool: Tool, configuration: Configuration) -> ServerConfig:
+    """Return what `mcp.json` says of a tool's server. Raises `ServerUnknown`, `ServerUnusable`."""
+    try:
+        return configuration.server(tool.server)
+    except ServerUnknown:
+        raise ServerUnknown(
+            f"The tool {tool.full_name} is described below tools/, but mcp.json has no server {tool.server!r} to call. "
+            f"Have the user add it with `sealab servers add`."
+        ) from None

@@ -1,0 +1,543 @@
+"""The modules that code may import: what they are, what they refuse, and that everyday code works with them."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from sealab.sandbox.dialect import facades
+from sealab.sandbox.errors import Refused
+
+from ...guest_code import run
+
+PROMISED = """
+abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
+datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html html.entities io ipaddress itertools
+json keyword locale math numbers operator os os.path pathlib pprint queue random re secrets shlex statistics string
+struct sys textwrap time timeit types typing unicodedata urllib.parse uuid warnings weakref zlib zoneinfo asyncio
+logging __future__ doctest traceback inspect unittest ast bz2 lzma gzip codecs tomllib configparser contextvars errno
+""".split()  # noqa: SIM905 - a table of words
+
+
+@pytest.mark.parametrize("module", PROMISED)
+def test_a_promised_module_can_be_imported_and_gives_each_name_it_lists(module: str) -> None:
+    facade = facades.find(module)
+
+    assert facade is not None
+    assert facades.exports()[module] == set(dir(facade))
+    assert all(hasattr(facade, name) for name in facades.exports()[module])
+    run(f"import {module}")
+
+
+@pytest.mark.parametrize(
+    "module", ["subprocess", "socket", "ctypes", "builtins", "importlib", "pickle", "sqlite3", "gc2"]
+)
+def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
+    assert facades.find(module) is None
+    assert module not in facades.exports()
+    with pytest.raises(Refused):
+        run(f"import {module}")
+
+
+@pytest.mark.parametrize(
+    ("module", "advice"),
+    [
+        ("numpy.linalg", "full Python"),
+        ("requests", "context_vars"),
+        ("requests", "search_tools"),
+        ("subprocess", "search_tools"),
+        ("mcp.client", "tools.<server>"),
+        ("os", "read_file"),
+        ("os.listdir", "list_files"),
+        ("threading", "asyncio"),
+        ("concurrent.futures", "asyncio"),
+        ("pickle", "json"),
+        ("uuid.uuid1", "uuid4"),
+    ],
+)
+def test_a_refused_module_comes_with_what_to_use_instead(module: str, advice: str) -> None:
+    assert advice in (facades.instead_of(module) or "")
+
+
+def test_there_is_no_advice_on_a_module_nobody_knows() -> None:
+    assert facades.instead_of("no_such_module") is None
+
+
+def test_a_facade_takes_no_stores_and_has_no_dictionary_and_no_name() -> None:
+    facade = facades.find("math")
+
+    with pytest.raises(AttributeError, match="read-only"):
+        facade.pi = 3  # type: ignore[union-attr]
+    with pytest.raises(AttributeError, match="read-only"):
+        del facade.pi  # type: ignore[union-attr]
+    assert not hasattr(facade, "__dict__")
+    assert not hasattr(facade, "__name__")
+    assert facade.pi == math.pi  # type: ignore[union-attr]
+    assert repr(facade) == "<module 'math'>"
+
+
+def test_the_class_of_a_facade_makes_nothing_and_takes_nothing() -> None:
+    kind = type(facades.find("json"))
+
+    with pytest.raises(TypeError):
+        kind("os", None)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        type("Mine", (kind,), {})
+    with pytest.raises(AttributeError, match="read-only"):
+        kind.loads = None  # type: ignore[union-attr]
+    with pytest.raises(AttributeError, match="read-only"):
+        del kind.loads  # type: ignore[union-attr]
+
+
+def test_reading_a_name_that_is_not_there_says_which_module_and_gives_nothing_away() -> None:
+    with pytest.raises(AttributeError, match="'math module' object has no attribute 'sqr'") as caught:
+        run("import math\nmath.sqr(2)")
+    assert isinstance(caught.value.obj, facades.Facade)
+
+
+def test_facades_stay_themselves_when_copied() -> None:
+    assert run("import copy, json\ncopy.copy(json) is json and copy.deepcopy([json])[0] is json").value is True
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import json\njson.codecs",
+        "import re\nre.enum",
+        "import statistics\nstatistics.sys",
+        "import textwrap\ntextwrap.re",
+        "import sys\nsys.modules",
+        "import sys\nsys._getframe()",
+        "import os\nos.system('true')",
+        "import io\nio.open('/etc/hostname')",
+        "import io\nio.FileIO('/etc/hostname')",
+        "import asyncio\nasyncio.subprocess",
+        "import logging\nlogging.currentframe()",
+        "import zoneinfo\nzoneinfo.reset_tzpath(['/'])",
+        "import typing\ntyping.ForwardRef('x')",
+        "import types\ntypes.CodeType",
+        "import types\ntypes.FunctionType((lambda: 1).__code__, {})",
+        "import types\ntypes.ModuleType('os')",
+        "import enum\nenum.global_enum",
+        "import shlex\nshlex.shlex('a')",
+        "import ast\nast.parse('1')",
+        "import hashlib\nhashlib.file_digest",
+    ],
+)
+def test_what_leads_out_of_a_real_module_is_not_there(source: str) -> None:
+    with pytest.raises((AttributeError, TypeError, Refused)):
+        run(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import operator\noperator.attrgetter('__class__.__mro__')(1)",
+        "import operator\noperator.attrgetter('gi_frame')(i for i in ())",
+        "import operator\noperator.methodcaller('__getattribute__', '__class__')(1)",
+        "import functools, json\nfunctools.wraps(json.loads, assigned=(), updated=('__globals__',))(lambda: 1)",
+        "import functools, json\nfunctools.update_wrapper(lambda: 1, json.loads, ('__globals__',))",
+        "import dataclasses\ndataclasses.make_dataclass('D', ['a'], namespace={'__class__': 1})",
+        "import dataclasses\ndataclasses.make_dataclass('D', ['a=__import__(1)'])",
+        "import dataclasses\ndataclasses.Field.name = 'x'",
+        "import dataclasses\ndataclasses.field().name = 'x=1):\\n  pass'",
+        "import enum\nenum.Enum('E', [('__class__', 1)])",
+        "import enum\nenum.Enum('E', '_x')",
+        "import collections\ncollections.namedtuple('T', ['a=1'])",
+        "import collections\nclass S(str):\n    pass\ncollections.namedtuple('T', [S('a')])",
+        "import ast\nast.literal_eval('__import__(\"os\")')",
+        "import configparser\nconfigparser.ConfigParser().read('/etc/hostname')",
+        "import configparser\nc = configparser.ConfigParser()\nsuper(configparser.RawConfigParser, c).read('/etc/hostname')",
+        "import xml.etree.ElementTree as ET\nET.parse('/etc/hostname')",
+        "import xml.etree.ElementTree as ET\nET.ElementTree(ET.Element('a')).write('/nonexistent/x')",
+        "import inspect\ninspect.signature(lambda: 1).from_callable(lambda: 1, eval_str=True, globals={'a': 1}).no",
+        "import pathlib\npathlib.Path('/etc/hostname').read_text()",
+        "import logging\nlogging.FileHandler('/tmp/x')",
+        "import logging\nlogging.basicConfig(filename='/tmp/x')",
+        "import locale\nlocale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')",
+        "import zoneinfo\nzoneinfo.ZoneInfo('../../etc/hostname')",
+        "import asyncio\nasyncio.get_event_loop().run_in_executor\nasyncio.new_event_loop().add_reader(0, print)",
+        "import unittest\nunittest.TestCase('assertLogs')",
+        "import string\nstring.Formatter().vformat('{0.__globals__}', (lambda: 1,), {})",
+        "import string\nf = string.Formatter()\nsuper(string.Formatter, f).get_field('0.__globals__', (lambda: 1,), {})",
+    ],
+)
+def test_names_paths_and_source_given_as_data_are_refused(source: str) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - each library has its own error
+        run(source)
+    assert not isinstance(caught.value, KeyboardInterrupt)
+
+
+def test_signature_never_evaluates_string_annotations() -> None:
+    source = """
+    import inspect
+    def f(x: "print('evaluated')"): ...
+    try:
+        inspect.signature(f).from_callable(f, eval_str=True)
+    except NotImplementedError as error:
+        print(error)
+    inspect.signature(f)
+    """
+    assert run(source).output == "this needs eval(), which is not available here\n"
+
+
+def test_a_field_that_code_slips_into_a_dataclass_is_not_compiled() -> None:
+    source = """
+    from dataclasses import dataclass
+    @dataclass
+    class A:
+        x: int
+    class Fake:
+        name = "y=print('compiled')"
+    A.__dataclass_fields__["y"] = Fake()
+    @dataclass
+    class B(A):
+        z: int
+    """
+    with pytest.raises(TypeError, match="were changed"):
+        run(source)
+
+
+def test_singledispatch_evaluates_annotations_under_the_dialect_only() -> None:
+    source = """
+    from functools import singledispatch
+    @singledispatch
+    def f(x): return "other"
+    def g(x: "().__class__.__base__.__subclasses__()"): ...
+    f.register(g)
+    """
+    with pytest.raises(Exception, match=r"cannot be read here"):
+        run(source)
+    working = """
+    from __future__ import annotations
+    import functools
+    @functools.singledispatch
+    def f(x): return "other"
+    @f.register
+    def _(x: int | bool): return "int"
+    @f.register(str)
+    def _(x): return "str"
+    [f(1), f("a"), f(1.5)]
+    """
+    assert run(working).value == ["int", "str", "other"]
+
+
+def test_copying_gives_an_object_no_name_its_source_could_not_write() -> None:
+    source = """
+    import copy
+    class A:
+        def __getstate__(self): return {"_loop": 1}
+    copy.copy(A())
+    """
+    with pytest.raises(TypeError, match="_loop"):
+        run(source)
+
+
+def test_dataclasses_work_with_private_fields_and_string_annotations() -> None:
+    source = """
+    from __future__ import annotations
+    import typing
+    from dataclasses import InitVar, KW_ONLY, asdict, dataclass, field, fields, replace
+    @dataclass(order=True)
+    class A:
+        x: int
+        _y: int = 2
+        tags: list[str] = field(default_factory=list)
+        count: typing.ClassVar[int] = 7
+        seed: InitVar[int] = 3
+        _: KW_ONLY
+        k: int = 9
+        def __post_init__(self, seed): self.x += seed
+    a = A(1, _y=5, k=8)
+    [str(a), asdict(a), str(replace(a, _y=1, seed=0)), [f.name for f in fields(a)][0], A.count, a < A(9), fields(a)[0].type]
+    """
+    assert run(source).value == [
+        "A(x=4, _y=5, tags=[], k=8)",
+        {"x": 4, "_y": 5, "tags": [], "k": 8},
+        "A(x=4, _y=1, tags=[], k=8)",
+        "x",
+        7,
+        True,
+        "int",
+    ]
+
+
+def test_enums_work_as_usual() -> None:
+    source = """
+    from enum import Enum, Flag, IntEnum, StrEnum, auto
+    class C(Enum):
+        R = 1
+        G = auto()
+        @property
+        def low(self): return self.name.lower()
+        @classmethod
+        def _missing_(cls, value): return cls.R
+    class P(Flag):
+        A = auto()
+        B = auto()
+    class S(StrEnum):
+        X = auto()
+    class Planet(Enum):
+        E = (1.0, 2)
+        def __init__(self, mass, moons): self.mass = mass
+    made = Enum("Made", "p q")
+    [C(2).low, C(99).name, [c.name for c in C], P.A | P.B == P(3), S("x") is S.X, made.q.value, Planet.E.mass, C["R"].value,
+     IntEnum("I", {"a": 5}).a + 1]
+    """
+    assert run(source).value == ["g", "R", ["R", "G"], True, True, 2, 1.0, 1, 6]
+
+
+def test_paths_are_text() -> None:
+    source = """
+    import os.path
+    from pathlib import Path
+    p = Path("a") / "b" / "c.tar.gz"
+    [str(p), p.stem, p.suffixes, str(p.parent), str(p.with_suffix(".x")), repr(p), os.path.relpath("/a/b", "/a/c"),
+     os.path.join("a", "b"), os.path.abspath("x/../y"), str(Path("/a/../b").resolve())]
+    """
+    assert run(source).value == [
+        "a/b/c.tar.gz", "c.tar", [".tar", ".gz"], "a/b", "a/b/c.tar.x", "PosixPath('a/b/c.tar.gz')", "../b", "a/b", "/y", "/b",
+    ]  # fmt: skip
+
+
+def test_zones_come_from_memory_and_keys_are_no_paths() -> None:
+    source = """
+    from datetime import datetime, timedelta
+    from zoneinfo import ZoneInfo
+    utc = ZoneInfo("UTC")
+    zone = ZoneInfo("Europe/Berlin")
+    summer = datetime(2024, 7, 1, 12, tzinfo=utc).astimezone(zone)
+    fold = datetime(2024, 10, 27, 2, 30, tzinfo=zone, fold=1)
+    [summer.isoformat(), fold.utcoffset() == timedelta(hours=1), zone.key, ZoneInfo("Europe/Berlin") is zone, fold.tzname()]
+    """
+    assert run(source).value == ["2024-07-01T14:00:00+02:00", True, "Europe/Berlin", True, "CET"]
+
+
+def test_warnings_are_the_codes_own() -> None:
+    source = """
+    import warnings
+    warnings.warn("careful")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("old", DeprecationWarning)
+        warnings.warn("old", DeprecationWarning)
+    warnings.filterwarnings("ignore", message="quiet")
+    warnings.warn("quiet please")
+    warnings.simplefilter("error")
+    try:
+        warnings.warn("raised")
+    except UserWarning as error:
+        print(error)
+    [len(caught), caught[0].category.__name__, caught[0].lineno]
+    """
+    ran = run(source)
+    assert ran.value == [2, "DeprecationWarning", 6]
+    assert ran.output == "<code>:3: UserWarning: careful\nraised\n"
+
+
+def test_logging_goes_to_the_output() -> None:
+    source = """
+    import logging
+    logging.basicConfig(level="INFO", format="%(levelname)s %(name)s: %(message)s")
+    log = logging.getLogger("a.b")
+    log.info("%s and %(x)s" if False else "got %d", 3)
+    log.debug("hidden")
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("failed")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("{levelname}|{message}|{who}", style="{"))
+    logging.getLogger("a").addHandler(handler)
+    logging.getLogger("a").propagate = False
+    log.warning("w", extra={"who": "me"})
+    """
+    assert run(source).output == (
+        "INFO a.b: got 3\nERROR a.b: failed\nTraceback (most recent call last):\n"
+        '  File "<code>", line 8, in <module>\nZeroDivisionError: division by zero\nWARNING|w|me\n'
+    )
+
+
+def test_a_brace_template_of_a_log_reaches_no_hidden_attribute() -> None:
+    source = """
+    import logging
+    def f(): ...
+    record = logging.makeLogRecord({"msg": "x", "fn": f})
+    logging.Formatter("{fn.__globals__}", style="{").format(record)
+    """
+    with pytest.raises(AttributeError):
+        run(source)
+
+
+def test_tracebacks_show_the_codes_own_lines() -> None:
+    source = """
+    import sys, traceback
+    def f(): raise ValueError("x")
+    try:
+        f()
+    except ValueError as error:
+        text = traceback.format_exc()
+        same = "".join(traceback.format_exception(error)) == text
+        info = sys.exc_info()
+    [text, same, info[0].__name__, info[2]]
+    """
+    text = (
+        'Traceback (most recent call last):\n  File "<code>", line 5, in <module>\n'
+        '  File "<code>", line 3, in f\nValueError: x\n'
+    )
+    assert run(source).value == [text, True, "ValueError", None]
+
+
+def test_output_can_be_redirected() -> None:
+    source = """
+    import contextlib, io, sys
+    taken = io.StringIO()
+    with contextlib.redirect_stdout(taken):
+        print("inside")
+        sys.stdout.write("too")
+    print("outside", file=sys.stderr)
+    [taken.getvalue(), sys.stdin.read(), sys.stdin.readline(), sys.argv]
+    """
+    ran = run(source)
+    assert ran.value == ["inside\ntoo", "", "", [""]]
+    assert ran.output == "outside\n"
+
+
+def test_unittest_runs_the_codes_own_cases_and_tells_in_the_output() -> None:
+    source = """
+    import asyncio, unittest, logging, warnings
+    class T(unittest.TestCase):
+        def setUp(self): self.x = 1
+        def test_passes(self): self.assertEqual(self.x, 1)
+        def test_fails(self): self.assertEqual({"a": 1}, {"a": 2})
+        def test_errors(self): 1 / 0
+        @unittest.skip("why not")
+        def test_skipped(self): ...
+        def test_contexts(self):
+            with self.assertRaises(ValueError) as caught: int("x")
+            self.assertIn("invalid", str(caught.exception))
+            with self.assertLogs("a") as logs: logging.getLogger("a").warning("w")
+            self.assertEqual(logs.output, ["WARNING:a:w"])
+            with self.assertWarns(DeprecationWarning): warnings.warn("old", DeprecationWarning)
+    class A(unittest.IsolatedAsyncioTestCase):
+        async def asyncSetUp(self): self.y = 2
+        async def test_awaits(self):
+            await asyncio.sleep(0)
+            self.assertEqual(self.y, 2)
+    ended = unittest.main(exit=False).result
+    [ended.testsRun, len(ended.failures), len(ended.errors), len(ended.skipped), ended.wasSuccessful()]
+    """
+    ran = run(source)
+    assert ran.value in ([6, 1, 1, 1, False], [5, 1, 1, 1, False])  # whether a skipped test counts as run has changed
+    assert "FAILED (failures=1, errors=1, skipped=1)" in ran.output
+    assert 'File "<code>", line 7, in T.test_errors' in ran.output
+    assert "site-packages" not in ran.output
+    assert "unittest/case" not in ran.output
+
+
+def test_timeit_runs_its_statement_under_the_dialect() -> None:
+    source = """
+    import timeit
+    seen = []
+    timeit.timeit("seen.append(n)", setup="n = 4", number=3, globals=globals())
+    seen
+    """
+    assert run(source).value == [4, 4, 4]
+    with pytest.raises((Refused, NameError, AttributeError)):
+        run("import timeit\ntimeit.timeit(\"__import__('os').getpid()\", number=1)")
+
+
+def test_the_recursion_limit_is_taken_honestly_and_bounded() -> None:
+    before = sys.getrecursionlimit()
+    try:
+        value = run("import sys\nsys.setrecursionlimit(10**6)\nsys.getrecursionlimit()").value
+        assert value == sys.getrecursionlimit()
+        assert isinstance(value, int)
+        assert 1000 <= value <= 20_000
+        assert run("import sys\nsys.setrecursionlimit(500)\nsys.getrecursionlimit()").value == 500
+        for bad in ("0", "-5"):
+            with pytest.raises(ValueError, match="recursion limit"):
+                run(f"import sys\nsys.setrecursionlimit({bad})")
+    finally:
+        sys.setrecursionlimit(before)
+
+
+_IN_A_PROCESS_OF_ITS_OWN = """
+import sys
+from sealab.sandbox.dialect import facades
+from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.namespace import new_namespace
+facades.preload()
+GUEST.write = sys.stdout.write
+facades.seal()
+for source in sys.stdin.read().split("---"):
+    GUEST.namespace = new_namespace()
+    try:
+        run_program(compile_program(source), GUEST.namespace)
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_sealed_classes_of_the_host_take_no_stores_and_the_codes_own_do() -> None:
+    sources = [
+        "import json\njson.JSONEncoder.default = lambda *a: 1",
+        "import configparser\ndel configparser.RawConfigParser.read",
+        "import collections.abc\ncollections.abc.Mapping.get = 1",
+        "class A: pass\nA.x = 1\nprint(A.x)",
+        "import json\nclass E(json.JSONEncoder):\n    def default(self, o): return 1\nE.y = 2\nprint(json.dumps(object, cls=E))",
+        "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'gone')\ndel a",
+        "import collections\ncollections.Counter.copy(int)",
+        "import collections\nprint(collections.Counter('aab').copy(), collections.ChainMap({1: 2}).new_child())",
+        "import re, enum\nprint(re.I | re.M, (re.I | re.M).value)",
+    ]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN],
+        input="---".join(sources), capture_output=True, text=True, check=True, timeout=50,
+    )  # fmt: skip
+
+    lines = ran.stdout.splitlines()
+    assert lines[:3] == [
+        "TypeError cannot set 'default' attribute of immutable type 'JSONEncoder'",
+        "TypeError cannot set 'read' attribute of immutable type 'RawConfigParser'",
+        "TypeError cannot set 'get' attribute of immutable type 'Mapping'",
+    ]
+    assert lines[3:6] == ["1", "1", "gone"]
+    assert lines[6].startswith("TypeError descriptor 'copy'")
+    assert lines[7] == "Counter({'a': 2, 'b': 1}) ChainMap({}, {1: 2})"
+    assert lines[8].endswith(" 10")
+
+
+def test_everything_works_once_it_is_preloaded_and_files_are_gone() -> None:
+    program = textwrap.dedent("""
+        import sys
+        from sealab.sandbox.dialect import facades
+        from sealab.sandbox.guest.guest import GUEST
+        from sealab.sandbox.dialect.compiling import compile_program, run_program
+        from sealab.sandbox.dialect.namespace import new_namespace
+        facades.preload()
+        opened = []
+        sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
+        GUEST.namespace = new_namespace()
+        GUEST.write = lambda text: None
+        run_program(compile_program(sys.stdin.read()), GUEST.namespace)
+        print(opened)
+    """)
+    source = """
+import datetime, time, zoneinfo, codecs, mimetypes, decimal, random, uuid, email.utils, html, locale
+datetime.datetime.strptime("2020-01-02", "%Y-%m-%d").strftime("%A")
+time.strptime("2020", "%Y"), time.localtime(), zoneinfo.ZoneInfo("Asia/Tokyo"), "é".encode("cp1250"), codecs.encode("a", "rot13")
+mimetypes.guess_type("a.html"), uuid.uuid4(), email.utils.formatdate(), html.unescape("&amp;"), locale.getlocale()
+datetime.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Paris")).isoformat()
+str(10**4000), "\\N{BULLET}", "bücher".encode("idna"), decimal.Decimal("1").sqrt()
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], input=source, capture_output=True, text=True, check=True, timeout=50
+    )
+    assert ran.stdout == "[]\n"

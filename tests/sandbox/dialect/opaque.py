@@ -1,0 +1,456 @@
+"""Says what guest code must never hold, and what of the host it must never change.
+
+`Opaque` judges one value by what it is, whatever its class says. `HostState` compares what the host consists of (the
+dictionaries of its modules, classes and functions, its descriptors and tables) with what it was.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import functools
+import gc
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from enum import FlagBoundary
+from http import HTTPStatus
+from re import RegexFlag
+from typing import Any
+
+from sealab.sandbox.dialect import classes, names
+from sealab.sandbox.dialect.event_loop import GuestLoop
+from sealab.sandbox.dialect.facades.facade import Facade
+from sealab.sandbox.dialect.guards import guarded_getattr
+from sealab.sandbox.dialect.names import PREFIX, Verdict
+from sealab.sandbox.guest import ownership
+from sealab.sandbox.guest.guest import GUEST
+
+from .. import facades_walk
+
+_NEVER = (types.ModuleType, types.FrameType, types.CodeType, types.CellType)
+_RAW_METHODS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_GIVEN_RAW = frozenset({"__get__"})
+"""Guarded only to name the owner: what it is bound to is judged by the value that it gives."""
+_CLASS_MARK = ownership._MARKER_NAME
+_SEALS = [value for name, value in vars(ownership).items() if name.endswith("SEAL")]
+_BY_METACLASSES = frozenset(
+    "__dict__ __weakref__ __abstractmethods__ _abc_impl __orig_bases__ __parameters__ __type_params__ __classcell__ "
+    "__static_attributes__ __firstlineno__ __hash__ __protocol_attrs__ __non_callable_proto_members__ __annotate__ "
+    "__annotations_cache__ __annotate_func__ __final__ __orig_class__ __wrapped__ __signature__ __reduce_ex__ "
+    "__isabstractmethod__ __subclasses__ __classdictcell__ __unittest_skip__ __unittest_skip_why__".split()
+) | {_CLASS_MARK, *vars(HTTPStatus), *vars(FlagBoundary), *vars(RegexFlag)}
+
+_HARMLESS_CLASSES = frozenset({"_empty", "Kind", "_ParameterKind"})
+"""Marks of a module that are classes and do nothing."""
+
+_REFERENCES_OF_A_PROXY = 3
+"""Of a dictionary that only a proxy, a variable and a call refer to: nothing changes when the guest changes it."""
+
+_class_dict = type.__dict__["__dict__"].__get__
+_mro = type.__dict__["__mro__"].__get__
+
+
+def _is(kind: type, base: type | tuple[type, ...]) -> bool:
+    bases = base if isinstance(base, tuple) else (base,)
+    return any(known is each for known in _mro(kind) for each in bases)
+
+
+class Opaque:
+    """Judges values. `given` are dictionaries that the guest made itself and may hold."""
+
+    def __init__(self) -> None:
+        self.behind: dict[int, object] = {}
+        self.given: set[int] = set()
+        self._judges: dict[type, Callable[[Any], str | None]] = {}
+        self._kept: list[object] = []
+        self._dictionaries = {
+            id(vars(module)): f"the dictionary of the module {name}"
+            for name, module in list(sys.modules.items())
+            if isinstance(module, types.ModuleType)
+        }
+        self._dictionaries |= {id(sys.modules): "sys.modules", id(os.environ): "os.environ"}
+        self._dictionaries[id(vars(builtins))] = "the dictionary of builtins"
+        classes = list(all_classes())
+        self._kept.append(classes)  # known by identity, which must not become another's
+        self._class_dictionaries = {
+            id(_behind(_class_dict(cls))): f"the dictionary of {cls.__qualname__}" for cls in classes
+        }
+        self._classes = {id(cls) for cls in classes}
+        spaces = [each.__globals__ for each in gc.get_objects() if type(each) is types.FunctionType]
+        self._host_globals = {id(space) for space in spaces}
+        self._kept.append(spaces)
+        self._forbidden = dict(facades_walk.Walk._forbidden_functions())
+
+    def add_namespace(self, namespace: dict[str, object], name: str) -> None:
+        """Count a real namespace of the guest among what it may only hold a view of."""
+        self._kept.append(namespace)
+        self._dictionaries[id(namespace)] = name
+        self._dictionaries[id(namespace["__builtins__"])] = f"the builtins of {name}"
+
+    def allow(self, value: object) -> None:
+        """Let the guest hold a dictionary that is its own."""
+        self._kept.append(value)
+        self.given.add(id(value))
+
+    def why(self, value: object) -> str | None:
+        """Say what is opaque about `value`, its items apart."""
+        kind = type(value)
+        judge = self._judges.get(kind)
+        if judge is None:
+            judge = self._judges[kind] = self._judge_of(kind)
+        if id(value) in self._forbidden:
+            return f"the function {self._forbidden[id(value)]}"
+        return judge(value)
+
+    def _judge_of(self, kind: type) -> Callable[[Any], str | None]:
+        if kind is str:
+            return _why_text
+        if kind is object:
+            return lambda value: "the seal" if any(value is seal for seal in _SEALS) else None
+        if _is(kind, _NEVER):
+            return lambda _value: f"a {kind.__name__}"
+        if _is(kind, asyncio.AbstractEventLoop) and not _is(kind, GuestLoop) and not ownership.is_guest_class(kind):
+            return lambda _value: "a real event loop"
+        if _is(kind, type):
+            return self._why_class
+        if _is(kind, (dict, types.MappingProxyType)):
+            return self._why_mapping
+        if kind in _RAW_METHODS:
+            return self._why_method
+        if kind is types.FunctionType:
+            return self._why_function
+        if kind is types.MethodType:
+            return lambda value: self.why(value.__func__)
+        return lambda _value: None
+
+    def _why_class(self, cls: type) -> str | None:
+        if cls in classes._REAL:
+            return None
+        if ownership.is_guest_class(cls) or id(cls) not in self._classes:
+            unjudged = _why_unjudged(cls)
+            if unjudged is not None or ownership.is_guest_class(cls):
+                return unjudged
+        if cls.__name__ in _HARMLESS_CLASSES or type(cls) is classes._TYPED_DICTIONARY:
+            return None
+        if _is(cls, type):
+            return f"the real {cls.__name__}"
+        if id(cls) not in self._classes or _is(cls, types.GenericAlias):
+            return None
+        try:
+            shown = classes.shown_type(cls)
+        except Exception as error:
+            return f"a class that cannot be judged ({error!r})"
+        if shown is not cls:
+            return f"the real class {cls.__module__}.{cls.__qualname__}"
+        return None
+
+    def _why_mapping(self, mapping: object) -> str | None:
+        if type(mapping) is types.MappingProxyType:
+            target = _behind(mapping)
+            if id(target) in self._class_dictionaries or _has(target, _CLASS_MARK):
+                return "the real dictionary of a class"
+            if id(target) not in self.given and id(target) not in self.behind:
+                if sys.getrefcount(target) <= _REFERENCES_OF_A_PROXY or _is_only_shown(target):
+                    self.allow(target)
+                else:
+                    self.behind[id(target)] = target
+            return self._dictionaries.get(id(target))
+        if id(mapping) in self.given:
+            return None
+        if id(mapping) in self._dictionaries:
+            return self._dictionaries[id(mapping)]
+        if id(mapping) in self.behind:
+            return "the dictionary behind a read-only view"
+        if _has(mapping, _CLASS_MARK):
+            return "the real dictionary of a class"
+        private = (
+            [
+                key
+                for key, value in mapping.items()
+                if _is_private(key) and not _only_describes(value) and key not in _ARGUMENTS
+            ]
+            if type(mapping) is dict
+            else ()
+        )
+        if private:
+            return f"private state of the host: {sorted(private)[:3]}"
+        return None
+
+    @staticmethod
+    def _why_method(method: object) -> str | None:
+        name = getattr(method, "__name__", "")
+        owner = getattr(method, "__objclass__", None) or type(getattr(method, "__self__", None))
+        if name in _GIVEN_RAW or names.judge(name) not in {Verdict.GUARDED, Verdict.REFUSED}:
+            return None
+        if names.judge(name) is Verdict.GUARDED and not _is_guarded_form(method, name):
+            return None
+        return f"the raw method {name} of {owner.__name__}"
+
+    def _why_function(self, function: types.FunctionType) -> str | None:
+        if ownership.is_guest_callable(function) or id(function.__globals__) in self._host_globals:
+            return None
+        name = function.__globals__.get("__name__")
+        if type(name) is str and name.startswith("namedtuple_"):  # as `collections.namedtuple` makes them
+            return None
+        return f"the function {function.__qualname__}, which the guest made and which counts as the host's"
+
+
+def _why_text(text: str) -> str | None:
+    found = next((sign for sign in _SIGNS if sign in text), None)
+    return None if found is None else f"a text that shows {found!r}"
+
+
+_SIGNS = (
+    "'__name__': '__main__', '__doc__': None, '__builtins__'",
+    "ModuleSpec(",
+    "<frame object at",
+    "<frame at 0x",
+    "<module 'os'",
+    "<function _abc_",
+    "<cell at 0x",
+    "<built-in method mro",
+)
+"""What is in the text of an opaque object that somebody formatted."""
+
+
+def _is_guarded_form(method: object, name: str) -> bool:
+    """Return whether the guards give something else in place of `method`."""
+    target = getattr(method, "__self__", None)
+    if target is None:
+        target = getattr(method, "__objclass__", None)
+    try:
+        given = guarded_getattr(target, name)
+    except Exception:
+        return True
+    return given is not method and type(given) not in _RAW_METHODS
+
+
+def _why_unjudged(cls: type) -> str | None:
+    for key, value in dict(_class_dict(cls)).items():
+        if type(key) is not str:
+            said = str.__str__(key) if isinstance(key, str) else type(key).__name__
+            return f"a class that binds {said!r} under a key that is no plain str"
+        if key in _BY_METACLASSES or key.startswith(PREFIX) or not key.startswith("_"):
+            continue
+        if key in names.DECLARATIONS or (key in names.DEFINABLE and ownership.is_guest_class(cls)):
+            continue
+        if is_of_guest(value):
+            return f"a class that binds the unjudged name {key!r}"
+    return None
+
+
+def is_of_guest(value: object) -> bool:
+    """Return whether guest code made `value`, or it is a slot."""
+    if type(value) is types.MemberDescriptorType:
+        return True
+    if type(value) in {classmethod, staticmethod}:
+        value = value.__func__
+    kind = type(value)
+    return (
+        ownership.is_guest_callable(value)
+        or ownership.is_guest_class(kind)
+        or (_is(kind, type) and ownership.is_guest_class(value))
+    )
+
+
+def _is_private(key: object) -> bool:
+    return (
+        type(key) is str
+        and len(key) > 2
+        and key.startswith("_")
+        and not key.startswith("__")
+        and key not in names.PUBLIC_SUNDERS
+    )
+
+
+def _is_only_shown(target: object) -> bool:
+    """Return whether a stand-in keeps a dictionary for showing alone, in an attribute that says so."""
+    return any(
+        (each.get("shown") if type(each) is dict else getattr(each, "shown", None)) is target
+        for each in gc.get_referrers(target)
+    )
+
+
+def _only_describes(value: object) -> bool:
+    """Return whether a value is an annotation or a parameter, whose name may be a private one."""
+    return isinstance(value, str | type | bool) or type(value).__name__ == "Parameter"
+
+
+def _has(mapping: object, key: str) -> bool:
+    return _is(type(mapping), dict) and dict.__contains__(mapping, key)
+
+
+def _behind(proxy: object) -> object:
+    return next(iter(gc.get_referents(proxy)), None)
+
+
+def all_classes() -> Iterator[type]:
+    """Yield every class of the process."""
+    seen: set[int] = set()
+    waiting: list[type] = [object]
+    while waiting:
+        cls = waiting.pop()
+        if id(cls) not in seen:
+            seen.add(id(cls))
+            yield cls
+            waiting.extend(type.__subclasses__(cls))
+
+
+_CACHES = frozenset(
+    "__warningregistry__ _cache _cache2 __slotnames__ _REAL _KEEP_STATE_ON_CLASS _registry _abc_impl _cleanups _regex_cache _template_cache _TimeRE_cache cache "
+    "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
+    "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
+    "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
+    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_".split()
+)
+_ARGUMENTS = frozenset({"_impl"})
+"""Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
+_OWN_STATE = (
+    "sealab.sandbox.guest.guest", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
+    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "__main__", "tests.", "logging", "asyncio",
+    "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
+)  # fmt: skip
+"""Modules whose tables hold what the running code said, as they should."""
+
+
+class HostState:
+    """What the host consists of, flat: each table with its entries, by identity."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._classes = list(all_classes())  # alive, since the dictionary of a collected class is empty
+        self._tables = {id(holder): (holder, name, _entries(holder)) for holder, name in _holders()}
+
+    def changes(self) -> list[str]:
+        """Return what was changed since the last call, or since the start; tables that were changed alike in one text."""
+        found: dict[str, list[str]] = {}
+        for key, (holder, name, before) in self._tables.items():
+            now = _entries(holder)
+            if now.keys() != before.keys() or any(now[each] is not before[each] for each in now):
+                changed = sorted(_changes(before, now))
+                if changed:
+                    found.setdefault(f"{', '.join(changed[:30])}{' …' if changed[30:] else ''}", []).append(name)
+                self._tables[key] = (holder, name, now)
+        return [
+            f"{change} in {', '.join(tables[:4])}{f' and {len(tables) - 4} more' if tables[4:] else ''}"
+            for change, tables in found.items()
+        ]
+
+
+def _changes(before: Mapping[object, object], now: Mapping[object, object]) -> Iterator[str]:
+    for key in now.keys() | before.keys():
+        old, new = before.get(key, before), now.get(key, now)
+        if old is new or _is_cache(key, old, new):
+            continue
+        said = "removed" if new is now else "added" if old is before else "replaced"
+        yield f"{key[1]!r} {said}" if isinstance(key, tuple) else f"{key!r} {said}"
+
+
+def _is_cache(key: object, old: object, new: object) -> bool:
+    name = key[1] if isinstance(key, tuple) else key
+    if type(name) is str and (name in _CACHES or "cache" in name.lower()):
+        return True
+    if type(new) is types.ModuleType or (type(name) is str and name.startswith("ReferenceType at")):
+        return True
+    return type(old) in {int, float, type(None)} and type(new) in {int, float} and key[0] == "key"
+
+
+def _entries(holder: object) -> dict[object, object]:
+    kind = type(holder)
+    if kind is types.MappingProxyType or _is(kind, dict):
+        return {("key", _text(key)): value for key, value in list(holder.items())}
+    if kind in {list, tuple}:
+        return {("item", number): item for number, item in enumerate(holder)}
+    if kind in {set, frozenset}:
+        return {("item", _text(item)): item for item in holder}
+    if kind is types.FunctionType:
+        # Not its attributes: code may hang what it likes on a function or an object, and nothing of the host calls it.
+        own = {}
+        for part in ("__defaults__", "__kwdefaults__", "__code__", "__closure__"):
+            own["part", part] = getattr(holder, part)
+        for number, item in enumerate(holder.__defaults__ or ()):
+            own["default", number] = item
+        own |= {("default", key): item for key, item in (holder.__kwdefaults__ or {}).items()}
+        return own
+    if _is(kind, property):
+        return {("part", part): getattr(holder, part, None) for part in ("fget", "fset", "fdel")}
+    if kind in {classmethod, staticmethod}:
+        return {("part", "__func__"): holder.__func__}
+    if kind is functools.partial:
+        return {("part", part): getattr(holder, part) for part in ("func", "args", "keywords")}
+    own_dict = getattr(holder, "__dict__", None)
+    return (
+        {("attribute", key): value for key, value in own_dict.items() if _is_kept(key)}
+        if type(own_dict) is dict
+        else {}
+    )
+
+
+def _is_kept(key: object) -> bool:
+    return type(key) is str and key.startswith("_") and not key.startswith("__")
+
+
+def _text(key: object) -> object:
+    return key if type(key) in {str, int} else f"{type(key).__name__} at {id(key):x}"
+
+
+def _holders() -> Iterator[tuple[object, str]]:
+    seen: set[int] = set()
+    waiting: list[tuple[object, str, int]] = []
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and not _is_own_state(name):
+            waiting.append((vars(module), name, 0))
+    waiting += [
+        (cls, f"{cls.__module__}.{cls.__qualname__}", 0)
+        for cls in all_classes()
+        if not _is_own_state(str(cls.__module__))
+    ]
+    while waiting:
+        value, name, depth = waiting.pop()
+        if id(value) in seen or depth > 3:
+            continue
+        seen.add(id(value))
+        kind = type(value)
+        if _is(kind, type):
+            value, kind = _class_dict(value), types.MappingProxyType
+        elif (
+            _is(kind, (types.ModuleType, Facade))
+            or value is GUEST
+            or value is sys.modules
+            or not (
+                kind
+                in {
+                    dict,
+                    list,
+                    tuple,
+                    set,
+                    types.MappingProxyType,
+                    types.FunctionType,
+                    classmethod,
+                    staticmethod,
+                    functools.partial,
+                }
+                or _is(kind, property)
+                or type(getattr(value, "__dict__", None)) is dict
+            )
+        ):
+            continue
+        yield value, name
+        for key, item in _entries(value).items():
+            part = key[1] if isinstance(key, tuple) else key
+            if not (type(part) is str and (part in _CACHES or "cache" in part.lower())):
+                waiting.append((item, f"{name}.{part}", depth + 1))
+
+
+def _is_own_state(name: str) -> bool:
+    return any(name == each or (each.endswith((".", "_")) and name.startswith(each)) for each in _OWN_STATE)

@@ -1,0 +1,181 @@
+"""Guards: what attribute access by a name made at run time gives, changes and refuses."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pytest
+
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.guards import SecurityError, guarded_getattr, guarded_hasattr, guarded_setattr
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.guest.guest import GUEST
+
+
+def run(source: str) -> object:
+    namespace = new_namespace()
+    GUEST.namespace = namespace
+    return run_program(compile_program(dedent(source)), namespace)
+
+
+def test_a_refused_attribute_is_absent_for_hasattr_and_a_default() -> None:
+    assert not guarded_hasattr(guarded_getattr, "__globals__")
+    assert guarded_getattr(guarded_getattr, "__globals__", 5) == 5
+    with pytest.raises(SecurityError, match="globals"):
+        guarded_getattr(guarded_getattr, "__globals__")
+
+
+def test_a_private_attribute_of_a_host_object_is_absent() -> None:
+    decoder = json.JSONDecoder()
+    decoder._secret = 1  # type: ignore[attr-defined]  # planted
+    assert not guarded_hasattr(decoder, "_secret")
+    guarded_setattr(decoder, "_secret", 2)
+    assert decoder._secret == 1  # type: ignore[attr-defined]  # untouched by what guest code called `_secret`
+
+
+def test_a_name_must_be_exactly_a_string() -> None:
+    class Sly(str):
+        __slots__ = ()
+
+        def startswith(self, *_args: object) -> bool:  # type: ignore[override]  # it lies
+            return False
+
+    for name in (Sly("__globals__"), b"x", None, 3):
+        with pytest.raises(TypeError, match="attribute name must be string"):
+            guarded_getattr(guarded_getattr, name)  # type: ignore[arg-type]  # what is tested
+
+
+def test_vars_is_a_dictionary_that_writes_through() -> None:
+    assert run(
+        """
+        import json
+        class A:
+            def __init__(self): self.x, self._y = 1, 2
+        a = A()
+        v = vars(a)
+        v["z"] = 3
+        a.__dict__.update(_w=4)
+        v.pop("x")
+        del a.__dict__["_y"]
+        a.__dict__.setdefault("s", []).append(1)
+        a.__dict__ |= {"t": 5}
+        result = [hasattr(a, "x"), hasattr(a, "_y"), a.z, a._w, json.dumps(vars(a)), isinstance(v, dict), a.s, type(v) is dict]
+        """
+    ) == [False, False, 3, 4, '{"z": 3, "_w": 4, "s": [1], "t": 5}', True, [1], True]
+
+
+def test_dir_and_vars_show_no_private_name_of_the_host() -> None:
+    assert run(
+        """
+        import random
+        from enum import Enum
+        class Own(random.Random):
+            def _mine(self): pass
+        class Color(Enum):
+            RED = 1
+            def _shade(self): pass
+        names = [n for n in dir(Own) if n.startswith("_") and not n.startswith("__")]
+        entries = [n for n in vars(Color) if n.startswith("_") and not n.endswith("_")]
+        result = [names, entries]
+        """
+    ) == [["_mine"], ["_shade"]]
+
+
+def test_globals_is_a_view_that_hides_the_machinery() -> None:
+    assert run(
+        """
+        x = 1
+        _y = 2
+        g = globals()
+        g["z"] = 3
+        del g["x"]
+        def f():
+            local = 1
+            return sorted(locals()), "f" in globals()
+        result = ["__builtins__" in g, "x" in globals(), z, g["_y"], f(), "_y" in dir(), any(not k.isascii() for k in g)]
+        """
+    ) == [False, False, 3, 2, (["local"], True), True, False]
+
+
+def test_what_code_stores_under_a_dunder_name_must_be_its_own() -> None:
+    assert run(
+        """
+        import json
+        class A: pass
+        A.__len__ = lambda self: 7
+        def f(): pass
+        f.__name__ = "g"
+        refused = []
+        for change in (
+            lambda: setattr(json.JSONEncoder, "__init__", f),
+            lambda: setattr(f, "__code__", f),
+            lambda: setattr(A, "__bases__", ()),
+            lambda: setattr(A(), "__class__", dict),
+            lambda: setattr(Exception(), "__dict__", {}),
+        ):
+            try:
+                change()
+            except AttributeError as error:
+                refused.append(type(error).__name__)
+        result = [len(A()), f.__name__, refused]
+        """
+    ) == [7, "g", ["SecurityError"] * 5]
+
+
+def test_the_type_of_an_object_is_told_but_cannot_make_classes() -> None:
+    assert run(
+        """
+        class A: pass
+        failures = 0
+        for make in (lambda: (type,)[0]("X", (), {}), lambda: A.__class__("X", (), {}), lambda: type(lambda: 0)(1, {})):
+            try:
+                make()
+            except TypeError:
+                failures += 1
+        result = [type(A()) is A, type(A) is type, isinstance(A, type), type(1) is int, repr(type), failures,
+                  isinstance(f := (lambda: 0), type(f)), issubclass(bool, type(1)), str(type[int])]
+        """
+    ) == [True, True, True, True, "<class 'type'>", 3, True, True, "type[int]"]
+
+
+def test_print_writes_plain_names_to_the_guests_output() -> None:
+    written: list[str] = []
+    before, GUEST.write = GUEST.write, written.append
+    try:
+        run(
+            """
+            class A:
+                def __init__(self): self._x = 1
+            try:
+                A()._nope
+            except AttributeError as error:
+                print(error, A().__dict__, sep="|", end="!")
+            print()
+            """
+        )
+    finally:
+        GUEST.write = before
+    assert "".join(written) == "'A' object has no attribute '_nope'|{'_x': 1}!\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        ("open('x')", "SecurityError", "read_file"),
+        ("input('? ')", "EOFError", "context_vars"),
+        ("breakpoint()", "SecurityError", "print"),
+        ("help(1)", "SecurityError", "dir"),
+        ("__import__('subprocess')", "ModuleNotFoundError", "not available"),
+    ],
+)
+def test_a_builtin_that_is_not_available_says_what_to_use(call: str, error: str, says: str) -> None:
+    with pytest.raises(Exception, match=says) as raised:
+        run(call)
+    assert type(raised.value).__name__ == error
+
+
+@pytest.mark.parametrize("call", ["exit()", "quit(3)", "import sys\nsys.exit(2)", "raise SystemExit"])
+def test_leaving_passes_through_to_the_worker(call: str) -> None:
+    with pytest.raises(SystemExit):
+        run(call)

@@ -1,0 +1,188 @@
+"""Native code in full Python against the layers that are left: each case is harmless where it succeeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Isolation, Job, Limits, Outcome, Status
+
+from ..conftest import no_calls
+
+pytestmark = pytest.mark.adversarial
+
+RAW = "import ctypes, errno, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+FORK = {"x86_64": 57, "aarch64": 220}.get(os.uname().machine, 57)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(spares=1, isolation=Isolation.PROCESS)) as pool:
+        yield pool
+
+
+async def run(pool: Pool, code: str, **limits: float) -> Outcome:
+    allowed = Limits(**{"timeout_seconds": 10.0, "memory_mb": 200, "pids_max": 16, **limits})  # type: ignore[arg-type]
+    return await pool.run(Job(code, isolation=Isolation.PROCESS, limits=allowed), no_calls)
+
+
+async def test_a_fork_by_the_bare_system_call_is_refused(pool: Pool) -> None:
+    outcome = await run(pool, RAW + f"pid = libc.syscall({FORK}, 17, 0, 0, 0, 0)\nif pid == 0: os._exit(0)\npid")
+    assert outcome.result == -1
+
+
+async def test_as_many_threads_as_allowed_and_no_more(pool: Pool) -> None:
+    code = """
+import threading
+held = threading.Event()
+count = 0
+try:
+    while count < 1000:
+        threading.Thread(target=held.wait, daemon=True).start()
+        count += 1
+except RuntimeError:
+    pass
+held.set()
+count
+"""
+    outcome = await run(pool, code, memory_mb=500)
+    assert outcome.status is Status.OK, outcome
+    assert 8 <= int(str(outcome.result)) <= 16
+
+
+async def test_the_scratch_directory_is_bounded(pool: Pool) -> None:
+    code = """
+written = 0
+try:
+    for number in range(40):
+        with open(f"/tmp/{number}", "wb") as file:
+            written += file.write(bytes(10_000_000))
+except OSError as error:
+    result = [written < 80_000_000, error.errno]
+"""
+    assert (await run(pool, code)).result == [True, 28]
+
+
+async def test_the_files_of_the_scratch_directory_are_bounded_in_number(pool: Pool) -> None:
+    code = """
+import os
+made = 0
+try:
+    while made < 70_000:
+        os.close(os.open(f"/tmp/{made:0>200}", os.O_CREAT | os.O_WRONLY))
+        made += 1
+except OSError as error:
+    result = [10_000 < made <= 64 * 1024 * 1024 // 4096, error.errno]
+"""
+    assert (await run(pool, code, timeout_seconds=30.0)).result == [True, 28]
+
+
+async def test_nothing_of_the_host_can_be_seen(pool: Pool, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("canary", encoding="utf-8")
+    paths = [str(canary), "/etc/passwd", "/etc/shadow", "/proc/1/environ", "/proc/self/mem", "/root", "/home", "/sys"]
+    code = f"""
+import os
+seen = []
+for path in {paths!r}:
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)
+    except OSError:
+        continue
+    seen.append(path)
+seen
+"""
+    assert (await run(pool, code)).result == []
+
+
+async def test_no_socket_reaches_anything(pool: Pool) -> None:
+    code = RAW + "[libc.socket(family, 1, 0) for family in (1, 2, 10, 16, 40)]"
+    assert (await run(pool, code)).result == [-1] * 5
+
+
+async def test_memory_that_was_written_never_becomes_code(pool: Pool) -> None:
+    code = (
+        RAW
+        + """
+libc.mmap.restype = ctypes.c_void_p
+answers = [libc.mmap(None, 4096, protection, 0x22, -1, 0) for protection in (7, 5)]
+page = libc.mmap(None, ctypes.c_size_t(4096), 3, 0x22, -1, ctypes.c_long(0))
+[answer == ctypes.c_void_p(-1).value for answer in answers] + [libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), 5)]
+"""
+    )
+    assert (await run(pool, code)).result == [True, True, -1]
+
+
+async def test_a_worker_cannot_forge_the_layers_or_survive_its_time(pool: Pool) -> None:
+    code = """
+import gc, signal, threading
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+gc.disable()
+while True: pass
+"""
+    outcome = await run(pool, code, timeout_seconds=1.0)
+    assert outcome.status is Status.TIMEOUT
+    assert (await run(pool, "1")).status is Status.OK
+
+
+RAISE_AND_TAKE = """
+import ctypes, resource
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+taken, size, most = 0, 1 << 20, (memory_mb << 20) * 2
+while size >= 4096 and taken < most:
+    at = libc.mmap(None, ctypes.c_size_t(size), 3, 0x22, -1, ctypes.c_long(0))
+    if at == ctypes.c_void_p(-1).value:
+        size //= 2
+    else:
+        ctypes.memset(at, 1, size)
+        taken += size
+print(taken / (memory_mb << 20))
+"""
+
+
+@pytest.mark.parametrize("session", [None, "a"], ids=["fresh", "session"])
+@pytest.mark.parametrize("memory_mb", [16, 64, 200])
+async def test_code_that_raises_its_memory_limit_gets_no_more_than_is_promised(
+    pool: Pool, memory_mb: int, session: str | None
+) -> None:
+    given = {"memory_mb": memory_mb}
+    limits = Limits(timeout_seconds=10.0, memory_mb=memory_mb)
+    job = Job(RAISE_AND_TAKE, given, limits, isolation=Isolation.PROCESS, session=session)
+    outcome = await pool.run(job, no_calls)
+    assert 0.9 < float(outcome.output) <= 1.11, outcome
+
+
+async def test_what_the_process_has_mapped_of_its_output_is_no_memory_to_gain(pool: Pool) -> None:
+    code = """
+import gc, mmap
+maps = [each for each in gc.get_objects() if isinstance(each, mmap.mmap)]
+gc.unfreeze()
+maps += [each for each in gc.get_objects() if isinstance(each, mmap.mmap)]
+sum({id(each): len(each) for each in maps}.values())
+"""
+    outcome = await run(pool, code)
+    assert int(str(outcome.result)) <= 1 << 16, outcome
+
+
+async def test_a_shared_library_from_the_scratch_directory_is_not_loaded(pool: Pool) -> None:
+    code = """
+import ctypes, shutil, sys, sysconfig, glob, os
+library = next(path for path in glob.glob(os.path.join(sysconfig.get_path("stdlib"), "lib-dynload", "_json*.so")))
+shutil.copy(library, "/tmp/copied.so")
+try:
+    ctypes.CDLL("/tmp/copied.so")
+except OSError as error:
+    result = "refused"
+"""
+    assert (await run(pool, code)).result == "refused"

@@ -1,0 +1,110 @@
+"""Skills inside a worker: code that is stored runs under the rules of the code that uses it, whatever it wraps."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+
+import pytest
+
+from sealab.sandbox.dialect.compiling import guarded_eval, guarded_exec
+from sealab.sandbox.dialect.guards import SecurityError
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import Job, Json
+
+WRAPS = """
+import functools
+read_file.__annotations__ = {{"x": {hint!r}}}
+@functools.wraps(read_file)
+def a(*given, **named):
+    return [repr(value) for value in named.values()]
+"""
+
+
+@pytest.mark.parametrize(
+    "hint", ["print(GUEST)", "print(base64.re.enum.sys.version)", "print(hosted_tools)", "print(__builtins__['open'])"]
+)
+async def test_no_hint_is_evaluated_among_the_variables_of_the_host(hint: str) -> None:
+    async def host(name: str, _arguments: Mapping[str, Json]) -> Json:
+        assert name == "use_skill"
+        return {"name": "a", "version": 1, "entry": "a", "code": WRAPS.format(hint=hint)}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'x': 1})"), host)
+    assert outcome.result == ["1"]
+    assert outcome.output == ""
+
+
+@pytest.mark.parametrize("namespace", [vars(json), vars(types), {"__builtins__": vars(json)["__builtins__"]}])
+def test_no_code_runs_among_the_variables_of_a_real_module(namespace: dict[str, object]) -> None:
+    before = dict(namespace)
+    for run in (guarded_eval, guarded_exec):
+        with pytest.raises(SecurityError, match="module of Python's own"):
+            run("1", namespace)
+    assert namespace == before
+
+
+async def test_hints_that_stand_as_text_mean_what_they_mean_in_the_skill() -> None:
+    code = """
+from __future__ import annotations
+import datetime, functools
+Day = datetime.date
+def noted(function):
+    @functools.wraps(function)
+    def inner(*given, **named):
+        return function(*given, **named)
+    return inner
+@noted
+def a(day: Day) -> str:
+    return type(day).__name__
+"""
+
+    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        return {"name": "a", "version": 1, "entry": "a", "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'day': '2024-02-03'})"), host)
+    assert outcome.error is None
+    assert outcome.result == "date"
+
+
+async def test_no_signature_that_stands_as_text_is_evaluated_among_the_variables_of_a_module() -> None:
+    code = """
+class Told:
+    def __call__(self, *given, **named): return [given, named]
+def a(): pass
+a = Told()
+a.__dict__ = {"__module__": "json", "__signature__": "(x=__name__, y=1, /)"}
+"""
+
+    async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        return {"name": "a", "version": 1, "entry": "a", "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("call_skill('a', 1, {'y': 2})"), host)
+    assert outcome.error is None
+    assert outcome.result == [[], {"y": 2}]
+
+
+async def test_what_code_sets_among_its_context_is_not_taken_for_the_skills_that_are_called() -> None:
+    code = """
+import contextvars
+def a():
+    for variable, value in contextvars.copy_context().items():
+        if "skills" in repr(variable):
+            variable.set(("b", "a"))
+            try: value.__init__(("b", "a"))
+            except (AttributeError, TypeError): pass
+    import skills
+    return skills.b()
+def b(): return "called"
+"""
+
+    async def host(_name: str, arguments: Mapping[str, Json]) -> Json:
+        return {"name": arguments["name"], "version": 1, "entry": arguments["name"], "code": code}
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        outcome = await pool.run(Job("import skills\nskills.a()"), host)
+    assert outcome.error is None
+    assert outcome.result == "called"

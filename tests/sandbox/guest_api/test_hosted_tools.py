@@ -1,0 +1,186 @@
+"""What code sees of upstream tools, in restricted and in full Python; the host is played by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.errors import HostCallError, Refused
+from sealab.sandbox.guest_api import hosted_tools
+from sealab.sandbox.host.pool import Pool, PoolSettings
+from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome
+
+ROWS = {"userName": "ada", "rows": [{"maxCount": 1}], "a_b": 1, "aB": 2}
+
+
+async def host(name: str, arguments: Mapping[str, Json]) -> Json:
+    match name:
+        case "list_names":
+            return ["git", "time"] if arguments["server"] is None else ["git_log", "status"]
+        case "list_servers":
+            return [{"name": "git"}, {"name": "time"}]
+        case "call_tool" if arguments["name"] == "git.bad":
+            raise HostCallError("The server said no.", type="ToolError")
+        case "call_tool" if "positional" in arguments:
+            raise HostCallError("By name, please.", type="TypeError")
+        case "call_tool":
+            return {"called": dict(arguments), **ROWS}
+        case _:
+            return {"asked": name, "with": dict(arguments), "tools": []}
+
+
+@pytest.fixture(scope="module", params=[Isolation.RESTRICTED, Isolation.PROCESS])
+def isolation(request: pytest.FixtureRequest) -> Isolation:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+async def pool(isolation: Isolation) -> AsyncIterator[Pool]:
+    async with Pool(PoolSettings(isolation=isolation, spares=1)) as made:
+        yield made
+
+
+async def ran(pool: Pool, code: str, calls: HostCalls = host) -> Outcome:
+    return await pool.run(Job(code, isolation=pool._settings.isolation), calls)
+
+
+async def value(pool: Pool, code: str) -> Json:
+    outcome = await ran(pool, code)
+    assert outcome.error is None, outcome.error
+    return outcome.result
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "arguments"),
+    [
+        ("tools.git.git_log(repo_path='.', n=1)", "git.git_log", {"repo_path": ".", "n": 1}),
+        ("tools.git.git_log({'repo_path': '.'})", "git.git_log", {"repo_path": "."}),
+        ("tools['my-git'].git_log()", "my-git.git_log", {}),
+        ("tools.git['list-all'](x=1)", "git.list-all", {"x": 1}),
+        ("call_tool('git.git_log', {'a': {3, 1}})", "git.git_log", {"a": [1, 3]}),
+        ("call_tool('git.git_log', since=datetime.date(2024, 1, 2))", "git.git_log", {"since": "2024-01-02"}),
+        ("call_tool('git_log')", "git_log", {}),
+        ("mcp_git.git_log(x=1)", "git.git_log", {"x": 1}),
+        ("mcp_servers['my-git'].git_log(x=1)", "my-git.git_log", {"x": 1}),
+        ("mcp_servers.get('git').git_log(x=1)", "git.git_log", {"x": 1}),
+        ("tools.a.format(x=1)", "a.format", {"x": 1}),
+        ("tools.a.get_context(x=1)", "a.get_context", {"x": 1}),
+        ("tools.a.obj.__call__(x=1)", "a.obj", {"x": 1}),
+    ],
+)
+async def test_a_call_goes_to_the_host_as_it_was_written(pool, call, name, arguments) -> None:
+    assert await value(pool, f"import datetime\n(await {call})['called']") == {"name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("r['userName'], r['user_name'], r['USERNAME'], r.get('user_name')", ["ada"] * 4),
+        ("r['rows'][0]['max_count']", 1),
+        ("r['a_b'], r['aB'], r.get('ab', 'ambiguous')", [1, 2, "ambiguous"]),
+        ("'user_name' in r, 'userName' in r", [False, True]),
+        ("isinstance(r, dict), dict(r) == r, json.loads(json.dumps(r)) == r, {**r} == r", [True] * 4),
+        ("copy.deepcopy(r)['user_name']", "ada"),
+        ("str(r['rows'])", "[{'maxCount': 1}]"),
+    ],
+)
+async def test_a_field_of_an_answer_is_found_in_either_spelling(pool, expression, expected) -> None:
+    assert await value(pool, f"import copy, json\nr = await tools.a.b()\n{expression}") == expected
+
+
+async def test_a_missing_field_is_a_key_error_that_names_the_fields(pool) -> None:
+    outcome = await ran(pool, "r = await tools.a.b()\nr['user_nam']")
+    assert outcome.error is not None
+    assert outcome.error.type == "KeyError"
+    assert "userName" in (outcome.error.hint or "")
+
+
+async def test_an_answer_is_a_dict_by_its_type_in_restricted_code(pool, isolation) -> None:
+    restricted = isolation is Isolation.RESTRICTED
+    assert await value(pool, "type(await tools.a.b()) is dict") is restricted
+
+
+async def test_a_failed_call_can_be_caught(pool) -> None:
+    code = "try:\n    await tools.git.bad()\nexcept ToolError as error:\n    result = type(error).__name__, str(error)"
+    assert await value(pool, code) == ["ToolError", "The server said no."]
+
+
+async def test_a_failed_call_that_is_not_caught_ends_the_run_with_its_line(pool) -> None:
+    outcome = await ran(pool, "x = 1\nawait tools.git.bad()")
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.message, outcome.error.line) == ("ToolError", "The server said no.", 2)
+
+
+async def test_arguments_by_position_are_for_the_host_to_name(pool) -> None:
+    outcome = await ran(pool, "await tools.git.git_log('.', 3)")
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.message) == ("TypeError", "By name, please.")
+
+
+@pytest.mark.parametrize("argument", ["object()", "float('nan')", "b'x'", "[1, [lambda: 1]]"])
+async def test_an_argument_that_json_cannot_hold_is_named(pool, argument) -> None:
+    outcome = await ran(pool, f"await tools.git.git_log(since={argument})")
+    assert outcome.error is not None
+    assert outcome.error.type == "TypeError"
+    assert "git.git_log cannot be passed since" in outcome.error.message
+
+
+async def test_calls_run_at_the_same_time(pool) -> None:
+    together = 0
+    most = 0
+
+    async def counting(_name: str, _arguments: Mapping[str, Json]) -> Json:
+        nonlocal together, most
+        together += 1
+        most = max(most, together)
+        await asyncio.sleep(0.05)
+        together -= 1
+        return None
+
+    code = "import asyncio\nawait asyncio.gather(*[tools.a.b(n=n) for n in range(8)])"
+    outcome = await ran(pool, code, counting)
+    assert outcome.error is None
+    assert most == 8
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("dir(tools)", ["git", "time"]),
+        ("dir(tools.git)", ["git_log", "status"]),
+        ("len(mcp_servers), len(tools.git), bool(tools.nowhere)", [2, 2, True]),
+        ("list(mcp_servers), mcp_servers.keys(), 'git' in mcp_servers, 'x' in tools", [["git", "time"]] * 2 + [True, False]),
+        ("hasattr(tools, '_x'), hasattr(tools.git, '__file__')", [False, False]),
+        ("runtime.list_servers_sync(), runtime.list_servers(), runtime.discovered_servers()", [["git", "time"]] * 3),
+        ("await runtime.list_servers(), await runtime.discovered_servers()", [["git", "time"]] * 2),
+        ("list_servers()", [{"name": "git"}, {"name": "time"}]),
+        ("(await search_tools('x', limit=3))['with']", {"query": "x", "category": None, "detail_level": "summary", "limit": 3}),
+        ("get_tool_definition('a.b')['with']", {"tool_name": "a.b", "category": None, "detail_level": "full"}),
+        ("runtime.query_tool_docs_sync('git')['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
+        ("(await runtime.query_tool_docs('git', 'x', detail='full'))['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
+        ("await runtime.search_tool_docs('x', limit=2)", []),
+        ("runtime.describe_server('git')['with']", {"server": "git"}),
+        ("runtime.capability_summary()['asked']", "capability_summary"),
+    ],
+)  # fmt: skip
+async def test_discovery_answers_at_once_and_can_be_awaited(pool, expression, expected) -> None:
+    assert await value(pool, f"from mcp import runtime\n{expression}") == expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "tools.git.x = 1",
+        "tools.x = 1",
+        "call_tool = tools.a.b\ncall_tool.__globals__",
+        "tools.a.b.__code__",
+        "tools._find",
+    ],
+)
+def test_restricted_code_cannot_change_or_open_what_it_is_given(code) -> None:
+    with pytest.raises((AttributeError, Refused)):
+        run_program(compile_program(code), new_namespace(hosted_tools.helpers()))

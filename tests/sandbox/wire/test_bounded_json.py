@@ -1,0 +1,165 @@
+"""JSON in steps: the same as in one step, whatever is read, and as much work for each byte however it is arranged."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.sandbox.wire import bounded_json
+from sealab.sandbox.wire.bounded_json import is_light, read, read_in_steps, write, write_in_steps
+
+MANY = 1_000_000
+scalars = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
+json_values = st.recursive(
+    scalars | st.text() | st.text(st.sampled_from('\\"[]{},:u\ud83d\ude00 \x00d8'), max_size=60),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=30), inner, max_size=6),
+    max_leaves=20,
+)
+objects = st.dictionaries(st.text(max_size=30), json_values, max_size=6)
+step_sizes = st.sampled_from([12, 13, 17, 40, 1000])
+
+
+@contextmanager
+def steps_of(chars: int):
+    before, bounded_json.STEP_CHARS = bounded_json.STEP_CHARS, chars
+    try:
+        yield
+    finally:
+        bounded_json.STEP_CHARS = before
+
+
+def outcome(read_it, text: bytes):
+    try:
+        return repr(read_it(text, values_max=MANY))
+    except (ValueError, RecursionError):
+        return "refused"
+
+
+def encoded(value: object, **how: object) -> bytes:
+    return json.dumps(value, **how).encode("utf-8", "backslashreplace")
+
+
+@given(objects, step_sizes, st.booleans(), st.sampled_from([None, 1]))
+def test_what_is_read_in_steps_is_what_is_read_at_once(value, chars, ensure_ascii, indent):
+    text = encoded(value, ensure_ascii=ensure_ascii, indent=indent)
+    with steps_of(chars):
+        in_steps = outcome(read_in_steps, text)
+    assert in_steps == outcome(read, text)
+    assert in_steps == repr(json.loads(text))
+
+
+@given(objects, step_sizes, st.data())
+def test_broken_json_is_refused_in_steps_as_it_is_at_once(value, chars, data):
+    text = bytearray(encoded(value))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        text[at : at + data.draw(st.integers(0, 2))] = data.draw(
+            st.sampled_from([b"", b",", b'"', b"[", b"]", b"{", b"}", b"\\", b":", b" ", b"1", b"\x00", b"\xff", b"-"])
+        )
+    at_once = outcome(read, bytes(text))
+    with steps_of(chars):
+        in_steps = outcome(read_in_steps, bytes(text))
+    assert in_steps == (at_once if at_once.startswith("{") else "refused")
+
+
+@given(json_values)
+def test_what_is_written_in_steps_is_what_is_written_at_once(value):
+    assert write_in_steps(value) == write(value)
+
+
+def test_a_value_that_holds_itself_is_refused():
+    value: list[object] = []
+    value.append(value)
+    with pytest.raises(ValueError, match="holds itself"):
+        write_in_steps(value)
+
+
+@pytest.mark.parametrize("read_it", [read, read_in_steps])
+def test_depth_and_values_are_bounded_however_they_are_read(read_it):
+    levels = bounded_json.DEPTH_MAX - 1
+    assert read_it(b'{"x":' + b"[" * levels + b"]" * levels + b"}", values_max=MANY)
+    with pytest.raises(ValueError, match="deeper"):
+        read_it(b'{"x":' + b"[" * (levels + 1) + b"]" * (levels + 1) + b"}", values_max=MANY)
+    with pytest.raises(ValueError, match="deeper"):
+        read_it(b'{"x":' + b'[1,{"y":2},' * levels + b"1" + b"]" * levels + b"}", values_max=MANY)
+    few = b'{"x":["[,{"' + b',"[,{"' * 50 + b"]}"
+    assert read_it(few, values_max=60)
+    with pytest.raises(ValueError, match="values"):
+        read_it(few, values_max=50)
+
+
+def test_a_name_that_stands_twice_is_refused_however_far_apart():
+    with steps_of(20), pytest.raises(ValueError, match="twice"):
+        read_in_steps(b'{"x":1,"y":[[[1]]],"z":{"a":[[1],[2],[3],[4],[5],[6],[7]]},"x":2}', values_max=MANY)
+
+
+@pytest.mark.parametrize(
+    ("value", "light"),
+    [
+        ({"a": [1, "b", None]}, True),
+        (["x" * 100] * 400, False),
+        ([1] * 1000, False),
+        ("x" * 100_000, False),
+        ([[[1] * 200] * 2] * 2, False),
+        ({"k" * 100_000: 1}, False),
+        ((1, 2), True),
+    ],
+)
+def test_what_is_light_is_small_in_all(value, light):
+    assert is_light(value) is light
+
+
+HOSTILE = {
+    "an unterminated string of escaped quotes, deep": (b"[" * 101 + b'"', b'\\"', b""),
+    "an unterminated string of escaped quotes": (b'{"x":["', b'\\"', b""),
+    "escaped quotes": (b'{"x":["', b'\\"', b'"]}'),
+    "backslashes": (b'{"x":["', b"\\", b""),
+    "quotes": (b'{"x":[', b'"', b""),
+    "short strings without commas": (b'{"x":[', b'""', b"]}"),
+    "strings": (b'{"x":["",', b'"[",', b"1]}"),
+    "openings": (b'{"x":', b"[", b""),
+    "openings and closings": (b'{"x":[', b"[],", b"1]}"),
+    "levels of levels": (b'{"x":[', b"[" * 90 + b"1" + b"]" * 90 + b",", b"1]}"),
+    "long lists deep in lists": (b'{"x":[', b"[" * 90 + b"1," * 20_000 + b"1" + b"]" * 90 + b",", b"1]}"),
+    "short members before long ones": (b'{"x":[', b"1,[" + b"1," * 20_000 + b"1],", b"1]}"),
+    "objects": (b'{"x":[', b'{"a":1},', b"1]}"),
+    "objects that do not end": (b'{"x":[', b'{"a":', b""),
+    "commas": (b'{"x":[', b",", b"]}"),
+    "spaces": (b'{"x":[1', b" ", b"]}"),
+    "spaces between values": (b'{"x":[1', b" ,1 ", b"]}"),
+    "digits": (b'{"x":[', b"1", b"]}"),
+    "half escapes": (b'{"x":["', b"\\u12", b'"]}'),
+    "half characters": (b'{"x":["', b"\\ud83d", b'"]}'),
+    "names": (b'{"', b"a", b'":1}'),
+    "bytes that are no text": (b'{"x":"', b"\xf0\x9f", b'"}'),
+}
+
+
+def seconds(read_it, text: bytes) -> float:
+    """The least CPU time of some tries, since a machine is busy with other things too."""
+    tries = []
+    gc.disable()  # what it takes depends on all that the tests have made
+    try:
+        for _ in range(3):
+            began = time.thread_time()
+            with suppress(ValueError, RecursionError):
+                read_it(text, values_max=MANY)
+            tries.append(time.thread_time() - began)
+    finally:
+        gc.enable()
+    return min(tries)
+
+
+@pytest.mark.parametrize("read_it", [read, read_in_steps])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_costs_as_much_for_each_byte_at_any_size(name, read_it):
+    start, repeated, end = HOSTILE[name]
+    small, large = (start + repeated * (size // len(repeated)) + end for size in (120_000, 480_000))
+    # Four times the text; a quadratic reading takes sixteen times as long, and seconds for the larger one.
+    assert seconds(read_it, large) < 10 * seconds(read_it, small) + 0.02

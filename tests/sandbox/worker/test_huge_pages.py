@@ -1,0 +1,35 @@
+"""The zygote's heap in huge pages, where the kernel merges them."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+LAID_OUT = """
+import re
+from sealab.sandbox.worker import huge_pages
+
+def kilobytes(what):
+    with open("/proc/self/smaps") as smaps:
+        return sum(map(int, re.findall(rf"^{what}:\\s+(\\d+) kB", smaps.read(), re.MULTILINE)))
+
+before = kilobytes("AnonHugePages")
+huge_pages.reserve()
+held = [[number] for number in range(100_000)]
+heap = huge_pages.HeapMap()
+heap.collapse()
+assert held == [[number] for number in range(100_000)]
+print(before, kilobytes("AnonHugePages"), kilobytes("Anonymous"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has madvise(2) with MADV_COLLAPSE")
+def test_most_of_the_heap_comes_to_lie_in_huge_pages_and_holds_what_it_held():
+    if tuple(map(int, platform.release().split(".")[:2])) < (6, 1):
+        pytest.skip("MADV_COLLAPSE came with Linux 6.1; on an older kernel forks take a little longer")
+    told = subprocess.run([sys.executable, "-c", LAID_OUT], capture_output=True, text=True, check=True).stdout
+    before, after, all_of_it = map(int, told.split())
+    assert after - before > all_of_it / 3

@@ -1,0 +1,125 @@
+"""The zygote: it knows no secret, holds nothing of the server's, and takes its workers with it when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sealab.sandbox.errors import LevelMissing
+from sealab.sandbox.host import zygote_launcher
+from sealab.sandbox.host.pool import Pool, PoolSettings
+
+from ...processes import alive, children
+from ...waiting import until
+
+# They look at the processes that they started.
+pytestmark = pytest.mark.usefixtures("own_children")
+
+needs_sight = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root may look into a process that is not dumpable"
+)
+
+
+def environment_of(pid):
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+@needs_sight
+async def test_it_has_no_environment_and_no_secret_of_the_server(monkeypatch):
+    monkeypatch.setenv("SEALAB_TEST_SECRET", "canary-4711")
+    async with Pool(PoolSettings(spares=1)) as pool:
+        await pool.ready()
+        for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
+            assert environment_of(pid) == b""
+
+
+@needs_sight
+async def test_it_holds_no_descriptor_of_the_server():
+    with socket.socket() as listening, tempfile.TemporaryFile() as file:
+        for mine in (listening, file):
+            os.set_inheritable(mine.fileno(), True)
+        async with Pool(PoolSettings(spares=1)) as pool:
+            await pool.ready()
+            mine = {os.readlink(f"/proc/self/fd/{handle.fileno()}") for handle in (listening, file)}
+            for pid in (pool._zygotes.newest.pid, pool._idle[0].pid):
+                held = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+                assert not held & mine
+
+
+@needs_sight
+async def test_a_worker_holds_its_channel_and_nothing_else(pool):
+    pid = pool._idle[0].pid
+    held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    assert len(held) == 1
+    assert held[0].startswith("socket:")
+
+
+async def test_it_ends_with_its_control_socket_and_takes_its_workers_with_it(pool):
+    workers = children() - {pool._zygotes.newest.pid}
+    assert workers
+    process = pool._zygotes.newest._process
+    pool._zygotes.newest._control.shutdown(socket.SHUT_WR)
+    await until(lambda: not any(alive(pid) for pid in workers))
+    assert await asyncio.to_thread(process.wait) == 0
+
+
+async def test_killed_it_takes_its_workers_with_it(pool):
+    workers = children() - {pool._zygotes.newest.pid}
+    os.kill(pool._zygotes.newest.pid, signal.SIGKILL)
+    await until(lambda: not any(alive(pid) for pid in workers))
+
+
+def test_a_killed_server_takes_everything_with_it():
+    server = (
+        "import asyncio\n"
+        "from sealab.sandbox.host.pool import Pool, PoolSettings\n"
+        "async def main():\n"
+        "    async with Pool(PoolSettings(spares=2)) as pool:\n"
+        "        await pool.ready()\n"
+        "        print('ready', flush=True)\n"
+        "        await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", server], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert len(family) >= 2
+        process.kill()
+    _gone, alive = psutil.wait_procs(family, timeout=10)
+    assert not [child for child in alive if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+async def test_its_one_thread_forks(pool):
+    assert psutil.Process(pool._zygotes.newest.pid).num_threads() == 1
+
+
+async def test_it_reports_how_its_workers_ended(pool):
+    worker = pool._idle[0]
+    os.kill(worker.pid, signal.SIGKILL)
+    ended = await worker._forked.exit
+    assert ended.status == -signal.SIGKILL
+    assert ended.memory_peak_mb > 1
+
+
+async def test_nothing_it_leaves_is_a_zombie(pool):
+    taken = [await pool._take() for _ in range(5)]
+    for worker in taken:
+        worker.end()
+    await until(lambda: not children() & {worker.pid for worker in taken})
+
+
+async def test_layers_that_do_not_hold_are_refused_at_the_start(monkeypatch):
+    boot = "from sealab.sandbox.confine import self_test;self_test.self_test=lambda plan:('file','socket');"
+    monkeypatch.setattr(zygote_launcher, "_BOOT", zygote_launcher._BOOT.replace("from sealab", boot + "from sealab", 1))
+    async with Pool(PoolSettings(spares=1)) as pool:
+        with pytest.raises(LevelMissing, match="still could: file, socket"):
+            await pool.ready()

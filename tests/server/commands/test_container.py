@@ -1,0 +1,97 @@
+"""Containers as an operator and a caller see them: built and looked at from the command line, reached by refused code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ...sandbox.containers import needs_podman
+from .. import command_line
+from ..command_line import Ended
+
+EXCEPT_STAR = "try:\n    raise ExceptionGroup('x', [ValueError(1)])\nexcept* ValueError:\n    print('caught')\n"
+
+
+def sealab(home: Path, *arguments: str, code: str = "", **env: str) -> Ended:
+    return command_line.sealab(*arguments, "--home", str(home), stdin=code, **env)
+
+
+def run(home: Path, code: str, *arguments: str, **env: str) -> dict[str, object]:
+    done = sealab(home, "run", "-", "--json", *arguments, code=code, **env)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    built = sealab(home, "container", "build", "--json")
+    assert built.returncode == 0, built.stderr
+    assert json.loads(built.stdout)["usable"] is True
+    return home
+
+
+@needs_podman
+def test_code_that_the_dialect_refuses_runs_in_a_container_where_there_is_one(home: Path) -> None:
+    report = run(home, EXCEPT_STAR)
+    assert (report["status"], report["isolation"], report["output"]) == ("ok", "container", "caught\n")
+    assert run(home, "1 + 1")["isolation"] == "restricted"
+
+
+@needs_podman
+def test_asked_for_restricted_refused_code_stays_refused(home: Path) -> None:
+    assert run(home, EXCEPT_STAR, "--isolation", "restricted")["status"] == "refused"
+
+
+@needs_podman
+def test_a_package_that_the_image_lacks_is_refused_with_the_command_that_adds_it(home: Path) -> None:
+    report = run(home, "x = 1\nimport pandas")
+    assert report["status"] == "refused"
+    assert report["error"]["line"] == 2
+    assert "sealab container build --with pandas" in report["error"]["hint"]
+
+
+@needs_podman
+def test_helpers_in_a_container_reach_the_workspace(home: Path) -> None:
+    code = "write_file('a.txt', 'hi')\n[read_file('a.txt'), open('/workspace/a.txt').read()]"
+    report = run(home, code, "--isolation", "container")
+    assert report["result"] == ["hi", "hi"]
+    assert report["files"] == [{"name": "a.txt", "size": 2}]
+
+
+@needs_podman
+def test_the_doctor_and_the_status_tell_of_containers(home: Path) -> None:
+    findings = json.loads(sealab(home, "doctor", "--json").stdout)
+    (container,) = (each for each in findings["isolations"] if each["isolation"] == "container")
+    assert container["offered"] is True
+    assert "container" in container["layers"]
+    status = sealab(home, "container", "status")
+    assert status.returncode == 0
+    assert "Containers can be used." in status.stdout
+
+
+def test_without_an_image_a_refusal_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    report = run(tmp_path, EXCEPT_STAR)
+    assert report["status"] == "refused"
+    assert report["error"]["line"] == 1
+    assert "container" in report["error"]["hint"]
+    if shutil.which("podman"):
+        assert "sealab container build" in report["error"]["hint"]
+
+
+def test_without_an_engine_the_status_and_a_request_say_what_to_install(tmp_path: Path) -> None:
+    missing = {"SEALAB_CONTAINER_RUNTIME": "no-such-engine"}
+    asked = sealab(tmp_path, "run", "-", "--isolation", "container", code="1", **missing)
+    assert asked.returncode == 3
+    assert "no-such-engine" in asked.stderr
+    assert "apt install podman" in asked.stderr
+    assert "apt install podman" in run(tmp_path, EXCEPT_STAR, **missing)["error"]["hint"]
+    assert sealab(tmp_path, "container", "status", **missing).returncode == 1
+
+
+def test_where_the_operator_allows_no_container_the_refusal_says_so(tmp_path: Path) -> None:
+    report = run(tmp_path, EXCEPT_STAR, SEALAB_ALLOWED_ISOLATION="restricted")
+    assert "ALLOWED_ISOLATION" in report["error"]["hint"]

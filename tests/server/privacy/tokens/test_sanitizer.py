@@ -1,0 +1,349 @@
+"""Tokens in texts and in JSON: what goes in comes out, whatever was found in it and however it is written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.server.errors import PrivacyFailed
+from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
+from sealab.server.privacy.token_texts import TOKEN
+from sealab.server.privacy.tokens import streams
+from sealab.server.privacy.tokens.parts import Text, Tree
+from sealab.server.privacy.tokens.sanitizer import Sanitizer
+from sealab.server.privacy.tokens.streams import FileKind
+from sealab.skills_db.engine import open_database
+from sealab.skills_db.vault import Value, Vault
+
+KEY = bytes(range(32))
+Finds = Callable[[Leaf], Sequence[tuple[int, int, str]]]
+
+
+class Told(Detector):
+    """Finds what a test says."""
+
+    def __init__(self, finds: Finds) -> None:
+        super().__init__()
+        self.finds = finds
+        self.asked = 0
+
+    def find_leaves(self, leaves: Sequence[Leaf]) -> list[list[Finding]]:
+        self.asked += len(leaves)
+        return [[Finding(start, end, kind, 0.9) for start, end, kind in self.finds(leaf)] for leaf in leaves]
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
+    with open_database(None, tmp_path_factory.mktemp("vault")) as database:
+        yield Vault(database, KEY)
+
+
+@pytest.fixture(scope="module")
+def real(vault: Vault) -> Sanitizer:
+    return Sanitizer(Detector(DetectorOptions(mode=Mode.FAST)), vault)
+
+
+def finding(words: dict[str, str]) -> Finds:
+    """Find each of the words wherever it stands."""
+
+    def find(leaf: Leaf) -> list[tuple[int, int, str]]:
+        found = []
+        for word, kind in words.items():
+            at = leaf.text.find(word)
+            while at >= 0:
+                found.append((at, at + len(word), kind))
+                at = leaf.text.find(word, at + len(word))
+        return found
+
+    return find
+
+
+def hidden(sanitizer: Sanitizer, text: str, scope: str = "home") -> str:
+    return cast("str", sanitizer.hide(scope, [Text(text)]).parts[0])
+
+
+HARD = "ab1 \n\"\\[]_é漢😀\ud800\u202e\x00{}',:@."
+BROKEN_TOKENS = ["[EMAIL_", "0000000000]", "[EMAIL_0000000000]", "[X_abcdefghjk]", "[[PERSON_k3v9q2m8xa]]"]
+hard_texts = st.lists(st.one_of(st.text(HARD, max_size=12), st.sampled_from(BROKEN_TOKENS)), max_size=8).map("".join)
+spans = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 60), st.sampled_from(["EMAIL", "PERSON", "US_SSN"])), max_size=6
+)
+
+
+@given(text=hard_texts, found=spans)
+def test_restoring_gives_the_text_back_whatever_was_found_in_it(
+    vault: Vault, text: str, found: list[tuple[int, int, str]]
+) -> None:
+    inside = [(min(a, b), max(a, b), kind) for a, b, kind in found if a != b and max(a, b) <= len(text)]
+    sanitizer = Sanitizer(Told(lambda leaf: inside if leaf.text == text else []), vault)
+    shown = hidden(sanitizer, text, "fuzz")
+    assert sanitizer.restore_text("fuzz", shown).content == text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | hard_texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(hard_texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(value=json_values, indent=st.sampled_from([None, 2]), ascii_only=st.booleans(), share=st.integers(1, 5))
+def test_json_stays_json_and_comes_back_byte_for_byte(
+    vault: Vault, value: Any, indent: int | None, ascii_only: bool, share: int
+) -> None:
+    sanitizer = Sanitizer(
+        Told(lambda leaf: [(0, len(leaf.text), "SECRET")] if len(leaf.text) % share == 0 else []), vault
+    )
+    source = json.dumps([value], indent=indent, ensure_ascii=ascii_only)
+    shown = hidden(sanitizer, source, "json")
+    json.loads(shown)
+    assert sanitizer.restore_text("json", shown).content == source
+    tree = sanitizer.hide("json", [Tree(value)]).parts[0]
+    json.dumps(tree)
+    assert sanitizer.restore_value("json", tree).content == value
+
+
+def test_a_number_that_is_personal_becomes_a_string_and_a_number_again(real: Sanitizer) -> None:
+    value = {"card": 4111111111111111, "ssn": "536-90-4399", "count": 3, "rate": 0.25, "ok": True, "none": None}
+    shown = cast("dict[str, Any]", real.hide("home", [Tree(value)]).parts[0])
+    assert TOKEN.fullmatch(shown["card"])
+    assert TOKEN.fullmatch(shown["ssn"])
+    assert {key: shown[key] for key in ("count", "rate", "ok", "none")} == {
+        "count": 3,
+        "rate": 0.25,
+        "ok": True,
+        "none": None,
+    }
+    assert real.restore_value("home", shown).content == value
+    text = json.dumps(value)
+    assert json.loads(hidden(real, text)) == shown
+    assert real.restore_text("home", hidden(real, text)).content == text
+
+
+def test_keys_are_hidden_where_they_are_personal(real: Sanitizer) -> None:
+    value = {"jane.roe@corp.example": {"visits": 3}, "total": 1}
+    shown = cast("dict[str, Any]", real.hide("home", [Tree(value)]).parts[0])
+    assert "total" in shown
+    assert [key for key in shown if TOKEN.fullmatch(key)]
+    assert real.restore_value("home", shown).content == value
+
+
+def test_a_name_that_one_part_gives_away_is_hidden_in_all(real: Sanitizer) -> None:
+    row = {"customer_name": "Ottilie Brannock"}
+    parts = real.hide(
+        "parts", [Tree(row), Text("met ottilie? no: Ottilie Brannock, today"), Text(repr(["Ottilie Brannock"]))]
+    )
+    token = cast("dict[str, str]", parts.parts[0])["customer_name"]
+    assert TOKEN.fullmatch(token)
+    assert parts.parts[1:] == (f"met ottilie? no: {token}, today", f"['{token}']")
+    assert parts.types == {"PERSON": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown_as"),
+    [
+        ("Zoë Krüger", json.dumps(["Zoë Krüger"])),
+        ("Zoë Krüger", ascii(["Zoë Krüger"])),
+        ("Anna O'Brannock", repr(["Anna O'Brannock"])),
+        ('Jan "JJ" Kessling', json.dumps(["x", 'Jan "JJ" Kessling'])),
+        ("Petra Varga", "hello PETRA VARGA!"),
+        ("张伟明", "他叫张伟明。"),
+        ("Al", "Ask Al now"),
+        ("tok_live_9f8e7d6c5b", "x=tok_live_9f8e7d6c5b;"),
+    ],
+)
+def test_a_value_that_was_learned_is_found_however_it_is_written(real: Sanitizer, value: str, shown_as: str) -> None:
+    kind = "api_key" if value.startswith("tok") else "customer_name"
+    real.learn("learned", [Tree([{kind: value}])])
+    shown = hidden(real, shown_as, "learned")
+    assert TOKEN.search(shown)
+    assert real.restore_text("learned", shown).content == shown_as
+    assert value not in shown
+    assert value not in json.loads(shown)[-1] if shown.startswith("[") and '"' in shown else True
+
+
+def test_what_is_known_is_no_part_of_other_words(real: Sanitizer) -> None:
+    real.learn("words", [Tree([{"customer_name": "Will Ander"}, {"first_name": "Art"}])])
+    for text in ("Artful Arts, start", "goodwill Andersen", "art and will"):
+        assert hidden(real, text, "words") == text
+
+
+def test_what_was_sanitised_stays_as_it_is_when_it_is_sanitised_again(real: Sanitizer) -> None:
+    text = (
+        "Name: Jane Roe <jane.roe@corp.example>, card 4111 1111 1111 1111, tel +1 202-555-0143\nJane Roe called.\n" * 3
+    )
+    once = hidden(real, text, "twice")
+    assert once != text
+    assert hidden(real, once, "twice") == once
+    tree = real.hide("twice", [Tree({"a": text, "email": "x.y@corp.example"})]).parts[0]
+    assert real.hide("twice", [Tree(tree)]).parts[0] == tree
+
+
+def test_a_known_value_is_recognised_alone_however_short_it_is(vault: Vault) -> None:
+    sanitizer = Sanitizer(Told(lambda leaf: [(0, 3, "PIN")] if leaf.path == ("pin",) else []), vault)
+    token = cast("dict[str, str]", sanitizer.hide("exact", [Tree({"pin": "123"})]).parts[0])["pin"]
+    assert sanitizer.hide("exact", [Text("123", exact=True)]).parts == (token,)
+    assert sanitizer.hide("exact", [Text("123 apples")]).parts == ("123 apples",)
+
+
+def test_tokens_of_another_scope_are_not_restored_but_named(real: Sanitizer) -> None:
+    shown = hidden(real, "mail jane.roe@corp.example", "mine")
+    answer = real.restore_text("theirs", shown)
+    assert answer.content == shown
+    assert answer.unknown == tuple(match[0] for match in TOKEN.finditer(shown))
+    assert hidden(real, "mail jane.roe@corp.example", "theirs") != shown
+
+
+def test_the_type_of_a_token_must_be_the_vaults(real: Sanitizer) -> None:
+    shown = hidden(real, "jane.roe@corp.example")
+    assert real.restore_text("home", shown.replace("EMAIL", "PERSON")).content == shown.replace("EMAIL", "PERSON")
+    assert real.restore_text("home", shown).content == "jane.roe@corp.example"
+
+
+def test_restoring_looks_once_so_a_value_that_is_a_token_stays_one(vault: Vault) -> None:
+    inner = hidden(Sanitizer(Told(finding({"secret-one": "SECRET"})), vault), "secret-one", "once")
+    sanitizer = Sanitizer(Told(finding({})), vault)
+    (entry,) = vault.tokens_for("once", [Value("SECRET", inner)])
+    assert sanitizer.restore_text("once", entry.shown).content == inner
+
+
+@pytest.mark.parametrize(
+    "mangled",
+    [
+        lambda token: token.lower(),
+        lambda token: token[1:-1],
+        lambda token: token.replace("_", "\\_").replace("[", "\\[").replace("]", "\\]"),
+        lambda token: f"`{token}`",
+        lambda token: f"**{token}**",
+        lambda token: f"<{token[1:-1]}>",
+        lambda token: f"({token[1:-1]})",
+        lambda token: token.replace("_", "-"),
+    ],
+)
+def test_a_rewritten_token_is_restored_only_where_that_is_asked_for(
+    real: Sanitizer, mangled: Callable[[str], str]
+) -> None:
+    token = mangled(hidden(real, "jane.roe@corp.example"))
+    text = f"write to {token}, please"
+    assert "jane.roe@corp.example" in str(real.restore_text("home", text, lenient=True).content)
+    strict = str(real.restore_text("home", text).content)
+    assert ("jane.roe@corp.example" in strict) == bool(TOKEN.search(token))
+
+
+def test_a_guess_that_is_one_letter_off_is_nobodys(real: Sanitizer) -> None:
+    token = hidden(real, "jane.roe@corp.example")
+    off = token[:-2] + ("0" if token[-2] != "0" else "1") + "]"
+    for lenient in (False, True):
+        assert real.restore_text("home", f"x {off} y", lenient=lenient).content == f"x {off} y"
+
+
+def test_what_fails_shows_nothing(vault: Vault) -> None:
+    def fail(_leaf: Leaf) -> Sequence[tuple[int, int, str]]:
+        raise DetectionFailed("The model of names is missing. Install it.")
+
+    def crash(_leaf: Leaf) -> Sequence[tuple[int, int, str]]:
+        raise ZeroDivisionError("jane.roe@corp.example")
+
+    with pytest.raises(PrivacyFailed, match="model of names is missing"):
+        Sanitizer(Told(fail), vault).hide("home", [Text("jane.roe@corp.example")])
+    with pytest.raises(PrivacyFailed) as caught:
+        Sanitizer(Told(crash), vault).hide("home", [Text("jane.roe@corp.example")])
+    assert "jane" not in str(caught.value)
+
+
+def test_forgetting_makes_tokens_unknown_also_to_who_has_them_in_memory(vault: Vault) -> None:
+    sanitizer = Sanitizer(Told(finding({"Grace Whitlock": "PERSON"})), vault)
+    shown = hidden(sanitizer, "Grace Whitlock", "forget")
+    vault.forget_value("grace whitlock", "forget")
+    assert sanitizer.restore_text("forget", shown).content == shown
+    quiet = Sanitizer(Told(finding({})), vault)
+    assert hidden(quiet, "Grace Whitlock", "forget") == "Grace Whitlock"
+
+
+def test_the_same_answer_of_a_tool_is_judged_once(vault: Vault) -> None:
+    told = Told(finding({"Jane Roe": "PERSON"}))
+    sanitizer = Sanitizer(told, vault)
+    for _ in range(3):
+        sanitizer.learn("same", [Tree({"a": ["Jane Roe", "x"]})])
+    assert told.asked == 3  # a key and two strings
+
+
+@pytest.mark.parametrize("kind", list(FileKind))
+def test_large_files_and_lines_of_a_million_characters_go_through_in_pieces_and_come_back(
+    real: Sanitizer, kind: FileKind
+) -> None:
+    people = ", ".join(f"person{number % 300}.roe@corp.example and some words" for number in range(24_000))
+    text = {
+        FileKind.TEXT: people,
+        FileKind.JSON: json.dumps({"all": people[:200_000].split(", "), "card": 4111111111111111}),
+        FileKind.CSV: "email;note\n" + "".join(f'p{n % 300}@corp.example;"a ""b""; c"\r\n' for n in range(5_000)),
+    }[kind]
+    tally = streams.Tally()
+    # A scope without other values, so that the time is that of this text.
+    shown = "".join(streams.sanitized(_small(real), f"million {kind}", io.StringIO(text, newline=""), kind, tally))
+    assert "corp.example" not in shown
+    assert tally.types()["EMAIL"] == 300
+    if kind is FileKind.JSON:
+        json.loads(shown)
+    if kind is FileKind.CSV:
+        rows = list(csv.reader(io.StringIO(shown, newline=""), delimiter=";"))
+        assert {len(row) for row in rows} == {2}
+    restored = "".join(
+        streams.restored(
+            _small(real), f"million {kind}", io.StringIO(shown, newline=""), kind, streams.Tally(), lenient=False
+        )
+    )
+    assert restored == text
+
+
+def _small(real: Sanitizer) -> Sanitizer:
+    """Return a sanitizer that knows mail addresses alone, on the same vault."""
+    import re
+
+    mail = re.compile(r"[\w.]{1,40}@corp\.example")
+    return Sanitizer(Told(lambda leaf: [(*m.span(), "EMAIL") for m in mail.finditer(leaf.text)]), real._vault)
+
+
+def test_a_value_across_the_seam_of_two_pieces_is_hidden_whole(
+    real: Sanitizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "PIECE_CHARS", 64)
+    monkeypatch.setattr(streams, "_AROUND_CHARS", 48)
+    text = "".join(f"{'x' * (number % 37)} jane{number}.roe@corp.example; " for number in range(200))
+    sanitizer = _small(real)
+    shown = "".join(streams.sanitized(sanitizer, "seam", io.StringIO(text), FileKind.TEXT, streams.Tally()))
+    assert "corp" not in shown
+    again = "".join(
+        streams.restored(sanitizer, "seam", io.StringIO(shown), FileKind.TEXT, streams.Tally(), lenient=False)
+    )
+    assert again == text
+
+
+def test_a_table_keeps_its_cells_when_a_value_with_its_separator_is_restored(vault: Vault) -> None:
+    sanitizer = Sanitizer(Told(finding({'Roe, "JJ" Jane': "PERSON"})), vault)
+    token = hidden(sanitizer, 'Roe, "JJ" Jane', "table")
+    table = f'name,n\n{token},1\n"x {token}",2\n'
+    restored = "".join(
+        streams.restored(sanitizer, "table", io.StringIO(table), FileKind.CSV, streams.Tally(), lenient=False)
+    )
+    assert list(csv.reader(io.StringIO(restored))) == [
+        ["name", "n"],
+        ['Roe, "JJ" Jane', "1"],
+        ['x Roe, "JJ" Jane', "2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "kind"),
+    [("[" + "9" * 5000 + "]", FileKind.JSON), ("[" * 100_000, FileKind.TEXT), ('{"a":' * 50_000, FileKind.TEXT)],
+    ids=["a long number", "nested lists", "nested objects"],
+)
+def test_what_looks_like_json_and_cannot_be_read_has_a_kind_too(beginning: str, kind: FileKind) -> None:
+    assert streams.kind_of("-", beginning) is kind

@@ -1,0 +1,390 @@
+"""The tools as a client sees them, over both transports and in both protocol eras."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import anyio
+import pytest
+
+from ...waiting import until
+from ..conftest import Caller
+
+TOOLS = {
+    "search_tools",
+    "get_tool_definition",
+    "list_tool_categories",
+    "execute_code",
+    "save_skill",
+    "load_skill",
+    "list_skills",
+    "run_skill",
+    "delete_skill",
+    "sanitize_pii",
+    "restore_pii",
+    "write_workspace_file",
+    "read_workspace_file",
+    "list_workspace_files",
+    "delete_workspace_file",
+    "get_execution_stats",
+}
+
+
+async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(caller: Caller) -> None:
+    tools = {tool.name: tool for tool in (await caller.client.list_tools()).tools}
+    assert tools.keys() == TOOLS
+    for tool in tools.values():
+        assert tool.description
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.annotations is not None
+        assert tool.annotations.open_world_hint is False
+    assert tools["execute_code"].meta == {"anthropic/alwaysLoad": True}
+    properties = tools["execute_code"].input_schema["properties"]
+    assert list(properties) == [
+        "code",
+        "context_vars",
+        "timeout_seconds",
+        "memory_mb",
+        "session",
+        "isolation",
+        "dry_run",
+    ]
+    assert (properties["timeout_seconds"]["default"], properties["memory_mb"]["default"]) == (30, 500)
+    reading = {name for name, tool in tools.items() if tool.annotations is not None and tool.annotations.read_only_hint}
+    assert reading == {
+        *("search_tools", "get_tool_definition", "list_tool_categories", "load_skill", "list_skills"),
+        *("restore_pii", "read_workspace_file", "list_workspace_files", "get_execution_stats"),
+    }
+
+
+async def test_the_instructions_say_what_matters_in_their_first_512_characters(caller: Caller) -> None:
+    start = (caller.client.instructions or "")[:512]
+    for word in ("execute_code", "search_tools", "tools.<", "result", "write_file", "read_file", "session", "network"):
+        assert word in start
+    assert start.endswith((". ", "\n")) or "fresh" in start
+
+
+async def test_code_that_works_gives_a_report_and_a_short_text(caller: Caller) -> None:
+    answer = await caller.call("execute_code", code="print('hello')\nsum(range(10))")
+    assert not answer.is_error
+    report = answer.structured_content
+    assert report is not None
+    assert report.keys() == {
+        "run_id", "success", "status", "result", "output", "error", "execution_time_ms", "isolation", "layers",
+    }  # fmt: skip
+    assert (report["success"], report["status"], report["result"], report["output"]) == (True, "ok", 45, "hello\n")
+    assert report["error"] is None
+    assert report["isolation"] == "restricted"
+    assert "language" in report["layers"]
+    assert report["execution_time_ms"] > 0
+    assert re.fullmatch(r"ok in [\d.]+ ms\nresult: 45\noutput:\nhello", answer.content[0].text)  # type: ignore[union-attr]
+
+
+async def test_a_result_of_none_is_there_as_null(caller: Caller) -> None:
+    report = await caller.run("x = 1")
+    assert report["result"] is None
+    assert "result" in report
+    assert (await caller.run("{'a': None, 'b': [None]}"))["result"] == {"a": None, "b": [None]}
+
+
+async def test_code_that_fails_is_a_normal_result_with_its_error_and_the_output_up_to_it(caller: Caller) -> None:
+    answer = await caller.call("execute_code", code="print('before')\nx = 1\nx.nothing")
+    assert answer.is_error
+    report = answer.structured_content
+    assert report is not None
+    assert (report["success"], report["status"], report["output"]) == (False, "error", "before\n")
+    assert report["error"]["type"] == "AttributeError"
+    assert report["error"]["line"] == 3
+    assert "AttributeError (line 3)" in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_code_that_is_not_allowed_is_refused_with_line_and_advice(caller: Caller) -> None:
+    report = await caller.run("print('never')\nimport subprocess")
+    assert (report["success"], report["status"], report["output"]) == (False, "refused", "")
+    assert report["error"]["line"] == 2
+    assert "subprocess" in report["error"]["message"]
+
+
+async def test_an_endless_loop_is_stopped_and_the_output_so_far_kept(caller: Caller) -> None:
+    report = await caller.run("print('begun')\nwhile True:\n    pass", timeout_seconds=0.4)
+    assert (report["status"], report["output"]) == ("timeout", "begun\n")
+    assert (await caller.run("1 + 1"))["result"] == 2
+
+
+async def test_context_vars_are_variables_of_the_code(caller: Caller) -> None:
+    report = await caller.run("sum(rows) + offset", context_vars={"rows": [1, 2, 3], "offset": 10})
+    assert report["result"] == 16
+
+
+async def test_context_vars_that_came_as_json_text_are_read(caller: Caller) -> None:
+    assert (await caller.run("a + 1", context_vars='{"a": 1}'))["result"] == 2
+
+
+async def test_a_session_remembers_and_other_calls_do_not_see_it(caller: Caller) -> None:
+    await caller.run("import math\ndef area(r):\n    return round(math.pi * r * r, 2)", session="s1")
+    assert (await caller.run("area(2)", session="s1"))["result"] == 12.57
+    assert (await caller.run("area(2)", session="s2"))["error"]["type"] == "NameError"
+    assert (await caller.run("area(2)"))["error"]["type"] == "NameError"
+
+
+async def test_a_session_that_ran_out_of_time_says_that_it_ended(caller: Caller) -> None:
+    await caller.run("kept = 1", session="short")
+    report = await caller.run("while True:\n    pass", session="short", timeout_seconds=0.3)
+    assert report["status"] == "timeout"
+    assert report["session_ended"]
+    following = await caller.run("kept", session="short")
+    assert following["error"]["type"] == "NameError"
+    assert "had ended before this call: its code ran out of time" in following["session_ended"]
+    assert "session_ended" not in await caller.run("1", session="short")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"code": "1", "timeout": 3}, 'takes no argument "timeout". Did you mean timeout_seconds?'),
+        ({"code": "1", "zzz": 3}, 'takes no argument "zzz". It takes code, context_vars'),
+        ({"code": "1", "isolation": "none"}, "There is no isolation 'none'. Give one of auto, restricted"),
+        ({"code": "1", "isolation": "process"}, "not allowed here: ALLOWED_ISOLATION is restricted,container"),
+        ({}, "needs the argument code. Give it"),
+        ({"code": 5}, 'The argument code of execute_code cannot be 5. Its schema is {"type": "string"}'),
+        ({"code": None}, "The argument code of execute_code cannot be null"),
+        ({"code": "1", "timeout_seconds": "3"}, 'cannot be "3". Its schema is {"default": 30'),
+        ({"code": "1", "timeout_seconds": True}, "cannot be true"),
+        ({"code": "1", "memory_mb": 1.5}, "cannot be 1.5"),
+        ({"code": "1", "context_vars": [1]}, "context_vars of execute_code cannot be [1]"),
+        ({"code": "1", "session": 7}, "cannot be 7"),
+        (
+            {"code": "1", "timeout_seconds": 121},
+            "timeout_seconds is 121, which is not allowed. Give more than 0 and at most 120",
+        ),
+        ({"code": "1", "timeout_seconds": 0}, "timeout_seconds is 0, which is not allowed"),
+        ({"code": "1", "memory_mb": 2001}, "memory_mb is 2001, which is not allowed"),
+        ({"code": "1", "session": "../x y"}, "The session's name cannot be used"),
+    ],
+)
+async def test_a_bad_argument_is_a_tool_error_that_says_what_to_give(
+    caller: Caller, arguments: dict[str, Any], said: str
+) -> None:
+    answer = await caller.call("execute_code", **arguments)
+    assert answer.is_error
+    assert answer.structured_content is None
+    text = answer.content[0].text  # type: ignore[union-attr]
+    assert said in text
+    assert "Traceback" not in text
+    assert "pydantic" not in text
+
+
+async def test_an_unknown_tool_is_an_error_not_a_crash(caller: Caller) -> None:
+    answer = await caller.call("no_such_tool")
+    assert answer.is_error
+    text = answer.content[0].text  # type: ignore[union-attr]
+    assert text.startswith('There is no tool "no_such_tool". Those that there are: execute_code, ')
+
+
+async def test_workspace_files_are_written_read_listed_and_deleted(caller: Caller) -> None:
+    written = await caller.call("write_workspace_file", filename="data/notes.txt", content="grüße\nzwei\n")
+    assert written.structured_content == {"filename": "data/notes.txt", "size": 13}
+    read = await caller.call("read_workspace_file", filename="data/notes.txt", offset=0, limit=5)
+    assert read.structured_content == {
+        "filename": "data/notes.txt", "content": "grüße", "size": 13, "truncated": True,
+    }  # fmt: skip
+    listed = (await caller.call("list_workspace_files", subpath="data")).structured_content
+    assert listed is not None
+    assert listed.keys() == {"path", "files", "count", "used_bytes", "quota_bytes"}
+    assert [(file["name"], file["size"]) for file in listed["files"]] == [("data/notes.txt", 13)]
+    deleted = await caller.call("delete_workspace_file", filename="data/notes.txt")
+    assert deleted.structured_content == {"filename": "data/notes.txt", "deleted": True}
+    missing = await caller.call("read_workspace_file", filename="data/notes.txt")
+    assert missing.is_error
+
+
+async def test_binary_files_travel_as_base64(caller: Caller) -> None:
+    await caller.call("write_workspace_file", filename="b.bin", content="AP8Q", encoding="base64")
+    read = (await caller.call("read_workspace_file", filename="b.bin", encoding="base64")).structured_content
+    assert read is not None
+    assert (read["content"], read["size"]) == ("AP8Q", 3)
+    assert (await caller.run("list(read_file('b.bin', encoding=None))"))["result"] == [0, 255, 16]
+    wrong = await caller.call("write_workspace_file", filename="b.bin", content="x", encoding="latin-1")
+    assert wrong.is_error
+
+
+@pytest.mark.parametrize("filename", ["../outside.txt", "/etc/hostname", "a/../../b", ""])
+async def test_names_outside_the_workspace_are_refused(caller: Caller, filename: str) -> None:
+    for tool, more in (
+        ("read_workspace_file", {}),
+        ("write_workspace_file", {"content": "x"}),
+        ("delete_workspace_file", {}),
+    ):
+        answer = await caller.call(tool, filename=filename, **more)
+        assert answer.is_error
+        assert str(caller.home) not in answer.content[0].text  # type: ignore[union-attr]
+    assert not (caller.home.parent / "outside.txt").exists()
+
+
+async def test_code_reaches_the_same_files_and_the_report_names_those_it_wrote(caller: Caller) -> None:
+    await caller.call("write_workspace_file", filename="in.csv", content="1\n2\n3\n")
+    code = "total = sum(int(line) for line in read_file('in.csv').split())\nwrite_file('out.txt', str(total))\ntotal"
+    report = await caller.run(code)
+    assert report["result"] == 6
+    assert report["files"] == [{"name": "out.txt", "size": 1}]
+    read = (await caller.call("read_workspace_file", filename="out.txt")).structured_content
+    assert read is not None
+    assert read["content"] == "6"
+    assert "files" not in await caller.run("write_file('gone.txt', 'x')\ndelete_file('gone.txt')")
+
+
+async def test_code_writes_files_larger_than_one_call(caller: Caller) -> None:
+    code = """
+text, data = 'line é\\n' * 800_000, bytes(range(256)) * 30_000
+write_file('long.txt', text)
+write_file('long.bin', data)
+same = read_file('long.txt') == text and read_file('long.bin', encoding=None) == data
+delete_file('long.txt'), delete_file('long.bin')
+result = same
+"""
+    assert (await caller.run(code, memory_mb=300))["result"] is True
+
+
+async def test_a_failed_file_call_raises_in_the_code_what_python_would_raise(caller: Caller) -> None:
+    code = """
+        seen = []
+        for name in ("missing.txt", "../x", ".runs/x"):
+            try:
+                write_file(name, "x") if name != "missing.txt" else read_file(name)
+            except Exception as error:
+                seen.append(type(error).__name__)
+        seen
+    """
+    import textwrap
+
+    report = await caller.run(textwrap.dedent(code))
+    assert report["result"] == ["FileNotFoundError", "ValueError", "PermissionError"]
+
+
+async def test_huge_output_is_cut_and_the_whole_can_be_read_back(caller: Caller) -> None:
+    report = await caller.run("for n in range(20_000):\n    print('line', n)\nlist(range(30_000))")
+    assert report["success"]
+    cut = report["truncated"]
+    assert len(report["output"]) + len(json.dumps(report["result"])) < 60_000
+    whole = "".join(f"line {n}\n" for n in range(20_000))
+    assert cut["output"]["total"] > cut["output"]["shown"]
+    name = f".runs/{report['run_id']}/output.txt"
+    assert name in cut["output"]["read_with"]
+    read = (await caller.call("read_workspace_file", filename=name)).structured_content
+    assert read is not None
+    assert read["content"] == whole
+    again = await caller.run(f"len(json.loads(read_file('.runs/{report['run_id']}/result.json')))")
+    assert again["result"] == 30_000
+
+
+async def test_the_code_of_every_run_is_kept_under_its_id(caller: Caller) -> None:
+    first = await caller.run("'first'")
+    second = await caller.run("'second'")
+    assert first["run_id"] < second["run_id"]
+    for report, code in ((first, "'first'"), (second, "'second'")):
+        read = (
+            await caller.call("read_workspace_file", filename=f".runs/{report['run_id']}/code.py")
+        ).structured_content
+        assert read is not None
+        assert read["content"] == code
+
+
+async def test_runs_are_listed_as_soon_as_they_are_answered(caller: Caller) -> None:
+    told = {(await caller.run(f"{number}"))["run_id"] for number in range(5)}
+    listing = (await caller.call("list_workspace_files", subpath=".runs")).structured_content
+    assert listing is not None
+    assert {f".runs/{run_id}/code.py" for run_id in told} <= {file["name"] for file in listing["files"]}
+
+
+async def test_hard_values_survive_the_way_to_the_client(caller: Caller) -> None:
+    code = """[10**50, "\\ud800", "\\x00", float("nan"), {1: {2, 1}}, b"ab", "é😀"]"""
+    report = await caller.run(code)
+    assert report["success"], report
+    assert report["result"][0] == 10**50
+    assert report["result"][3] is None
+    assert report["result"][6] == "é😀"
+    deep = await caller.run("x = []\nfor _ in range(500):\n    x = [x]\nprint('\\udcff')\nx")
+    assert deep["success"], deep
+
+
+async def test_progress_is_told_while_code_runs_to_who_asked(caller: Caller) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
+
+    await caller.client.call_tool(
+        "execute_code", {"code": "await asyncio.sleep(1.3)", "timeout_seconds": 9}, progress_callback=on_progress
+    )
+    assert 1 <= len(seen) <= 3
+    assert [total for _, total, _ in seen] == [9.0] * len(seen)
+    assert sorted(seen) == seen
+
+
+async def test_a_call_that_the_client_calls_off_is_killed(caller: Caller) -> None:
+    before = await stats(caller)
+    with anyio.move_on_after(0.5) as scope:
+        await caller.run("while True:\n    pass", timeout_seconds=40)
+    assert scope.cancelled_caught
+
+    async def cancelled() -> bool:
+        now = await stats(caller)
+        return bool(now["runs"]["by_status"]["cancelled"] > before["runs"]["by_status"]["cancelled"])
+
+    await until(cancelled)
+    assert (await stats(caller))["pool"]["running"] == 0
+
+
+async def test_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:
+    waits = """
+while not told:
+    try:
+        told = read_file("told.txt")
+    except FileNotFoundError:
+        await asyncio.sleep(0.05)
+told
+"""
+    heard: list[str] = []
+
+    async def listen() -> None:
+        heard.append((await caller.run(waits, context_vars={"told": ""}))["result"])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(listen)
+        await caller.run("write_file('told.txt', 'by a call that did not wait')\nNone")
+    assert heard == ["by a call that did not wait"]
+    await caller.call("delete_workspace_file", filename="told.txt")
+
+
+async def test_the_statistics_tell_limits_layers_runs_and_use(caller: Caller) -> None:
+    await caller.run("1")
+    told = await stats(caller)
+    assert told["limits"]["max_timeout_seconds"] == 120
+    assert "language" in told["isolation"]["layers"]
+    assert told["isolation"]["required_level"] == "limits"
+    assert told["isolation"]["level"] in {"limits", "landlock", "kernel"}
+    assert told["runs"]["by_status"]["ok"] >= 1
+    assert told["runs"]["latency_ms"]["p50"] <= told["runs"]["latency_ms"]["max"]
+    assert told["server"]["memory_mb"] > 1
+    assert told["workers"]["processes"] >= 1
+    assert told["workspace"]["quota_bytes"] == 1_000_000_000
+    assert told["pool"]["workers_made"] >= 1
+
+
+async def test_the_capabilities_resource_says_what_code_can_use(caller: Caller) -> None:
+    resources = (await caller.client.list_resources()).resources
+    assert [str(each.uri) for each in resources] == ["resource://sealab/capabilities"]
+    contents = (await caller.client.read_resource("resource://sealab/capabilities")).contents
+    text = contents[0].text  # type: ignore[union-attr]
+    for word in ("statistics", "read_file", "aggregate_stats", "session", "at most 120"):
+        assert word in text
+
+
+async def stats(caller: Caller) -> dict[str, Any]:
+    told = (await caller.call("get_execution_stats")).structured_content
+    assert told is not None
+    return told

@@ -1,0 +1,96 @@
+"""Bodies that are half sent hold little memory, and keep nobody else from sending."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ....waiting import wait_until
+from ...conftest import HttpServer, http_process
+from .raw import HEADERS, MODERN, asked, begun, call, plugged, post, read, run
+
+BODIES_MB = 16
+SENT = 2_000_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[HttpServer]:
+    with http_process(tmp_path, SEALAB_HTTP_BODIES_MB=str(BODIES_MB)) as server:
+        yield server
+
+
+def half_sent(server: HttpServer) -> socket.socket:
+    """Send most of a body and stop."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    connection = plugged(server.url)
+    connection.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}Content-Length: 4000000\r\n\r\n".encode())
+    connection.sendall(b" " * SENT)
+    return connection
+
+
+def large(size: int) -> dict[str, object]:
+    return call("len(text)", context_vars={"text": "x" * size})
+
+
+def test_half_sent_bodies_are_refused_beyond_the_bound_and_hold_no_more_memory_than_it(server: HttpServer) -> None:
+    process = psutil.Process(server.process.pid)
+    assert run(server.url, "1").status == 200
+    before = process.memory_info().rss
+    with ExitStack() as stack:
+        connections = [stack.enter_context(half_sent(server)) for _ in range(50)]
+        refused = []
+        for connection in connections:
+            connection.settimeout(1)
+            try:
+                refused.append(connection.recv(1000))
+            except TimeoutError:
+                continue
+        assert len(refused) >= len(connections) - BODIES_MB * 1_000_000 // SENT
+        assert all(each.startswith(b"HTTP/1.1 429 ") and b"retry-after: 1" in each.lower() for each in refused)
+        assert process.memory_info().rss - before < 4 * BODIES_MB * 1_000_000
+
+        assert run(server.url, "6 * 7").message["result"]["structuredContent"]["result"] == 42
+        own = post(server.url, large(2_000_000), **MODERN)
+        assert own.status == 429
+        assert "less at a time" in own.message["error"]["message"]
+        other = post(server.url, large(2_000_000), **MODERN, authorization="Bearer other")
+        assert other.message["result"]["structuredContent"]["result"] == 2_000_000
+
+    def all_is_given_back() -> bool:
+        return post(server.url, large(3_500_000), **MODERN).status == 200
+
+    wait_until(all_is_given_back)
+
+
+def test_a_body_counts_until_its_request_is_answered(server: HttpServer, tmp_path: Path) -> None:
+    running = []
+    for name in ("first", "second"):
+        code = f"write_file({name!r}, '')\nimport time\ntime.sleep(50)"
+        running.append(begun(server.url, call(code, context_vars={"text": "x" * 3_500_000}), **MODERN))
+        wait_until((tmp_path / "workspace" / name).exists)
+    assert post(server.url, large(3_500_000), **MODERN).status == 429
+    for connection in running:
+        connection.close()
+    wait_until(lambda: post(server.url, large(3_500_000), **MODERN).status == 200)
+
+
+def test_a_body_above_the_largest_is_refused_by_what_it_declares_and_by_what_it_is(server: HttpServer) -> None:
+    whole = json.dumps(large(5_000_000)).encode()
+    for chunked in (False, True):
+        connection = begun(server.url, large(5_000_000), **MODERN) if not chunked else None
+        if connection is None:
+            with plugged(server.url) as plug:
+                plug.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+                plug.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(whole), whole))
+                assert plug.recv(12) == b"HTTP/1.1 413"
+        else:
+            refused = read(connection)
+            assert refused.status == 413
+            assert "Send large data in parts" in refused.message["error"]["message"]
+    assert asked(server.url, "GET", "/readyz").status == 200

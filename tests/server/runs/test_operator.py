@@ -1,0 +1,91 @@
+"""What the operator sets is what callers get."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from ..conftest import Caller, in_this_process, stdio
+
+TIGHT = {
+    "SEALAB_MAX_TIMEOUT_SECONDS": "2",
+    "SEALAB_MAX_MEMORY_MB": "100",
+    "SEALAB_SESSIONS_MAX": "1",
+    "SEALAB_TOOL_CALLS_MAX": "3",
+    "SEALAB_OUTPUT_MAX_CHARS": "300",
+    "SEALAB_RUNS_KEPT": "2",
+    "SEALAB_WORKERS_SPARE": "0",
+}
+
+
+@pytest.fixture(scope="module")
+async def tight(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    home = tmp_path_factory.mktemp("home")
+    (home / "sealab.toml").write_text("WORKSPACE_QUOTA_MB = 1\n", encoding="utf-8")
+    async with in_this_process(home, TIGHT) as caller:
+        yield caller
+
+
+async def said_by(caller: Caller, tool: str, **arguments: object) -> str:
+    answer = await caller.call(tool, **arguments)
+    assert answer.is_error
+    return answer.content[0].text  # type: ignore[union-attr, no-any-return]
+
+
+async def test_the_defaults_in_the_schema_are_the_operators(tight: Caller) -> None:
+    tool = next(tool for tool in (await tight.client.list_tools()).tools if tool.name == "execute_code")
+    assert tool.input_schema["properties"]["timeout_seconds"]["default"] == 2
+    assert tool.input_schema["properties"]["memory_mb"]["default"] == 100
+
+
+async def test_more_than_the_maximum_is_refused_not_clamped(tight: Caller) -> None:
+    assert "at most 2" in await said_by(tight, "execute_code", code="1", timeout_seconds=2.5)
+    assert "at most 100" in await said_by(tight, "execute_code", code="1", memory_mb=101)
+
+
+async def test_as_many_sessions_as_allowed_and_no_more(tight: Caller) -> None:
+    assert (await tight.run("1", session="one"))["success"]
+    assert (await tight.run("x = 1", session="two"))["success"]
+    told = await tight.run("2", session="one")
+    assert told["result"] == 2
+    assert "had ended before this call: a new session needed its place" in told["session_ended"]
+
+
+async def test_the_budget_of_host_calls_is_per_run(tight: Caller) -> None:
+    report = await tight.run("for _ in range(4):\n    list_files()")
+    assert report["status"] == "error"
+    assert "more than 3 calls" in report["error"]["message"]
+    assert (await tight.run("list_files()"))["success"]
+
+
+async def test_the_quota_holds_for_tools_and_for_code_alike(tight: Caller) -> None:
+    assert "workspace is full" in await said_by(tight, "write_workspace_file", filename="big", content="x" * 1_000_001)
+    report = await tight.run("write_file('big', 'x' * 1_000_001)")
+    assert report["error"]["type"] == "OSError"
+
+
+async def test_output_beyond_the_limit_is_cut_and_named(tight: Caller) -> None:
+    report = await tight.run("print('x' * 1000)")
+    assert len(report["output"]) <= 300
+    assert report["truncated"]["output"]["total"] == 1001
+
+
+async def test_only_the_last_runs_are_kept(tight: Caller) -> None:
+    ids = [(await tight.run(str(number)))["run_id"] for number in range(3)]
+    kept = (await tight.call("list_workspace_files", subpath=".runs")).structured_content
+    assert kept is not None
+    assert [file["name"] for file in kept["files"]] == [f".runs/{run_id}/code.py" for run_id in ids[1:]]
+
+
+async def test_the_code_surface_shows_one_tool_that_teaches_the_helpers(tmp_path: Path) -> None:
+    async with Client(stdio(tmp_path, "--surface", "code"), read_timeout_seconds=50) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["execute_code"]
+        for helper in ("read_file", "write_file", "list_files", "aggregate_stats", "session"):
+            assert helper in (tools[0].description or "")
+        hidden = await client.call_tool("write_workspace_file", {"filename": "a", "content": "b"})
+        assert hidden.is_error
+        assert (await Caller(client, tmp_path).run("write_file('a', 'b')\nread_file('a')"))["result"] == "b"

@@ -1,0 +1,185 @@
+"""What a model sees is bounded, keeps its shape, and says exactly what was left out and how to read it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealab.server.runs.truncation import CUTS_MAX, fit
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_what_fits_is_left_alone():
+    fitted = fit({"a": [1, "x"]}, "out\n", max_chars=20, run_id="r1")
+    assert (fitted.result, fitted.output) == ({"a": [1, "x"]}, "out\n")
+    assert fitted.truncated() == {}
+    assert (fitted.whole_result, fitted.whole_output) == (None, None)
+
+
+def test_the_output_keeps_its_start_and_its_end_and_names_the_gap():
+    lines = "".join(f"line {number}\n" for number in range(10_000))
+    fitted = fit(None, lines, max_chars=1000, run_id="r1")
+    assert len(fitted.output) <= 1000
+    assert fitted.output.startswith("line 0\nline 1\n")
+    assert fitted.output.endswith("line 9998\nline 9999\n")
+    cut = fitted.truncated()["output"]
+    assert cut["total"] == len(lines)
+    left_out = int(re.search(r"\[(\d+) characters left out", fitted.output)[1])
+    assert cut["shown"] + left_out == len(lines)
+    assert fitted.whole_output == lines
+    head, _, tail = fitted.output.partition("\n… [")
+    assert cut["read_with"] == f'read_workspace_file(filename=".runs/r1/output.txt", offset={len(head)})'
+    assert lines.startswith(head)
+    assert lines.endswith(tail.partition("] …\n")[2])
+
+
+def test_one_endless_line_is_cut_too():
+    fitted = fit(None, "z" * 100_000, max_chars=1000, run_id="r1")
+    assert len(fitted.output) <= 1000
+    assert fitted.truncated()["output"]["shown"] > 800
+
+
+def test_a_list_keeps_its_first_items_whole():
+    rows = [{"id": number, "name": "x" * 10} for number in range(10_000)]
+    fitted = fit(rows, "", max_chars=2000, run_id="r1")
+    assert fitted.result == rows[: len(fitted.result)]
+    assert 1800 < len(compact(fitted.result)) <= 2000
+    cut = fitted.truncated()["result"]
+    assert cut["total"] == len(compact(rows))
+    assert cut["shown"] == len(compact(fitted.result))
+    assert cut["note"] == f"characters of JSON: the first {len(fitted.result)} of 10000 items"
+    assert cut["read_with"] == 'read_workspace_file(filename=".runs/r1/result.json")'
+    assert json.loads(fitted.whole_result) == rows
+
+
+def test_a_small_value_beside_a_large_one_is_kept():
+    result = {"rows": [{"id": number} for number in range(10_000)], "total": 10_000, "note": "ok"}
+    fitted = fit(result, "", max_chars=2000, run_id="r1")
+    assert (fitted.result["total"], fitted.result["note"]) == (10_000, "ok")
+    rows = fitted.result["rows"]
+    assert rows == result["rows"][: len(rows)]
+    assert len(compact(fitted.result)) > 1800
+    assert fitted.truncated()["result.rows"] == {
+        "shown": len(rows),
+        "total": 10_000,
+        "read_with": 'read_workspace_file(filename=".runs/r1/result.json")',
+        "note": "items",
+    }
+
+
+def test_large_values_share_the_room():
+    fitted = fit({"a": "x" * 50_000, "b": "y" * 50_000}, "", max_chars=2000, run_id="r1")
+    assert len(fitted.result["a"]) > 900
+    assert len(fitted.result["b"]) > 900
+    cuts = fitted.truncated()
+    assert cuts["result.a"]["total"] == cuts["result.b"]["total"] == 50_000
+    assert cuts["result.a"]["note"] == "characters"
+    assert fitted.result["a"] == "x" * cuts["result.a"]["shown"] + "…"
+
+
+def test_many_cut_places_are_counted():
+    fitted = fit([["x" * 5000] * 5] * 5, "", max_chars=2000, run_id="r1")
+    inner = [what for what in fitted.truncated() if what != "result"]
+    assert len(inner) == CUTS_MAX
+    assert re.search(r"; \d+ more places are cut$", fitted.truncated()["result"]["note"])
+
+
+def test_a_number_too_long_to_show_becomes_null_and_is_named():
+    fitted = fit({"n": 10**4000, "m": 1}, "", max_chars=2000, run_id="r1")
+    assert fitted.result == {"n": None, "m": 1}
+    assert fitted.truncated()["result.n"]["note"] == "digits of a number"
+    assert fitted.truncated()["result.n"]["total"] == 4001
+
+
+def test_notes_on_values_take_the_same_shape_and_join_a_cut():
+    notes = {"result.price": "nan became null", "output": "stopped at 16 MiB"}
+    fitted = fit({"price": None}, "x" * 3000, max_chars=1000, run_id="r1", notes=notes)
+    assert fitted.truncated()["result.price"] == {
+        "shown": None,
+        "total": None,
+        "read_with": None,
+        "note": "nan became null",
+    }
+    output = fitted.truncated()["output"]
+    assert output["total"] == 3000
+    assert output["note"] == "stopped at 16 MiB"
+
+
+def test_what_is_kept_nowhere_names_no_reader():
+    fitted = fit(["x" * 5000], "y" * 5000, max_chars=1000)
+    assert {cut["read_with"] for cut in fitted.truncated().values()} == {None}
+    assert "read_workspace_file" not in fitted.output
+
+
+@pytest.mark.parametrize("text", ["\x01" * 10_000, "é" * 10_000, '"' * 10_000, "\U0001f600" * 10_000])
+def test_text_that_json_escapes_keeps_to_the_bound_and_uses_it(text):
+    fitted = fit(text, "", max_chars=1000)
+    assert 990 <= len(compact(fitted.result)) <= 1000
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=10), inner, max_size=8),
+    max_leaves=40,
+).map(lambda value: json.loads(json.dumps(value)))
+
+
+@given(json_values, st.integers(20, 400))
+def test_any_result_is_cut_to_the_bound_the_same_way_each_time_and_never_silently(value, max_chars):
+    fitted = fit(value, "", max_chars=max_chars)
+    assert len(compact(fitted.result)) <= max_chars
+    assert fitted == fit(value, "", max_chars=max_chars)
+    assert (fitted.result == value) == ("result" not in fitted.cuts)
+    assert (fitted.whole_result is None) == (len(compact(value)) <= max_chars)
+    assert kept_of(fitted.result, value)
+
+
+@given(st.text(), st.integers(200, 400))
+def test_any_output_is_cut_to_the_bound(output, max_chars):
+    output *= 50
+    fitted = fit(None, output, max_chars=max_chars, run_id="r1")
+    assert len(fitted.output) <= max_chars
+    assert (fitted.output == output) == ("output" not in fitted.cuts)
+
+
+def kept_of(shown: object, whole: object) -> bool:
+    """Tell whether `shown` is `whole` with only ends of lists, objects, texts, or long numbers, taken away."""
+    if isinstance(shown, list) and isinstance(whole, list):
+        return len(shown) <= len(whole) and all(map(kept_of, shown, whole))
+    if isinstance(shown, dict) and isinstance(whole, dict):
+        return list(shown) == list(whole)[: len(shown)] and all(kept_of(shown[key], whole[key]) for key in shown)
+    if isinstance(shown, str) and isinstance(whole, str):
+        return shown == whole or whole.startswith(shown.removesuffix("…"))
+    return shown == whole or shown is None
+
+
+def test_calls_that_a_dry_run_did_not_make_are_bounded_too():
+    calls = [{"tool": f"up.put{number}", "arguments": {"text": "x" * 80}} for number in range(100)]
+    fitted = fit(None, "", max_chars=1000, run_id="r1", dry_run=calls)
+    assert len(compact(fitted.dry_run)) <= 1000
+    assert list(fitted.dry_run) == calls[: len(fitted.dry_run)]
+    assert json.loads(fitted.whole_dry_run) == calls
+    assert fitted.truncated()["dry_run"] == {
+        "shown": len(fitted.dry_run),
+        "total": 100,
+        "read_with": 'read_workspace_file(filename=".runs/r1/dry_run.json")',
+        "note": "calls",
+    }
+    few = fit(None, "", max_chars=1000, dry_run=calls[:2])
+    assert (few.dry_run, few.whole_dry_run, few.truncated()) == (calls[:2], None, {})
+
+
+def test_of_one_call_with_long_arguments_these_are_cut():
+    call = {"tool": "up.put", "arguments": {"text": "x" * 5000, "to": "a"}}
+    fitted = fit(None, "", max_chars=1000, run_id="r1", dry_run=[call])
+    (shown,) = fitted.dry_run
+    assert len(compact(fitted.dry_run)) <= 1000
+    assert (shown["tool"], shown["arguments"]["to"]) == ("up.put", "a")
+    assert "arguments of the first" in fitted.truncated()["dry_run"]["note"]

@@ -1,0 +1,76 @@
+"""What a server does to its own process before it serves."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from sealab.server.startup import process_setup
+from sealab.server.startup.process_setup import OncePerMinute
+
+RAISING = (
+    "import resource;resource.setrlimit(resource.RLIMIT_NOFILE,({soft},{hard}));"
+    "from sealab.server.startup.process_setup import raise_descriptor_limit as r;r();r();"
+    "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+)
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(256, 256), (256, 900)])
+def test_the_soft_limit_of_descriptors_goes_up_to_the_hard_one(soft: int, hard: int) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", RAISING.format(soft=soft, hard=hard)], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == [str(hard), str(hard)]
+
+
+def test_the_soft_limit_is_never_lowered_and_never_beyond_what_is_wanted() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = hard if hard != resource.RLIM_INFINITY else 1 << 20
+    told = subprocess.run(
+        [sys.executable, "-c", RAISING.format(soft=most, hard=most)], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split()[0] == str(most)
+
+
+def test_a_process_that_may_set_no_limit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_limit: int, _values: tuple[int, int]) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _limit: (256, 900))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    process_setup.raise_descriptor_limit()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def record(line: int, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("a", level, "file.py", line, "no %s left", ("descriptors",), None)
+
+
+def test_a_warning_of_one_kind_is_shown_once_a_minute_and_says_how_many_were_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(process_setup, "time", clock)
+    log = OncePerMinute()
+    assert [log.filter(record(1)) for _ in range(5)] == [True, False, False, False, False]
+    assert log.filter(record(2))
+    assert all(log.filter(record(1, logging.INFO)) for _ in range(3))
+    clock.now += 61
+    again = record(1)
+    assert log.filter(again)
+    assert again.getMessage() == "no descriptors left (4 more of this kind were left out in between.)"
+    clock.now += 61
+    last = record(1)
+    assert log.filter(last)
+    assert last.getMessage() == "no descriptors left"

@@ -1,0 +1,79 @@
+"""A large answer of an upstream tool reaches the code whole, and holds up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from ...tools_registry.upstream_servers import listening, wire
+from ..conftest import HELD_MS_MAX, Caller, stdio
+
+ROWS = "rows = (await tools.wire.rows(count={count}))['rows']\nresult = [len(rows), rows[-1]['n']]"
+TEXT = "result = len(await tools.wire.flood(bytes={count}))"
+
+
+async def while_others_call(caller: Caller, code: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run the code while another run is asked for again and again; return its report and what held the loop."""
+    large = asyncio.create_task(caller.run(code, timeout_seconds=60, memory_mb=1500))
+    while not large.done():
+        assert (await caller.run("1 + 1"))["result"] == 2
+        await asyncio.sleep(0.02)
+    told = (await caller.call("get_execution_stats")).structured_content
+    assert told is not None
+    return await large, told["event_loop"]
+
+
+@pytest.mark.parametrize(
+    ("code", "result"),
+    [
+        (ROWS.format(count=400_000), [400_000, 399_999]),
+        (TEXT.format(count=30_000_000), 30_000_000),
+    ],
+    ids=["many values", "one text"],
+)
+async def test_a_large_answer_over_stdio_holds_up_nobody(tmp_path: Path, code: str, result: object) -> None:
+    entry = wire(tmp_path / "starts", approve="never")
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wire": entry}}))
+    async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
+        caller = Caller(client, tmp_path)
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the connection is another run's
+        report, loop = await while_others_call(caller, code)
+    assert report.get("error") is None
+    assert report["result"] == result
+    assert loop["held_ms_max"] < HELD_MS_MAX
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_a_large_answer_over_http_holds_up_nobody(tmp_path: Path, kind: str) -> None:
+    with listening(kind, tmp_path) as (url, _):
+        entry = {"url": url, "approve": "never"}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"full": entry}}))
+        async with Client(stdio(tmp_path, SEALAB_MAX_TIMEOUT_SECONDS="120"), read_timeout_seconds=100) as client:
+            report, loop = await while_others_call(
+                Caller(client, tmp_path), "result = len(await tools.full.big(megabytes=20))"
+            )
+    assert report.get("error") is None
+    assert report["result"] == 10_000_000
+    assert loop["held_ms_max"] < HELD_MS_MAX
+
+
+async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) -> None:
+    entry = wire(tmp_path / "starts", approve="never")
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wire": entry}}))
+    async with Client(stdio(tmp_path), read_timeout_seconds=50) as client:
+        caller = Caller(client, tmp_path)
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10  # the server has started
+        call = "await tools.wire.flood(bytes=60_000_000)"
+        endless = f"while True:\n    try:\n        {call}\n    except (ToolError, ValueError):\n        pass"
+        report = await caller.run(endless, timeout_seconds=3)
+        assert report["status"] == "timeout"
+        assert (await caller.run("1 + 1"))["result"] == 2
+        assert (await caller.run(TEXT.format(count=10)))["result"] == 10
+        told = (await caller.call("get_execution_stats")).structured_content
+    assert told is not None
+    assert told["event_loop"]["held_ms_max"] < HELD_MS_MAX

@@ -1,0 +1,168 @@
+"""Arguments judged by schemas that hostile servers publish."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Any
+
+import pytest
+
+from sealab.sandbox.errors import HostCallError
+from sealab.server import arguments
+from sealab.server.errors import ArgumentsRefused
+from sealab.server.skills.skill_arguments import judge_arguments
+from sealab.server.upstream_tools.tool_arguments import checked
+from sealab.tools_registry.definitions import tools_of
+from sealab.tools_registry.models import Tool
+
+BACKTRACKS = "^(a+)+$"
+BACKTRACKED = "a" * 40 + "!"
+FORKS: dict[str, Any] = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}
+
+
+def tool(schema: dict[str, Any]) -> Tool:
+    [made], problems = tools_of([{"name": "run", "inputSchema": {"type": "object", **schema}}], "up", "1")
+    assert not problems
+    return made
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {BACKTRACKED: {"type": "string", "pattern": BACKTRACKS}}},
+        {"patternProperties": {BACKTRACKS: {}}, "additionalProperties": False},
+        {"patternProperties": {BACKTRACKS: {}}, "unevaluatedProperties": False},
+        {"allOf": [{"patternProperties": {BACKTRACKS: {}}}], "unevaluatedProperties": {"type": "integer"}},
+        {"propertyNames": {"pattern": BACKTRACKS}},
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "patternProperties": {BACKTRACKS: {}},
+         "unevaluatedProperties": False},
+        {"$schema": "http://json-schema.org/draft-03/schema#", "patternProperties": {BACKTRACKS: {}},
+         "additionalProperties": False},
+    ],
+)  # fmt: skip
+def test_no_pattern_of_a_schema_is_ever_run(schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    real = re.search
+
+    def searched(pattern: Any, *more: Any, **named: Any) -> Any:
+        assert pattern != BACKTRACKS, "a pattern that came from a server was run"
+        return real(pattern, *more, **named)
+
+    monkeypatch.setattr(re, "search", searched)
+    given = {BACKTRACKED: BACKTRACKED}
+    assert checked(tool(schema), given) == given
+
+
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        ({"$defs": FORKS | {"d40": {"const": 1}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}, 2),
+        (
+            {"$dynamicAnchor": "n", "properties": {"a": {"anyOf": [{"$dynamicRef": "#n"}] * 3}}},
+            {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": 1}}}}}}}}}}}}},
+        ),
+        ({"properties": {"a": {"items": {"anyOf": [{"const": each} for each in range(2000)]}}}}, ["x"] * 2000),
+        ({"properties": {"a": {"uniqueItems": True}}}, [{"x": [each]} for each in range(20_000)]),
+    ],
+)
+def test_a_schema_that_would_take_for_ever_is_left_to_its_server(
+    schema: dict[str, Any], given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arguments, "JUDGING_SECONDS", 0.2)
+    assert checked(tool(schema), {"a": given}) == {"a": given}
+
+
+def test_nothing_that_a_schema_refers_to_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(*_arguments: Any) -> None:
+        raise AssertionError("something was fetched")
+
+    monkeypatch.setattr(socket, "socket", connected)
+    url = "http://127.0.0.1:9/schema"
+    schema = {"$schema": url, "properties": {"a": {"$ref": url}, "b": {"$ref": f"{url}#/$defs/x"}}}
+    assert checked(tool(schema), {"a": 1, "b": 2}) == {"a": 1, "b": 2}
+
+
+def test_a_wrong_name_is_compared_with_names_of_a_likely_length_only() -> None:
+    schema = {"properties": {"right": {}, **{"x" * 3000 + str(each): {} for each in range(500)}}}
+    with pytest.raises(HostCallError, match="Did you mean right"):
+        checked(tool(schema), {"rihgt": 1})
+    with pytest.raises(HostCallError, match="takes no argument"):
+        checked(tool(schema), {"y" * 100_000: 1})
+
+
+def test_what_is_judged_in_time_is_judged_as_ever() -> None:
+    asked = tool({"properties": {"a": {"type": "integer"}, "b": {"uniqueItems": True}}, "required": ["a"]})
+    for given, said in (
+        ({"a": "1"}, "Give an integer"),
+        ({"b": [1]}, "needs the argument a"),
+        ({"a": 1, "b": [1, 1]}, "it has non-unique elements"),
+    ):
+        with pytest.raises(HostCallError, match=said):
+            checked(asked, given)
+
+
+def test_the_schema_of_a_skill_is_trusted_no_more_than_that_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(*_arguments: Any) -> None:
+        raise AssertionError("something was fetched")
+
+    monkeypatch.setattr(socket, "socket", connected)
+    monkeypatch.setattr(arguments, "JUDGING_SECONDS", 0.2)
+    for schema in (
+        {"properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}},
+        {"$defs": FORKS | {"d40": {"const": 1}}, "properties": {"a": {"$ref": "#/$defs/d0"}}},
+        {"properties": {"a": {"pattern": BACKTRACKS}}},
+    ):
+        judge_arguments("skill", schema, {"a": BACKTRACKED})
+
+
+NESTED: dict[str, Any] = {"type": "object", "properties": {"c": {}}, "additionalProperties": False, "required": ["c"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "said"),
+    [
+        ({"type": ["integer", "null"]}, "x", 'argument a of {} cannot be "x". Give an integer or null.'),
+        ({"type": "boolean"}, 1, "argument a of {} cannot be 1. Give true or false."),
+        ({"items": {"type": "string"}}, ["x", 2], "argument a[1] of {} cannot be 2. Give a string."),
+        ({"enum": ["x", "y"]}, "z", 'argument a of {} cannot be "z". Give one of "x", "y".'),
+        ({"const": "x"}, "z", 'argument a of {} cannot be "z". Give "x".'),
+        ({"minimum": 3}, 1, 'argument a of {} cannot be 1: it is less than the minimum of 3. Its schema is {{"minimum": 3}}.'),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", 'it is not valid under any of the given schemas. Its schema is {{"anyOf"'),
+        ({"maxItems": 9}, list(range(90)), "…: it is too long. Its schema is"),
+        (NESTED, {}, "{} needs the argument a.c. It takes a"),
+        (NESTED, {"c": 1, "d": 2}, 'argument a of {} cannot be {{"c": 1, "d": 2}}: it takes no key "d". Give only "c".'),
+        ({"type": "integer"}, "\x1b[2J" + "x" * 1000, 'cannot be "\\u001b[2Jxx'),
+        ({"type": "integer"}, {"x": [[[[]]]] * 99_999}, "cannot be {{"),
+    ],
+)  # fmt: skip
+def test_tools_and_skills_say_alike_what_is_wrong_with_an_argument(
+    schema: dict[str, Any], given: Any, said: str
+) -> None:
+    whole = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+    with pytest.raises(HostCallError) as of_tool:
+        checked(tool(whole), {"a": given})
+    with pytest.raises(ArgumentsRefused) as of_skill:
+        judge_arguments("up.run", whole, {"a": given})
+    messages = [str(of_tool.value), str(of_skill.value)]
+    assert messages[0] == messages[1]
+    assert said.format("up.run") in messages[0]
+    assert len(messages[0]) < 700
+
+
+def test_tools_and_skills_say_alike_which_arguments_there_are() -> None:
+    schema = {"type": "object", "properties": {"left": {}}, "required": ["left"], "additionalProperties": False}
+    for given, said in (
+        ({}, "up.run needs the argument left. It takes left."),
+        ({"lefd": 1}, 'up.run takes no argument "lefd". Did you mean left?'),
+        ({"left": 1, "zz": 1}, 'up.run takes no argument "zz". It takes left.'),
+    ):
+        with pytest.raises(HostCallError, match=f"^{re.escape(said)}$"):
+            checked(tool(schema), given)
+        with pytest.raises(ArgumentsRefused, match=f"^{re.escape(said)}$"):
+            judge_arguments("up.run", schema, given)
+
+
+def test_a_property_that_draft_3_requires_is_asked_for() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"a": {"required": True}}}
+    with pytest.raises(HostCallError, match=r"up\.run needs the argument a\. It takes "):
+        checked(tool(schema), {})
