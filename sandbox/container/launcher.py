@@ -22,8 +22,9 @@ from typing import Any, cast
 
 from ..confine.limits import MIB
 from ..errors import ContainerMissing, WorkerLost
-from ..host.worker_process import Child, Exit
+from ..host.worker_process import Child
 from ..wire.zygote_config import PACKETS, Orders
+from ..wire.zygote_packets import Exit
 from . import engine
 from .engine import SCRATCH_MB, Engine, new_name
 from .host_link import DirectHostLink, HostLink, StreamHostLink

@@ -30,10 +30,11 @@ from ..wire.frames import (
 )
 from ..wire.job_frame import encode_job
 from ..wire.output import Output
+from ..wire.zygote_packets import Exit
 from .call_slots import LANE
 from .clock import CLOCK, Clock
 from .scheduler import Seat
-from .worker_process import Child, Exit, Launches
+from .worker_process import Child, Launches
 
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
-
-    Everything is None when the zygote died too and nobody can tell.
-    """
-
-    status: int | None = None
-    cpu_ms: float | None = None
-    memory_peak_mb: float | None = None
+from ..wire.zygote_packets import Exit
 
 
 class Child(Protocol):

@@ -23,8 +23,8 @@ from ..errors import LevelMissing, WorkerLost
 from ..job import Isolation
 from ..wire import zygote_packets
 from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, Orders, start_file
+from ..wire.zygote_packets import Exit
 from . import process_state
-from .worker_process import Exit
 
 _T = TypeVar("_T")
 

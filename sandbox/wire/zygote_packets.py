@@ -12,13 +12,23 @@ import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..host.worker_process import Exit
-
 _REQUEST = struct.Struct("=Q")
 _FORKED = struct.Struct("=cQi?")
 _ENDED = struct.Struct("=cQidd")
 _REFUSED = struct.Struct("=cQ")
 _WORDS_BYTES_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
+
+    Everything is None when the zygote died too and nobody can tell.
+    """
+
+    status: int | None = None
+    cpu_ms: float | None = None
+    memory_peak_mb: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

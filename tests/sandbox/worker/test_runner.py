@@ -16,10 +16,11 @@ from sealab.sandbox.host.memory import Memory
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.host.scheduler import Room, Scheduler
 from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, LiveWorker
-from sealab.sandbox.host.zygote_launcher import Exit, Forked
+from sealab.sandbox.host.zygote_launcher import Forked
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
 from sealab.sandbox.wire.output import Output
+from sealab.sandbox.wire.zygote_packets import Exit
 
 from ..conftest import no_calls, ready_pool, run
 
