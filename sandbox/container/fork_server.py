@@ -23,11 +23,12 @@ from .. import confine
 from ..confine import limits
 from ..confine.limits import AddressSpace
 from ..errors import SandboxError
-from ..guest.runtime import Dialect, dialect_of
+from ..guest.runtime import Dialect
 from ..job import Isolation
 from ..wire import output
 from ..wire.zygote_config import Orders
 from ..worker import runner
+from ..worker.choice import dialect_of
 from ..worker.immortal import immortalize
 from . import limit_checks, messages
 from .cleaning import Room

@@ -14,6 +14,7 @@ from ..report.unawaited import Forgotten
 from ..skill_source import docstrings
 from ..wire.output import Output
 from . import compiling, event_loop, facades, namespace
+from .facades import sealing
 
 
 class RestrictedPython:
@@ -35,7 +36,7 @@ class RestrictedPython:
 
     def seal(self) -> None:
         """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
-        facades.seal()
+        sealing.seal()
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""

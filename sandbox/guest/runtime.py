@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
 
-from ..job import Isolation
-from ..python_versions import require_walked
 from ..wire.output import Output
 from .host_channel import HostChannel
 
@@ -80,18 +78,3 @@ class Dialect(Protocol):
     def end(self, *, session: bool) -> Afterwards:
         """Hear that a run has ended, and gather what it left. Raises nothing."""
         ...
-
-
-def dialect_of(isolation: Isolation) -> Dialect:
-    """Return the kind of Python that code runs in at an isolation; only that kind is imported.
-
-    Raises `LevelMissing` for the restricted dialect on a version of Python that it was not examined on.
-    """
-    if isolation is Isolation.RESTRICTED:
-        require_walked()
-        from ..dialect.restricted_python import RestrictedPython  # noqa: PLC0415 - needs a library that full Python does without
-
-        return RestrictedPython()
-    from ..full_python.full_python import FullPython  # noqa: PLC0415 - as above
-
-    return FullPython()

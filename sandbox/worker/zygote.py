@@ -24,11 +24,11 @@ from ..confine import limits
 from ..confine.limits import AddressSpace
 from ..errors import SandboxError
 from ..guest.guest import GUEST
-from ..guest.runtime import dialect_of
 from ..job import Isolation
 from ..wire import output, zygote_packets
 from ..wire.zygote_config import close_start_file, read_start_file
 from . import runner
+from .choice import dialect_of
 from .huge_pages import HeapMap
 from .immortal import immortalize
 

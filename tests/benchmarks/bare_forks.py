@@ -81,9 +81,9 @@ class EmptyForks:
     """Forks and confines processes that do nothing else."""
 
     def __init__(self) -> None:
-        from sealab.sandbox.guest.runtime import dialect_of
         from sealab.sandbox.job import Isolation
         from sealab.sandbox.worker import runner
+        from sealab.sandbox.worker.choice import dialect_of
         from sealab.sandbox.worker.huge_pages import HeapMap, reserve
         from sealab.sandbox.worker.immortal import immortalize
 

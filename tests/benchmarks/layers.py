@@ -21,9 +21,9 @@ from dataclasses import replace
 
 from sealab.sandbox import confine
 from sealab.sandbox.confine import entry
-from sealab.sandbox.guest.runtime import dialect_of
 from sealab.sandbox.job import Isolation
 from sealab.sandbox.worker import runner
+from sealab.sandbox.worker.choice import dialect_of
 
 ROUNDS = 100
 AT_ONCE = 8

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 
 from sealab.sandbox.dialect import facades, names
 from sealab.sandbox.dialect.event_loop import GuestLoop
+from sealab.sandbox.dialect.facades import sealing
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.dialect.restricted_python import RestrictedPython
 from sealab.sandbox.guest.guest import GUEST
@@ -252,7 +253,7 @@ def main() -> None:
     GUEST.write = lambda _text: None
     GUEST.namespace = new_namespace()
     facades.preload()
-    facades.seal()
+    sealing.seal()
     found: dict[str, list[str]] = {}
     silence = io.StringIO()
     with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):

@@ -24,6 +24,7 @@ def run_sealed(source: str) -> object:
 def main() -> None:
     from sealab.sandbox.dialect import facades
     from sealab.sandbox.dialect.compiling import compile_program, run_program
+    from sealab.sandbox.dialect.facades import sealing
     from sealab.sandbox.dialect.namespace import new_namespace
     from sealab.sandbox.guest.guest import GUEST
     from sealab.sandbox.report import failures  # noqa: F401 - workers have both before they are confined
@@ -31,7 +32,7 @@ def main() -> None:
     dumps = json.JSONEncoder().encode
     facades.preload()
     GUEST.namespace = new_namespace()
-    facades.seal()
+    sealing.seal()
     sys.addaudithook(_opens_nothing)
     sys.stdout.write(dumps(run_program(compile_program(sys.stdin.read()), GUEST.namespace)))
 

@@ -17,7 +17,6 @@ from types import FunctionType, MappingProxyType
 from .alternatives import instead_of
 from .facade import Facade, make, names, title
 from .listing import ALIASES, PUBLIC, STAND_INS
-from .sealing import seal
 from .stand_ins import codecs_, sys_, zoneinfo_
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "gives",
     "instead_of",
     "preload",
-    "seal",
     "title",
 ]
 

@@ -24,7 +24,7 @@ from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
-from . import late_annotations
+from . import given_values, late_annotations
 from .binding import bind_methods
 from .stand_ins import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, typing_, weakref_
 from .tables import table
@@ -74,8 +74,6 @@ def seal() -> int:
 
 
 def _held() -> frozenset[type]:
-    from . import given_values  # noqa: PLC0415 - the package imports this module
-
     # Two methods that are compared are told each other's functions.
     kinds = (value if isinstance(value, type) else type(value) for value in given_values())
     return frozenset(base for kind in kinds for base in kind.__mro__)

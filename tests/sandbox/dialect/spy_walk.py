@@ -19,6 +19,7 @@ import sys
 import warnings
 
 from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect.facades import sealing
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
@@ -32,7 +33,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS_MAX, _CPU_SECONDS_MAX + 5))
     GUEST.namespace = new_namespace()
     facades.preload()
-    facades.seal()
+    sealing.seal()
     from . import planted_leaks  # here, so that its classes are none of the host's
 
     arguments = sys.argv[1:]

@@ -469,12 +469,13 @@ def test_the_recursion_limit_is_taken_honestly_and_bounded() -> None:
 _IN_A_PROCESS_OF_ITS_OWN = """
 import sys
 from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect.facades import sealing
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.dialect.compiling import compile_program, run_program
 from sealab.sandbox.dialect.namespace import new_namespace
 facades.preload()
 GUEST.write = sys.stdout.write
-facades.seal()
+sealing.seal()
 for source in sys.stdin.read().split("---"):
     GUEST.namespace = new_namespace()
     try:
