@@ -10,6 +10,12 @@ from ..workspace.names import HOME_OWNER
 Ask = Callable[[str], Awaitable[bool]]
 """Asks the user one question and tells whether the answer was yes."""
 
+Progress = Callable[[float, float, str], Awaitable[None]]
+"""Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
+
+RUNNING = "running"
+"""What is told of a run of which there is nothing else to tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from ...sandbox.errors import Busy
 from ...sandbox.job import Failure, Job, Json, Limits, Outcome, Status
 from ...workspace.errors import WorkspaceError
-from ..caller import LOCAL, Caller
+from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
@@ -32,7 +32,7 @@ from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
 from .isolations import AUTO
-from .progress import Progress, Telling
+from .progress import Telling
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .truncation import Fitted, fit, fits
 

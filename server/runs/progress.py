@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-EVERY_SECONDS = 1.0
-RUNNING = "running"
-"""What is told of a run of which there is nothing else to tell."""
-_AT_LEAST_SECONDS = 0.1
+from ..caller import RUNNING, Progress
 
-Progress = Callable[[float, float, str], Awaitable[None]]
-"""Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
+EVERY_SECONDS = 1.0
+_AT_LEAST_SECONDS = 0.1
 
 
 @dataclass(slots=True)

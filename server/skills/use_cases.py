@@ -15,13 +15,12 @@ from ...sandbox.job import Json, Outcome, Reading
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
-from ..caller import LOCAL, Caller
+from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused, SkillUnfit
 from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
 from ..runs.execute import CodeRequest, Execution, execute
 from ..runs.isolations import AUTO
-from ..runs.progress import Progress
 from ..runs.report import ErrorReport
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
 from .name_rules import judge_name

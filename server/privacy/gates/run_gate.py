@@ -18,10 +18,9 @@ from typing import cast
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
-from ...caller import Caller
+from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
-from ...runs.progress import RUNNING, Progress
 from ..privacy import Privacy, is_harmless
 from ..tokens.parts import Part, Text, Tree
 from ..tokens.run_tokens import Guest
