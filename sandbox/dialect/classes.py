@@ -18,6 +18,8 @@ from typing import Final, NamedTuple, Self, TypedDict, cast
 
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
+from .facades import gives
+from .facades.facade import Facade
 from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
@@ -142,8 +144,6 @@ def _is_given(cls: type) -> bool:
 
     The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
     """
-    from .facades import gives  # noqa: PLC0415 - as above
-
     return (
         getattr(builtins, cls.__name__, None) is cls
         or issubclass(cls, BaseException)
@@ -161,8 +161,6 @@ def shown_type(cls: type) -> type:
 @cache
 def _facade_type() -> type:
     # Imported late: the facades' own stand-ins are made from this module.
-    from .facades.facade import Facade  # noqa: PLC0415 - as above
-
     return Facade
 
 

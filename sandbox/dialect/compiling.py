@@ -52,6 +52,20 @@ _NO_FILE: Final = ""
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
 
+def _not_provided() -> NoReturn:
+    raise RuntimeError("The builtins of guest code are not known yet. Import `namespace` before any code runs.")
+
+
+_hooks: Callable[[], Mapping[str, object]] = _not_provided
+_fresh_builtins: Callable[[], dict[str, object]] = _not_provided
+
+
+def provide_builtins(hooks: Callable[[], Mapping[str, object]], fresh: Callable[[], dict[str, object]]) -> None:
+    """Take what gives the hooks and a fresh table of builtins; `namespace` calls it when it is imported."""
+    global _hooks, _fresh_builtins
+    _hooks, _fresh_builtins = hooks, fresh
+
+
 def compile_program(source: str, *, filename: str = "<code>") -> Program:
     """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
     code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -202,29 +216,21 @@ def _as_namespace(given: object) -> dict[str, object]:
     # A key of another type may equal "__builtins__" for this module and not for `exec`, which then adds the real ones.
     if not all(type(name) is str for name in namespace):
         raise TypeError("the keys of a namespace must be strings")
-    from .namespace import HOOKS  # noqa: PLC0415 - the table of builtins holds this module's functions
-
     present = namespace.get("__builtins__")
     # Code that holds the dictionary may have changed its builtins; each run there finds the hooks in place.
-    if type(present) is not dict or any(present.get(name) is not hook for name, hook in HOOKS.items()):
+    if type(present) is not dict or any(present.get(name) is not hook for name, hook in _hooks().items()):
         if isinstance(namespace.get("__spec__"), ModuleSpec) or _are_real(present):
             raise SecurityError("these are the variables of a module of Python's own, in which no code runs here")
         layer = cast("dict[str, object]", GUEST.namespace.get("__builtins__") or _fresh_builtins())
         if "__builtins__" in namespace:  # the idiom that takes the builtins away: keep only what the machinery needs
             layer = {"__name__": layer["__name__"]}
             layer |= present if type(present) is dict else {}
-        namespace["__builtins__"] = {**layer, **HOOKS}
+        namespace["__builtins__"] = {**layer, **_hooks()}
     return namespace
 
 
 def _are_real(given: object) -> bool:
     return given is builtins or given is vars(builtins)
-
-
-def _fresh_builtins() -> dict[str, object]:
-    from .namespace import guarded_builtins  # noqa: PLC0415 - the table of builtins holds this module's functions
-
-    return guarded_builtins()
 
 
 def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Policy] = Policy) -> CodeType:

@@ -1,22 +1,19 @@
 """Security boundary: `str.format` whose attribute look-ups are judged.
 
 A template without look-ups cannot reach an attribute and goes to CPython's own `str.format` at full speed. The others
-are evaluated here (Library Reference, Format String Syntax), every attribute through `guards.guarded_getattr`.
+are evaluated here (Library Reference, Format String Syntax), every attribute through the function that is passed in.
 Nothing here calls a method that guest code could replace: `string.Formatter` is an ordinary class.
 """
 
 from __future__ import annotations
 
 import builtins
-import string
 from _string import (  # type: ignore[import-not-found]  # typeshed does not know the module behind `string`
     formatter_field_name_split,
     formatter_parser,
 )
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast
-
-from .guards import guarded_getattr
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, cast
 
 _format_plain = str.format
 _format_map_plain = str.format_map
@@ -25,21 +22,26 @@ _NESTING_MAX: Final = 2
 _REMEMBERED_MAX: Final = 512
 _has_lookups: dict[str, bool] = {}
 
+ReadAttribute: TypeAlias = Callable[[object, str], object]
+"""Reads an attribute by its name, and judges it: `guards.guarded_getattr`."""
 
-def format_string(template: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+
+def format_string(
+    template: str, args: Sequence[object], kwargs: Mapping[str, object], read_attribute: ReadAttribute
+) -> str:
     """Return `template.format(*args, **kwargs)`. Raises what `str.format` raises, and `SecurityError`."""
     text = _exact(template)
     if not has_lookups(text):
         return _format_plain(text, *args, **kwargs)
-    return _Fields(args, kwargs).fill(text, _NESTING_MAX)
+    return _Fields(args, kwargs, read_attribute).fill(text, _NESTING_MAX)
 
 
-def format_string_map(template: str, mapping: Mapping[str, object]) -> str:
+def format_string_map(template: str, mapping: Mapping[str, object], read_attribute: ReadAttribute) -> str:
     """Return `template.format_map(mapping)`. Raises what `str.format_map` raises, and `SecurityError`."""
     text = _exact(template)
     if not has_lookups(text):
         return _format_map_plain(text, mapping)
-    return _Fields(None, mapping).fill(text, _NESTING_MAX)
+    return _Fields(None, mapping, read_attribute).fill(text, _NESTING_MAX)
 
 
 def has_lookups(template: str) -> bool:
@@ -70,9 +72,12 @@ def _looks_up(template: str, depth: int) -> bool:
 class _Fields:
     """The arguments of one call, and the automatic numbering of its fields."""
 
-    def __init__(self, args: Sequence[object] | None, kwargs: Mapping[str, object]) -> None:
+    def __init__(
+        self, args: Sequence[object] | None, kwargs: Mapping[str, object], read_attribute: ReadAttribute
+    ) -> None:
         self._args = args
         self._kwargs = kwargs
+        self._read_attribute = read_attribute
         self._next = 0
         self._manual = False
 
@@ -92,7 +97,7 @@ class _Fields:
         first, rest = formatter_field_name_split(field)
         value = self._argument(first)
         for is_attribute, key in rest:
-            value = guarded_getattr(value, cast("str", key)) if is_attribute else value[key]  # type: ignore[index]  # Python says what cannot be indexed
+            value = self._read_attribute(value, cast("str", key)) if is_attribute else value[key]  # type: ignore[index]  # Python says what cannot be indexed
         return value
 
     def _argument(self, key: int | str) -> object:
@@ -132,18 +137,3 @@ def _converted(value: object, conversion: str | None) -> object:
             return ascii(value)
         case _:
             raise ValueError(f"Unknown conversion specifier {conversion!r}")
-
-
-class Formatter(string.Formatter):
-    """`string.Formatter` whose attribute look-ups are judged; code may subclass it as usual."""
-
-    def get_field(self, field_name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[object, object]:
-        """Return the object that `field_name` stands for, and the argument it starts from."""
-        first, rest = formatter_field_name_split(field_name)
-        value = self.get_value(first, args, kwargs)
-        for is_attribute, key in rest:
-            value = guarded_getattr(value, cast("str", key)) if is_attribute else value[key]
-        return value, first
-
-
-Formatter.__module__ = "string"

@@ -22,6 +22,8 @@ from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, shown_type
+from .facades.dynamic import Dynamic
+from .formatting import format_string, format_string_map
 from .names import Verdict
 from .remade import REMAKING, remade
 from .shields import SHIELDED, shielded, unshielded
@@ -192,8 +194,6 @@ def _aliased(obj: object) -> object:
 
 
 def _is_dynamic(obj: object) -> bool:
-    from .facades.dynamic import Dynamic  # noqa: PLC0415 - the facades' own stand-ins are made from this module
-
     return type(obj) is Dynamic
 
 
@@ -431,11 +431,9 @@ def _is_user_string_method(value: object) -> bool:
 
 
 def _bound_format(template: str, name: str) -> Callable[..., str]:
-    from .formatting import format_string, format_string_map  # noqa: PLC0415 - they read attributes through this module
-
     if name == "format":
-        return lambda *args, **kwargs: format_string(template, args, kwargs)
-    return lambda mapping: format_string_map(template, mapping)
+        return lambda *args, **kwargs: format_string(template, args, kwargs, guarded_getattr)
+    return lambda mapping: format_string_map(template, mapping, guarded_getattr)
 
 
 def _unbound_format(name: str) -> Callable[..., str]:

@@ -136,3 +136,4 @@ _GUARDED: Final[Mapping[str, object]] = {
     "type": classes.type_of,
     "vars": _vars,
 }
+compiling.provide_builtins(lambda: HOOKS, guarded_builtins)

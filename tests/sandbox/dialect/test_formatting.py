@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.sandbox.dialect.formatting import Formatter, format_string, format_string_map, has_lookups
-from sealab.sandbox.dialect.guards import SecurityError
+from sealab.sandbox.dialect import formatting
+from sealab.sandbox.dialect.facades.stand_ins.string_ import Formatter
+from sealab.sandbox.dialect.formatting import has_lookups
+from sealab.sandbox.dialect.guards import SecurityError, guarded_getattr
+
+format_string = partial(formatting.format_string, read_attribute=guarded_getattr)
+format_string_map = partial(formatting.format_string_map, read_attribute=guarded_getattr)
 
 THING = SimpleNamespace(x=3, items=[1, "two", {"k": 2.5}], name="n")
 ARGS = (7, "text", 2.5, [1, 2, 3], THING)
@@ -89,7 +95,7 @@ def test_only_templates_that_look_something_up_leave_cpythons_own_path(template:
 )
 def test_a_refused_attribute_is_refused_at_any_depth(template: str) -> None:
     with pytest.raises(SecurityError, match="attribute"):
-        format_string(template, (format_string,), {})
+        format_string(template, (guarded_getattr,), {})
 
 
 def test_a_string_subclass_cannot_change_its_template_while_it_is_judged() -> None:
@@ -103,10 +109,10 @@ def test_a_string_subclass_cannot_change_its_template_while_it_is_judged() -> No
             return "harmless"
 
     with pytest.raises(SecurityError):
-        format_string(Sly("{0.__globals__}"), (format_string,), {})
+        format_string(Sly("{0.__globals__}"), (guarded_getattr,), {})
 
 
 def test_the_formatter_class_judges_what_it_looks_up() -> None:
     assert Formatter().format("{0.x} {a[0]}", THING, a=[5]) == "3 5"
     with pytest.raises(SecurityError):
-        Formatter().format("{0.__globals__}", format_string)
+        Formatter().format("{0.__globals__}", guarded_getattr)

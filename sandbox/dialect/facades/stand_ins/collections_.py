@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....guest.ownership import mark_class
+from ...formatting import format_string
+from ...guards import guarded_getattr
 from ...names import given
 
 __all__ = ["UserString", "namedtuple"]
@@ -47,6 +49,4 @@ class UserString(collections.UserString):
 
 
 def _format(template: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
-    from ...formatting import format_string  # noqa: PLC0415 - formatting imports the guards, which import the facades
-
-    return format_string(str(template), args, kwargs)
+    return format_string(str(template), args, kwargs, guarded_getattr)

@@ -24,6 +24,8 @@ from ....guest.guest import variables_of
 from ....guest.ownership import is_guest_class, mark_class
 from ....report.value_kinds import recognise_fields
 from ...classes import limit_match_args, limited_match_args, make_class, shown_type
+from ...compiling import exec_generated
+from ...guards import guarded_getattr
 from ...names import Verdict, demangle, given, judge, mangle
 from ...shields import shielded, unshielded
 from ..late_annotations import annotate_of, annotations_now, set_annotate
@@ -39,8 +41,6 @@ T = TypeVar("T")
 
 
 def _getattr(obj: object, name: str, *default: object) -> object:
-    from ...guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
-
     if name == "__dataclass_fields__":
         return _fields_of(obj, *default)
     return guarded_getattr(obj, name, *default)
@@ -63,8 +63,6 @@ def _execute(text: str, _globals: object, made: dict[str, Any]) -> None:
     What it is given are variables of a guest frame, which code can read (`field(default_factory=locals)`): values and
     classes that code could hold anyway, and nothing of the machinery.
     """
-    from ...compiling import exec_generated  # noqa: PLC0415 - the language imports the facades
-
     variables: dict[str, Any] = {}
     exec_generated(demangle(text), variables)
     make = variables["__create_fn__"]

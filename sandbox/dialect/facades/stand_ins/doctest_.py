@@ -19,6 +19,7 @@ from typing import Any
 from ....errors import Refused
 from ....guest.guest import GUEST, variables_of
 from ....guest.ownership import is_guest_callable, is_guest_class
+from ...compiling import LAST_VALUE, compile_program, error_of, run_statements
 from .traceback_ import format_exception, format_exception_only
 
 __all__ = ["run_docstring_examples", "testmod"]
@@ -198,8 +199,6 @@ class _Run:
 
 def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException | None]:
     """Run one example and return what it wrote, with its value as a prompt shows it, and what it raised."""
-    from ...compiling import LAST_VALUE, compile_program, error_of, run_statements  # noqa: PLC0415 - the language imports the facades
-
     written: list[str] = []
     before, GUEST.write = GUEST.write, written.append
     try:

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
+from ...guards import guarded_getattr
 from ...names import demangle, exact, is_of_host
 from .typing_ import get_type_hints
 
@@ -64,8 +65,6 @@ def _alike(
     A class would give its real one, and an object whichever it likes. What the host has becomes the code's own by it,
     so it is read as the code would read it.
     """
-    from ...guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
-
     read: Callable[[object, str], Any] = getattr if is_guest_callable(wrapped) else guarded_getattr
     for name in assigned:
         with suppress(AttributeError):

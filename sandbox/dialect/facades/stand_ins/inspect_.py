@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from ....guest.ownership import is_guest_class
 from ...classes import shown_type
+from ...guards import guarded_dir, guarded_getattr, shown_annotation
 from ...names import ATTRIBUTE_METHODS
+from ..facade import Facade
 from ..private import copy_of
 from .typing_ import evaluated
 
@@ -87,8 +89,6 @@ def _signature_of(
     cls: type, obj: object, /, *, follow_wrapped: bool = True, eval_str: bool = False, **_options: object
 ) -> Any:
     """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
-    from ...guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
-
     found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
@@ -112,8 +112,6 @@ def signature(obj: Callable[..., object], *, follow_wrapped: bool = True, **_opt
 
 
 def _shown_annotations(annotations: dict[str, Any]) -> dict[str, object]:
-    from ...guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
-
     return {name: shown_annotation(hint) for name, hint in annotations.items()}
 
 
@@ -139,8 +137,6 @@ def get_annotations(
 
 def getmembers(obj: object, predicate: Callable[[object], object] | None = None) -> list[tuple[str, object]]:
     """Return `(name, value)` of every attribute that code may read."""
-    from ...guards import guarded_dir, guarded_getattr  # noqa: PLC0415 - the guards import the facades
-
     found = []
     for name in guarded_dir(obj):
         if name in ATTRIBUTE_METHODS:  # the guards' own forms of them, which are functions
@@ -169,6 +165,4 @@ def isclass(obj: object) -> bool:
 
 def ismodule(obj: object) -> bool:
     """Tell whether `obj` is a module."""
-    from ..facade import Facade  # noqa: PLC0415 - next to its only use
-
     return isinstance(obj, Facade)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ...formatting import format_string
+from ...guards import guarded_getattr
 from .traceback_ import format_exception
 
 NOTSET: Final = 0
@@ -175,7 +176,7 @@ def _fill_percent(template: str, values: Mapping[str, object]) -> str:
 
 
 def _fill_braces(template: str, values: Mapping[str, object]) -> str:
-    return format_string(template, (), values)
+    return format_string(template, (), values, guarded_getattr)
 
 
 def _fill_dollars(template: str, values: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
+from ...guards import guarded_getattr
 from ...names import Verdict, given, judge, mangle
 
 __all__ = ["attrgetter", "methodcaller"]
@@ -40,8 +41,6 @@ def _is_plain(name: str) -> bool:
 
 
 def _follow(obj: object, path: list[str]) -> object:
-    from ...guards import guarded_getattr  # noqa: PLC0415 - guards import the facades
-
     for name in path:
         obj = guarded_getattr(obj, name)
     return obj

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....guest.guest import variables_of
+from ...compiling import guarded_exec
 
 __all__ = ["Timer", "default_timer", "repeat", "timeit"]
 
@@ -38,8 +39,6 @@ class Timer:
 
     def timeit(self, number: int = _RUNS_DEFAULT) -> float:
         """Return the seconds that `number` runs of the statement take; the setup runs once before, untimed."""
-        from ...compiling import guarded_exec  # noqa: PLC0415 - the language imports the facades
-
         rounds = itertools.repeat(None, number)
         names = dict(self._names)
         if callable(self._setup):

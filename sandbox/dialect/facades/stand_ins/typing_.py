@@ -13,6 +13,8 @@ from typing import Any, cast
 
 from ....guest.guest import GUEST
 from ...classes import make_class, shown_type, type_of
+from ...compiling import guarded_eval
+from ...guards import guarded_getattr, shown_annotation
 from ...names import demangle, given
 
 __all__ = ["NamedTuple", "Type", "TypedDict", "get_args", "get_origin", "get_type_hints", "override", "reveal_type"]
@@ -47,8 +49,6 @@ def get_args(tp: object) -> tuple[object, ...]:
 
 
 def _shown_part(part: object) -> object:
-    from ...guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
-
     return [_shown_part(each) for each in part] if type(part) is list else shown_annotation(part)
 
 
@@ -99,8 +99,6 @@ def keep_type() -> None:
 
 
 def _annotations_of(cls: type) -> Mapping[str, object]:
-    from ...guards import shown_annotation  # noqa: PLC0415 - the guards import the facades
-
     return {name: shown_annotation(hint) for name, hint in inspect.get_annotations(cls).items()}
 
 
@@ -109,8 +107,6 @@ def _owners(obj: object) -> list[Mapping[str, object]]:
         return [_annotations_of(base) for base in reversed(obj.__mro__)]
     while hasattr(obj, "__wrapped__"):
         obj = obj.__wrapped__
-    from ...guards import guarded_getattr  # noqa: PLC0415 - the guards import the facades
-
     annotations = cast("Mapping[str, object] | None", guarded_getattr(obj, "__annotations__", None))
     if annotations is None:
         if callable(obj):
@@ -126,8 +122,6 @@ def evaluated(hint: object, globalns: _Names = None, localns: _Names = None) -> 
     if isinstance(hint, typing.ForwardRef):
         hint = hint.__forward_arg__
     if isinstance(hint, str):
-        from ...compiling import guarded_eval  # noqa: PLC0415 - the language imports the facades
-
         # It evaluates where the code stands that asks: a skill sees its own variables, never those of its caller.
         return evaluated(guarded_eval(hint, globalns, localns), globalns, localns)
     args = getattr(hint, "__args__", None)
