@@ -9,10 +9,13 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import grimp
 import pytest
 import yaml
 
@@ -85,6 +88,22 @@ def test_the_tree_holds_nothing_outside_the_agreed_house() -> None:
         r"|server\.json|Dockerfile|compose\.yaml|server|sandbox|tools_registry|skills_db|workspace|tests|docs|\..*"
     )
     assert {name.split("/")[0] for name in listed if not allowed.fullmatch(name.split("/")[0])} == set()
+
+
+def test_no_modules_import_one_another_in_a_circle_not_even_late() -> None:
+    folders = [f"sealab.{path.name}" for path in (ROOT / ".import" / "sealab").iterdir()]
+    graph = grimp.build_graph(*folders, exclude_type_checking_imports=True, cache_dir=None)
+    TopologicalSorter({each: graph.find_modules_directly_imported_by(each) for each in graph.modules}).prepare()
+
+
+@pytest.mark.parametrize("top", ["sandbox", "server"])
+def test_a_folder_holds_at_most_twenty_modules_and_no_two_have_one_name(top: str) -> None:
+    modules = [path.relative_to(ROOT) for path in (ROOT / top).rglob("*.py") if path.name != "__init__.py"]
+    alike = {"sandbox/dialect/facades/stand_ins"}
+    sizes = Counter(str(path.parent) for path in modules if str(path.parent) not in alike)
+    assert {folder: size for folder, size in sizes.items() if size > 20} == {}
+    names = Counter(path.name for path in modules if path.parent.name != "commands")  # those have their commands' names
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("name", sorted(_NAMES))
