@@ -19,11 +19,11 @@ from .host_functions import privacy_calls, registry_calls, skill_calls, workspac
 from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
-from .runs.archive import Keeping
+from .runs.archive import RunKeeper
 from .runs.isolations import Offer, offer
 from .settings import Settings
 from .skills.search import SkillIndex
-from .skills.service import SkillShelf
+from .skills.service import SkillService
 from .startup.loop_errors import LoopErrors
 from .stats.run_stats import RunStats
 from .stats.watchdog import LoopStats
@@ -47,13 +47,13 @@ class App:
 
     settings: Settings
     workspace: Workspace
-    runs: Keeping
+    runs: RunKeeper
     pools: Pools
     offer: Offer
     host_functions: Mapping[str, Handler]
     privacy: Privacy
     database: HomeDatabase
-    skills: SkillShelf
+    skills: SkillService
     skill_index: SkillIndex
     registry: Registry
     stats: RunStats = field(default_factory=RunStats)
@@ -73,11 +73,11 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-        runs = Keeping(RunArchive(workspace, kept=settings.runs_kept))
+        runs = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
-        skills = SkillShelf(database, keeps_plain_runs=serves)
+        skills = SkillService(database, keeps_plain_runs=serves)
         registry = Registry(home)
         skill_index = SkillIndex(skills)
         registry.extra_documents.append(skill_index)

@@ -43,7 +43,7 @@ class LogLevel(StrEnum):
     CRITICAL = "CRITICAL"
 
 
-class Privacy(StrEnum):
+class PrivacyLevel(StrEnum):
     """What hides personal data from the model: nothing, the tools when called, or everything sealab sends."""
 
     OFF = "off"
@@ -225,7 +225,7 @@ class Settings:
     container_runtime: str | None = _setting(_text, None)
     container_image: str | None = _setting(_text, None)
     approve_container: bool = _setting(_yes_or_no, False)
-    privacy: Privacy = _setting(_one_of(Privacy), Privacy.TOOLS)
+    privacy: PrivacyLevel = _setting(_one_of(PrivacyLevel), PrivacyLevel.TOOLS)
     restore_to_model: bool | None = _setting(_yes_or_no, None)
     privacy_mode: PrivacyMode = _setting(_one_of(PrivacyMode), PrivacyMode.BALANCED)
     privacy_types: tuple[str, ...] = _setting(_types, ())

@@ -16,7 +16,7 @@ _IPC_FILES = ("sysvipc/shm", "sysvipc/sem", "sysvipc/msg")
 _FIRST = 1
 
 
-class Room:
+class ContainerState:
     """The container as its first process sees it. Made at the start, while /proc can be reached by its path."""
 
     def __init__(self) -> None:

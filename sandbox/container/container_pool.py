@@ -20,7 +20,7 @@ from typing import Self
 from ..confine import Level
 from ..host.pool import Pool, PoolSettings, PoolStats
 from ..job import HostCalls, Isolation, Job, Outcome
-from ..wire.zygote_config import Orders
+from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .engine import Engine
 from .image import Image
@@ -119,7 +119,7 @@ class ContainerPool:
         found = self._engine
         workspace = settings.pool.workspace
 
-        def launch(orders: Orders) -> Containers:
+        def launch(orders: ZygoteConfig) -> Containers:
             # What is outside is no business of theirs; and the container itself is the wall around files.
             inside = replace(orders, workspace=None, required=Level.LIMITS)
             if found.cpus_held:

@@ -26,12 +26,12 @@ from ..errors import SandboxError
 from ..guest.runtime import Dialect
 from ..job import Isolation
 from ..wire import output
-from ..wire.zygote_config import Orders
+from ..wire.zygote_config import ZygoteConfig
 from ..worker import runner
 from ..worker.choice import dialect_of
 from ..worker.immortal import immortalize
 from . import limit_checks, messages
-from .cleaning import Room
+from .cleaning import ContainerState
 from .link import DirectLink, Link, Request
 from .stream_link import StreamLink
 
@@ -60,10 +60,10 @@ def _was_passed_in() -> bool:
 class _ForkServer:
     def __init__(self, link: Link, dialect: Dialect) -> None:
         self._link = link
-        self._room = Room()
+        self._room = ContainerState()
         self._worker: tuple[int, int] | None = None
         given = link.first()
-        self._orders = Orders.from_json(cast("str", given["orders"]))
+        self._orders = ZygoteConfig.from_json(cast("str", given["orders"]))
         probe = confine.probe()
         held = limit_checks.inner_limits()
         runner.warm(dialect)
@@ -111,7 +111,7 @@ class _ForkServer:
             for request in self._link.requests(ready):
                 self._obey(request)
             if worker is not None and worker[1] in ready:
-                self._bury(*worker)
+                self._reap(*worker)
 
     def _obey(self, request: Request) -> None:
         if "fork" in request.words:
@@ -136,7 +136,7 @@ class _ForkServer:
         self._worker = pid, os.pidfd_open(pid)
         self._link.say(forked=pid)
 
-    def _bury(self, pid: int, pidfd: int) -> None:
+    def _reap(self, pid: int, pidfd: int) -> None:
         """Clean up after a dead worker, and tell how it ended."""
         self._link.finish()
         _pid, status, usage = os.wait4(pid, 0)

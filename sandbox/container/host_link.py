@@ -157,7 +157,7 @@ class StreamHostLink:
 
 
 class _Carried:
-    """The worker that there is: `channel` is the far end of the one that its `LiveWorker` reads."""
+    """The worker that there is: `channel` is the far end of the one that its `WorkerHandle` reads."""
 
     def __init__(self, link: StreamHostLink, channel: socket.socket, shared: Output, kill: Callable[[], None]) -> None:
         self._link = link

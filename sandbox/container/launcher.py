@@ -22,8 +22,8 @@ from typing import Any, cast
 
 from ..confine.limits import MIB
 from ..errors import ContainerMissing, WorkerLost
-from ..host.worker_process import Child
-from ..wire.zygote_config import PACKETS, Orders
+from ..host.worker_process import WorkerProcess
+from ..wire.zygote_config import PACKETS, ZygoteConfig
 from ..wire.zygote_packets import Exit
 from . import engine
 from .engine import SCRATCH_MB, Engine, new_name
@@ -57,7 +57,7 @@ class Setup:
     image: Image
     code: Path
     workspace: Path | None
-    orders: Orders
+    orders: ZygoteConfig
     processes: int
     cpus: float | None = None
 
@@ -85,7 +85,7 @@ class Containers:
         """Start the first container. Raises `ContainerMissing`, `WorkerLost`."""
         self._free.append(await self._new())
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Child:
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> WorkerProcess:
         """Have a worker made in a container that holds no other. Raises `WorkerLost`, `ContainerMissing`."""
         if spare:
             await asyncio.sleep(SPARE_SECONDS)
@@ -141,7 +141,7 @@ class _Container:
         self._name = new_name()
         self._process: asyncio.subprocess.Process | None = None
         self._link: HostLink | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._receiving: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._said: asyncio.Future[Mapping[str, Any]] | None = None
         self._worker: _ContainedWorker | None = None
@@ -165,7 +165,7 @@ class _Container:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the container
         self._said = asyncio.get_running_loop().create_future()
         self._link = await self._run(command)
-        self._hearing = asyncio.create_task(self._hear(self._link))
+        self._receiving = asyncio.create_task(self._receive_messages(self._link))
         self._link.say(orders=setup.orders.to_json(), layers=list(setup.engine.layers))
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -178,7 +178,7 @@ class _Container:
         if setup.workspace is not None and said["hello"].get("workspace") is not True:
             _LOG.warning("Code in containers of %s reads workspace files by read_file() only.", setup.engine.title)
 
-    async def fork(self, channel: socket.socket, output_fd: int) -> Child:
+    async def fork(self, channel: socket.socket, output_fd: int) -> WorkerProcess:
         """Have its fork server make a worker. Raises `WorkerLost`."""
         assert self._link is not None
         self._said = asyncio.get_running_loop().create_future()
@@ -254,10 +254,10 @@ class _Container:
         assert process.stdout is not None
         return StreamHostLink(process.stdout, process.stdin)
 
-    async def _hear(self, link: HostLink) -> None:
+    async def _receive_messages(self, link: HostLink) -> None:
         try:
             while True:
-                self._take(await link.heard())
+                self._handle_message(await link.heard())
         except EOFError:
             pass
         except Exception as error:  # noqa: BLE001 - what it says may be wrong in any way
@@ -266,22 +266,22 @@ class _Container:
             self._lost()
             self.end()
 
-    def _take(self, said: Mapping[str, Any]) -> None:
+    def _handle_message(self, said: Mapping[str, Any]) -> None:
         if "exit" in said:
-            self._bury(said["exit"])
+            self._worker_ended(said["exit"])
         elif self._said is not None and not self._said.done():
             self._said.set_result(said)
         else:
             raise ValueError("words that nobody waits for")
 
-    def _bury(self, said: Mapping[str, Any]) -> None:
+    def _worker_ended(self, said: Mapping[str, Any]) -> None:
         worker, self._worker = self._worker, None
         if worker is None:
             raise ValueError("the end of no worker")
         ended = Exit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
         if said["clean"] is not True:
             self.end()
-        self._bury_worker(worker, ended)
+        self._forget_worker(worker, ended)
         self._done(self)
 
     def _lost(self) -> None:
@@ -292,13 +292,13 @@ class _Container:
             self._said.exception()
         worker, self._worker = self._worker, None
         if worker is not None:
-            self._bury_worker(worker, Exit())
+            self._forget_worker(worker, Exit())
         self._done(self)
 
-    def _bury_worker(self, worker: _ContainedWorker, ended: Exit) -> None:
+    def _forget_worker(self, worker: _ContainedWorker, ended: Exit) -> None:
         if self._link is not None:
             self._link.forget_worker()
-        worker.bury(ended)
+        worker.has_ended(ended)
 
     async def _end(self) -> None:
         """Close its link, by which it ends itself; where that does not help, have the engine end it."""
@@ -319,8 +319,8 @@ class _Container:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        if self._hearing is not None:
-            self._hearing.cancel()
+        if self._receiving is not None:
+            self._receiving.cancel()
         self._lost()
         self._stderr.close()
 
@@ -335,7 +335,7 @@ class _Container:
 
 
 class _ContainedWorker:
-    """A worker in a container (`Child`)."""
+    """A worker in a container (`WorkerProcess`)."""
 
     def __init__(self, container: _Container) -> None:
         self._container = container
@@ -376,7 +376,7 @@ class _ContainedWorker:
     def go_on(self) -> None:
         """Do nothing: it was never stopped."""
 
-    def bury(self, ended: Exit) -> None:
+    def has_ended(self, ended: Exit) -> None:
         """Tell how it ended."""
         if self._overdue is not None:
             self._overdue.cancel()

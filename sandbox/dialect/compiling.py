@@ -25,7 +25,7 @@ from ..report.results import result_of
 from . import event_loop
 from .guards import SecurityError
 from .names import exact
-from .transformer import LAST_VALUE, GeneratedPolicy, Policy
+from .transformer import LAST_VALUE, GeneratedTransformer, Transformer
 from .views import namespace_of, namespace_view, shown_variables
 
 __all__ = [
@@ -98,7 +98,7 @@ def guarded_eval(source: object, globals: object = None, locals: object = None, 
 
 def exec_generated(source: str, variables: dict[str, object]) -> None:
     """Run the methods that `dataclasses` wrote, under the dialect, in `variables`."""
-    _evaluate(_compile(source, "<string>", "exec", policy=GeneratedPolicy), _as_namespace(variables))
+    _evaluate(_compile(source, "<string>", "exec", policy=GeneratedTransformer), _as_namespace(variables))
 
 
 def guarded_compile(
@@ -233,7 +233,9 @@ def _are_real(given: object) -> bool:
     return given is builtins or given is vars(builtins)
 
 
-def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Policy] = Policy) -> CodeType:
+def _compile(
+    source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Transformer] = Transformer
+) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:

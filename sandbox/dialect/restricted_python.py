@@ -10,7 +10,7 @@ from typing import TextIO, cast
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.runtime import Afterwards, Program
-from ..report.unawaited import Forgotten
+from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
 from . import compiling, event_loop, facades, namespace
@@ -26,7 +26,7 @@ class RestrictedPython:
     _output: Output
 
     def __init__(self) -> None:
-        self._forgotten = Forgotten()
+        self._forgotten = Unawaited()
         self._nowhere = cast("TextIO", _Nowhere())
 
     def prepare(self) -> None:

@@ -1,9 +1,9 @@
 """Security boundary: the dialect, one method for each kind of syntax node.
 
-`Policy` is RestrictedPython's node transformer with another idea of speed. What stands in the source is judged here,
-once, and then compiles to CPython's own instructions; only an attribute whose value must be judged becomes a call.
-A node that no method knows is refused, as in RestrictedPython, so new syntax is never trusted unseen. Methods that
-the base class has and that only visit their children (literals, operators, `while`, `return` …) stand there.
+`Transformer` is RestrictedPython's node transformer with another idea of speed. What stands in the source is judged
+here, once, and then compiles to CPython's own instructions; only an attribute whose value must be judged becomes a
+call. A node that no method knows is refused, as in RestrictedPython, so new syntax is never trusted unseen. Methods
+that the base class has and that only visit their children (literals, operators, `while`, `return` …) stand there.
 """
 
 # ruff: noqa: N802, N815 - the methods are named for the syntax nodes
@@ -38,7 +38,7 @@ _NAME_POSITION: Final = {"__set_name__": 2}
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-class Policy(RestrictingNodeTransformer):
+class Transformer(RestrictingNodeTransformer):
     """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`."""
 
     def __init__(self) -> None:
@@ -407,7 +407,7 @@ class Policy(RestrictingNodeTransformer):
         return visited
 
 
-class GeneratedPolicy(Policy):
+class GeneratedTransformer(Transformer):
     """The dialect for the methods that `dataclasses` writes: a frozen class stores past its own `__setattr__`."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -30,7 +30,7 @@ from ..guest.host_channel import HostChannel
 from ..guest.runtime import PRELOADED, Afterwards, Program
 from ..guest_api import host_modules, keeping
 from ..report.results import result_of
-from ..report.unawaited import Forgotten
+from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
 from . import own_paths
@@ -94,7 +94,7 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
-        self._forgotten = Forgotten()
+        self._forgotten = Unawaited()
 
     def prepare(self) -> None:
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-LANE: ContextVar[Callable[[], AbstractContextManager[None]] | None] = ContextVar("LANE", default=None)
+CALL_SLOT: ContextVar[Callable[[], AbstractContextManager[None]] | None] = ContextVar("CALL_SLOT", default=None)
 """How the host call that is being answered steps aside."""
 
 
 @contextmanager
-def elsewhere() -> Iterator[None]:
+def slot_given_back() -> Iterator[None]:
     """Let the current host call not count while it waits for somebody else."""
-    lane = LANE.get()
+    lane = CALL_SLOT.get()
     if lane is None:
         yield
         return

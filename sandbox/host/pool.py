@@ -25,13 +25,13 @@ from ..confine import Level, default_level
 from ..confine.limits import Allowance, processes_of
 from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome
-from ..wire.zygote_config import Orders
+from ..wire.zygote_config import ZygoteConfig
 from .memory import Memory
 from .scheduler import Room, Scheduler, Seat
 from .sessions import Sessions
-from .worker import LiveWorker
+from .worker import WorkerHandle
 from .worker_process import Launches
-from .zygote_launcher import Launcher
+from .zygote_launcher import ZygoteLauncher
 from .zygotes import Zygotes
 
 WORKER_BYTES = 128 * 1024 * 1024
@@ -51,7 +51,7 @@ _OTHER_DESCRIPTORS = 128
 
 _TRIES = 3
 _HEAD_START_SECONDS = 0.005
-_PARTING_SECONDS = 0.001
+_ENDING_SECONDS = 0.001
 _groups = itertools.count(1)
 _LOG = logging.getLogger(__name__)
 
@@ -108,33 +108,33 @@ class Pool:
     `launch` makes what makes the workers: by default a zygote beside this process.
     """
 
-    def __init__(self, settings: PoolSettings, launch: Callable[[Orders], Launches] | None = None) -> None:
+    def __init__(self, settings: PoolSettings, launch: Callable[[ZygoteConfig], Launches] | None = None) -> None:
         self._settings = settings
-        launch = launch or (lambda orders: Launcher(orders, settings.python))
+        launch = launch or (lambda orders: ZygoteLauncher(orders, settings.python))
         self._zygotes = Zygotes(
             lambda: launch(self._orders()),
             seconds=settings.zygote_seconds,
             renewed=self._replace_spares,
         )
-        self._idle: list[LiveWorker] = []
-        self._takers: deque[asyncio.Future[LiveWorker]] = deque()
+        self._idle: list[WorkerHandle] = []
+        self._takers: deque[asyncio.Future[WorkerHandle]] = deque()
         self._memory = Memory()
         self._alive_max = _alive_max(settings, self._memory)
         self._scheduler = Scheduler(
             Room(_turns(settings), self._alive_max, settings.queue_max, settings.queue_seconds), self._memory
         )
         self._making: set[asyncio.Task[None]] = set()
-        self._leaving: list[LiveWorker] = []
-        self._parting: asyncio.TimerHandle | None = None
+        self._retired: list[WorkerHandle] = []
+        self._ending: asyncio.TimerHandle | None = None
         self._group = f"{os.getpid()}-{next(_groups)}"
-        self._outdated: weakref.WeakSet[LiveWorker] = weakref.WeakSet()
+        self._outdated: weakref.WeakSet[WorkerHandle] = weakref.WeakSet()
         self._failures = 0
         self._looking = 0
         self._workers = 0
         self._layers: tuple[str, ...] = ()
         self._closed = False
         self._sessions = Sessions(
-            self._take, self._scheduler.seat, settings.sessions_max, settings.session_idle_seconds
+            self._take_worker, self._scheduler.seat, settings.sessions_max, settings.session_idle_seconds
         )
 
     async def __aenter__(self) -> Self:
@@ -152,7 +152,7 @@ class Pool:
             return
         self._looking += 1
         try:
-            worker = await self._take()
+            worker = await self._take_worker()
         finally:
             self._looking -= 1
         self._put(worker)
@@ -206,9 +206,9 @@ class Pool:
         for taker in self._takers:
             if not taker.done():
                 taker.set_exception(WorkerLost("The sandbox is closing."))
-        if self._parting is not None:
-            self._parting.cancel()
-        self._part()
+        if self._ending is not None:
+            self._ending.cancel()
+        self._end_retired_workers()
         while self._idle:
             self._idle.pop().end()
         await self._zygotes.aclose()
@@ -216,27 +216,27 @@ class Pool:
     async def _run_once(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         for _try in range(_TRIES - 1):
             try:
-                return await self._run_in(await self._take(), job, host_calls, seat)
+                return await self._run_in(await self._take_worker(), job, host_calls, seat)
             except WorkerLost:
                 # The spare had died before it took the job: nothing of the code ran, so another may.
                 _LOG.info("A spare was lost before it took its job; the job goes to another.")
-        return await self._run_in(await self._take(), job, host_calls, seat)
+        return await self._run_in(await self._take_worker(), job, host_calls, seat)
 
-    async def _run_in(self, worker: LiveWorker, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
+    async def _run_in(self, worker: WorkerHandle, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         try:
             return await worker.run(job, host_calls, seat)
         finally:
             # The caller goes on first: to end a process and to make another takes as long as a small job and its reply.
-            self._leaving.append(worker)
+            self._retired.append(worker)
             if self._closed:
-                self._part()
-            elif self._parting is None:
-                self._parting = asyncio.get_running_loop().call_later(_PARTING_SECONDS, self._part)
+                self._end_retired_workers()
+            elif self._ending is None:
+                self._ending = asyncio.get_running_loop().call_later(_ENDING_SECONDS, self._end_retired_workers)
 
-    def _part(self) -> None:
-        self._parting = None
-        while self._leaving:
-            self._leaving.pop().end()
+    def _end_retired_workers(self) -> None:
+        self._ending = None
+        while self._retired:
+            self._retired.pop().end()
         self._refill()
         if not self._closed:
             self._zygotes.renew_if_due()
@@ -250,7 +250,7 @@ class Pool:
             if not 0 < asked <= most:
                 raise LimitRefused(f"{name} is {asked}, but must be above 0 and at most {most}. Ask for less.")
 
-    async def _take(self) -> LiveWorker:
+    async def _take_worker(self) -> WorkerHandle:
         if self._closed:
             raise WorkerLost("The sandbox is closed.")
         while self._idle:
@@ -259,7 +259,7 @@ class Pool:
                 self._refill_soon()
                 return worker
             worker.end()  # one that ended may be noticed here before the zygote says so
-        taker: asyncio.Future[LiveWorker] = asyncio.get_running_loop().create_future()
+        taker: asyncio.Future[WorkerHandle] = asyncio.get_running_loop().create_future()
         self._takers.append(taker)
         self._refill()
         try:
@@ -269,7 +269,7 @@ class Pool:
                 self._put(taker.result())
             raise
 
-    def _put(self, worker: LiveWorker) -> None:
+    def _put(self, worker: WorkerHandle) -> None:
         while self._takers:
             taker = self._takers.popleft()
             if not taker.done():
@@ -317,7 +317,7 @@ class Pool:
         earlier_failures = self._failures
         try:
             zygote = await self._zygotes.ready()
-            worker = await LiveWorker.make(
+            worker = await WorkerHandle.make(
                 zygote,
                 self._settings.isolation,
                 self._settings.maximum.output_bytes_max,
@@ -332,7 +332,7 @@ class Pool:
         if zygote is not self._zygotes.newest:
             self._outdated.add(worker)
         self._layers = worker.layers
-        worker.on_exit(lambda: self._bury(worker))
+        worker.on_exit(lambda: self._replace_dead_spare(worker))
         self._put(worker)
 
     def _failed(self, error: ContainerMissing | LevelMissing | WorkerLost, earlier: int) -> None:
@@ -344,7 +344,7 @@ class Pool:
             if not taker.done():
                 taker.set_exception(error)
 
-    def _bury(self, worker: LiveWorker) -> None:
+    def _replace_dead_spare(self, worker: WorkerHandle) -> None:
         """Replace a spare that died while it waited; an earlier zygote ends with its last worker."""
         self._zygotes.end_retired()
         if worker in self._idle:
@@ -357,11 +357,11 @@ class Pool:
         self._outdated.update(self._idle)
         self._refill()
 
-    def _orders(self) -> Orders:
+    def _orders(self) -> ZygoteConfig:
         maximum = self._settings.maximum
         settings = self._settings
         standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))
-        return Orders(
+        return ZygoteConfig(
             standing,
             settings.isolation,
             settings.required_level,

@@ -37,7 +37,7 @@ _SLICE_SECONDS = 0.1
 _MIB = 1024 * 1024
 
 
-class Worker(Protocol):
+class ScheduledWorker(Protocol):
     """What a scheduler sees of a worker, and does with it."""
 
     def computes(self) -> bool | None:
@@ -77,13 +77,13 @@ class Seat:
     def __init__(self, turn: Turn[Job], queued_ms: float) -> None:
         self.turn = turn
         self.queued_ms = queued_ms
-        self.worker: Worker | None = None
+        self.worker: ScheduledWorker | None = None
         self.clock: Clock | None = None
         self.going_on: asyncio.Task[None] | None = None
         self.cpu_seconds: float | None = None
         self.looks_asleep = 0
 
-    def begin(self, worker: Worker, clock: Clock) -> None:
+    def begin(self, worker: ScheduledWorker, clock: Clock) -> None:
         """Note that this worker has the job now."""
         self.worker, self.clock = worker, clock
         self._not_seen()

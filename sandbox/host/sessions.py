@@ -17,7 +17,7 @@ from ..errors import SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Status
 from .scheduler import Seat
 from .shares import of_one_caller
-from .worker import LiveWorker
+from .worker import WorkerHandle
 
 _ENDINGS_KEPT = 1000
 _TRIES = 3
@@ -38,7 +38,7 @@ class _Session:
     name: str
     caller: str
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    worker: LiveWorker | None = None
+    worker: WorkerHandle | None = None
     memory_mb: int = 0
     calls: int = 0
     idle: asyncio.TimerHandle | None = None
@@ -50,12 +50,12 @@ class Sessions:
 
     def __init__(
         self,
-        take: Callable[[], Awaitable[LiveWorker]],
+        take: Callable[[], Awaitable[WorkerHandle]],
         seat: Callable[[Job], AbstractAsyncContextManager[Seat]],
         sessions_max: int,
         idle_seconds: float,
     ) -> None:
-        self._take = take
+        self._take_worker = take
         self._seat = seat
         self._sessions_max = sessions_max
         self._idle_seconds = idle_seconds
@@ -203,13 +203,13 @@ class Sessions:
     async def _run_fresh(self, session: _Session, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         session.memory_mb = job.limits.memory_mb
         for _try in range(_TRIES - 1):
-            session.worker = await self._take()
+            session.worker = await self._take_worker()
             try:
                 return await session.worker.run(job, host_calls, seat)
             except WorkerLost:
                 session.worker.end()
                 session.worker = None
-        session.worker = await self._take()
+        session.worker = await self._take_worker()
         return await session.worker.run(job, host_calls, seat)
 
     def _lay_down(self, session: _Session, why: str) -> None:

@@ -31,10 +31,10 @@ from ..wire.frames import (
 from ..wire.job_frame import encode_job
 from ..wire.output import Output
 from ..wire.zygote_packets import Exit
-from .call_slots import LANE
+from .call_slots import CALL_SLOT
 from .clock import CLOCK, Clock
 from .scheduler import Seat
-from .worker_process import Child, Launches
+from .worker_process import Launches, WorkerProcess
 
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.
@@ -43,7 +43,7 @@ Those that wait for somebody else (`call_slots`) do not count."""
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
-_LAST_BREATH_SECONDS = 0.25
+_EXIT_WAIT_SECONDS = 0.25
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
@@ -53,10 +53,10 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 """Where large frames are read and written, in steps: two at once take the loop no more than some milliseconds."""
 
 
-class LiveWorker:
+class WorkerHandle:
     """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
 
-    def __init__(self, forked: Child, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
+    def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
         self._forked = forked
         self._channel = channel
         self._output = shared
@@ -77,11 +77,11 @@ class LiveWorker:
     @classmethod
     async def make(
         cls, launcher: Launches, isolation: Isolation, output_bytes: int, *, spare: bool = True
-    ) -> LiveWorker:
+    ) -> WorkerHandle:
         """Have a worker forked and wait until it is confined. Raises `WorkerLost`."""
         ours, theirs, output_fd = _ends(output_bytes)
         shared: Output | None = None
-        worker: LiveWorker | None = None
+        worker: WorkerHandle | None = None
         try:
             with theirs:
                 forked = await launcher.fork(theirs, output_fd, spare=spare)
@@ -197,7 +197,7 @@ class LiveWorker:
         calls_before = self._calls
         clock = self._clock = Clock(job.limits.timeout_seconds, self._forked.kill_from_thread, self._give_up)
         inherited = CLOCK.set(clock)
-        lane = LANE.set(self._step_aside)
+        lane = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
         try:
             await self._send_job(frame)
@@ -221,14 +221,14 @@ class LiveWorker:
             raise
         except (EOFError, FrameError) as error:
             if isinstance(error, EOFError) and not clock.expired:
-                await self._last_breath()
+                await self._wait_for_exit()
             self.kill()
             began = self._calls > calls_before or not self._output.untouched
             if isinstance(error, EOFError) and not began and not clock.expired:
                 raise WorkerLost("The worker ended before it began with the job.") from None
             duration_ms = clock.elapsed_ms
             return replace(
-                await self._obituary(job, clock, error),
+                await self._outcome_without_report(job, clock, error),
                 output=await self._printed(),
                 duration_ms=duration_ms,
                 queued_ms=seat.queued_ms,
@@ -239,7 +239,7 @@ class LiveWorker:
             clock.stop()
             seat.leave()
             CLOCK.reset(inherited)
-            LANE.reset(lane)
+            CALL_SLOT.reset(lane)
             self._drop_calls()
 
     async def _send_job(self, frame: bytes) -> None:
@@ -366,15 +366,15 @@ class LiveWorker:
         if not send.cancelled():
             send.exception()  # a channel that has ended is noticed by its reader
 
-    async def _last_breath(self) -> None:
+    async def _wait_for_exit(self) -> None:
         """Let a process whose channel has ended finish ending, so that it is seen how: killing it would hide that."""
         try:
-            async with asyncio.timeout(_LAST_BREATH_SECONDS):
+            async with asyncio.timeout(_EXIT_WAIT_SECONDS):
                 await asyncio.shield(self._forked.exit)
         except TimeoutError:
             _LOG.debug("A worker closed its channel and lived on.")
 
-    async def _obituary(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
+    async def _outcome_without_report(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
         """Say why there is no report: from what the host itself did, and from how the process ended."""
         try:
             async with asyncio.timeout(_EXIT_SECONDS):

@@ -9,7 +9,7 @@ from typing import Protocol
 from ..wire.zygote_packets import Exit
 
 
-class Child(Protocol):
+class WorkerProcess(Protocol):
     """A worker process as its launcher handed it over; `exit` tells how it ends."""
 
     @property
@@ -66,7 +66,7 @@ class Launches(Protocol):
     async def start(self) -> None:
         """Get ready. Raises `SandboxError` when it cannot make workers as required."""
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Child:
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> WorkerProcess:
         """Make a worker that holds the other ends of channel and output, at leisure if it is a spare.
 
         Raises `WorkerLost`.

@@ -22,7 +22,7 @@ from ..confine.limits import NOT_SETTABLE, STACK_BYTES
 from ..errors import LevelMissing, WorkerLost
 from ..job import Isolation
 from ..wire import zygote_packets
-from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, Orders, start_file
+from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, ZygoteConfig, start_file
 from ..wire.zygote_packets import Exit
 from . import process_state
 
@@ -55,7 +55,7 @@ _BOOT_FULL_PYTHON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class ForkedWorker:
     """A worker process that the zygote forked: `pidfd` belongs to the receiver.
 
     `behind_init` says that it is the first process of a pid namespace, and that its one child runs the code. One that
@@ -112,20 +112,20 @@ class Forked:
             signal.pidfd_send_signal(self.pidfd, number)
 
 
-class Launcher:
+class ZygoteLauncher:
     """One zygote and the workers it forked. A dead one stays dead; its owner makes another."""
 
-    def __init__(self, orders: Orders, python: str = sys.executable) -> None:
+    def __init__(self, orders: ZygoteConfig, python: str = sys.executable) -> None:
         self._orders = orders
         self._python = python
         self._number = 0
         self._retired = False
-        self._forks: dict[int, asyncio.Future[Forked]] = {}
+        self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._burial: asyncio.Task[None] | None = None
+        self._cleaning_up: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -183,7 +183,7 @@ class Launcher:
                 raise
             raise WorkerLost(f"{self._python} cannot be started: {error.strerror}.") from None
         self._control = ours
-        self._loop.add_reader(ours.fileno(), self._hear)
+        self._loop.add_reader(ours.fileno(), self._receive_packet)
         try:
             await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
         except TimeoutError:
@@ -197,13 +197,13 @@ class Launcher:
         """Leave the control group to the other one."""
         self._retired = True
 
-    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> Forked:  # noqa: ARG002 - every one is made at once
+    async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> ForkedWorker:  # noqa: ARG002 - every one is made at once
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
             raise WorkerLost("The sandbox's zygote is gone.")
         self._number += 1
         number = self._number
-        forked: asyncio.Future[Forked] = self._loop.create_future()
+        forked: asyncio.Future[ForkedWorker] = self._loop.create_future()
         self._forks[number] = forked
         try:
             # A few dozen bytes into a socket that the zygote empties: this does not block.
@@ -217,16 +217,16 @@ class Launcher:
     async def close(self) -> None:
         """End the zygote and wait until it is gone; the kernel ends its workers with it."""
         self._lost()
-        if self._burial is not None:
-            await asyncio.shield(self._burial)
+        if self._cleaning_up is not None:
+            await asyncio.shield(self._cleaning_up)
 
-    def _last_words(self) -> str:
+    def _last_stderr_line(self) -> str:
         self._stderr.seek(0)
         written = self._stderr.read().decode("utf-8", "replace")
         _LOG.debug("The zygote wrote: %s", written[-_STDERR_CHARS:])
         return written.strip().rpartition("\n")[2] or "the zygote ended without a word"
 
-    def _hear(self) -> None:
+    def _receive_packet(self) -> None:
         assert self._control is not None
         try:
             # One packet a time: the loop calls again while there are more.
@@ -243,9 +243,9 @@ class Launcher:
         descriptors = array.array("i")
         for _level, _type, received in ancillary:
             descriptors.frombytes(received)
-        self._take(zygote_packets.read(data), descriptors[0] if descriptors else None)
+        self._handle_packet(zygote_packets.read(data), descriptors[0] if descriptors else None)
 
-    def _take(self, packet: zygote_packets.Packet, pidfd: int | None) -> None:
+    def _handle_packet(self, packet: zygote_packets.Packet, pidfd: int | None) -> None:
         assert self._loop is not None
         assert self._hello is not None
         match packet:
@@ -258,12 +258,12 @@ class Launcher:
                         waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
                     return
                 alone = self._orders.isolation is Isolation.RESTRICTED
-                forked = Forked(pid, pidfd, ended, behind_init, alone)
+                forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
                 if waiting.done():
                     forked.close()  # nobody wants it any more
                 else:
                     waiting.set_result(forked)
-            case zygote_packets.Refused(number, reason):
+            case zygote_packets.ForkRefused(number, reason):
                 waiting = self._forks.pop(number)
                 if not waiting.done():
                     waiting.set_exception(WorkerLost(f"A worker cannot be made: {reason}."))
@@ -282,10 +282,10 @@ class Launcher:
         self._loop.remove_reader(connection.fileno())
         connection.close()
         self._process.kill()
-        self._burial = self._loop.create_task(self._bury(self._process))
+        self._cleaning_up = self._loop.create_task(self._clean_up_after(self._process))
         reason = "The sandbox's zygote is gone."
         if self._hello is not None and not self._hello.done():
-            reason = f"The sandbox did not start: {self._last_words()}."
+            reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)
         for waiting in (self._hello, *self._forks.values()):
             if waiting is not None and not waiting.done():
@@ -296,7 +296,7 @@ class Launcher:
             ended.set_result(Exit())
         self._exits.clear()
 
-    async def _bury(self, process: subprocess.Popen[bytes]) -> None:
+    async def _clean_up_after(self, process: subprocess.Popen[bytes]) -> None:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
         if not self._retired:

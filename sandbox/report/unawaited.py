@@ -21,7 +21,7 @@ _NAMED_MAX = 3
 _ITEMS_MAX = 1000
 
 
-class Forgotten:
+class Unawaited:
     """The coroutines of one run that were never awaited, by name and line."""
 
     def __init__(self) -> None:

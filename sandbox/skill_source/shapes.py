@@ -13,7 +13,7 @@ _ENUMS: Final = frozenset({"Enum", "StrEnum", "IntEnum", "Flag", "IntFlag"})
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ClassField:
     """One field of a class; `default` is `NOT_LITERAL` where there is none or it is no literal."""
 
     name: str
@@ -72,13 +72,13 @@ class Shapes:
         values = [value for _name, value in _members(cls)]
         return [] if any(value is NOT_LITERAL for value in values) else [plain(value) for value in values]
 
-    def fields(self, cls: ast.ClassDef) -> list[Field] | None:
+    def fields(self, cls: ast.ClassDef) -> list[ClassField] | None:
         """Return the fields of a dataclass, a typed dictionary or a named tuple; None for any other class."""
         kinds = {final_name(base) for base in cls.bases}
         decorated = any(
             final_name(part.func if isinstance(part, ast.Call) else part) == "dataclass" for part in cls.decorator_list
         )
-        inherited: list[Field] = []
+        inherited: list[ClassField] = []
         typed = "TypedDict" in kinds
         for base in cls.bases:
             parent = self._classes.get(final_name(base) or "")
@@ -101,19 +101,19 @@ class Shapes:
         return list(fields.values())
 
 
-def _field(statement: ast.AnnAssign, *, typed: bool, total: bool) -> Field | None:
+def _field(statement: ast.AnnAssign, *, typed: bool, total: bool) -> ClassField | None:
     assert isinstance(statement.target, ast.Name)
     name, value = statement.target.id, statement.value
     if typed:
         required = {"Required": True, "NotRequired": False}.get(_wrapper(statement.annotation) or "", total)
-        return Field(name, statement.annotation, required, NOT_LITERAL)
+        return ClassField(name, statement.annotation, required, NOT_LITERAL)
     if isinstance(value, ast.Call) and final_name(value.func) == "field":
         options = {keyword.arg: keyword.value for keyword in value.keywords}
         if constant(options.get("init")) is False:
             return None
         required = not options.keys() & {"default", "default_factory"}
-        return Field(name, statement.annotation, required, constant(options.get("default")))
-    return Field(name, statement.annotation, value is None, constant(value))
+        return ClassField(name, statement.annotation, required, constant(options.get("default")))
+    return ClassField(name, statement.annotation, value is None, constant(value))
 
 
 def _wrapper(hint: ast.expr) -> str | None:

@@ -22,7 +22,7 @@ START_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class ZygoteConfig:
     """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined.
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
@@ -45,7 +45,7 @@ class Orders:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Orders:
+    def from_json(cls, text: str) -> ZygoteConfig:
         """Read what `to_json` wrote."""
         value = json.loads(text)
         return cls(
@@ -60,7 +60,7 @@ class Orders:
         )
 
 
-def start_file(search_path: Sequence[str], orders: Orders) -> bytes:
+def start_file(search_path: Sequence[str], orders: ZygoteConfig) -> bytes:
     """Make the file that a zygote has as its standard input: where its modules are, and its orders.
 
     Full Python can read its own command line. A file that is closed before any code runs tells it nothing.
@@ -68,10 +68,10 @@ def start_file(search_path: Sequence[str], orders: Orders) -> bytes:
     return json.dumps([search_path, orders.to_json()]).encode()
 
 
-def read_start_file() -> Orders:
+def read_start_file() -> ZygoteConfig:
     """Read the orders, in a zygote, without moving on in the file: one that begins anew reads it again."""
     _search_path, orders = json.loads(os.pread(_STDIN, START_BYTES_MAX, 0))
-    return Orders.from_json(orders)
+    return ZygoteConfig.from_json(orders)
 
 
 def close_start_file() -> None:

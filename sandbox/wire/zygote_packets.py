@@ -41,7 +41,7 @@ class Forked:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ForkRefused:
     """A worker could not be forked."""
 
     number: int
@@ -64,7 +64,7 @@ class Started:
     code: str = ""
 
 
-Packet: TypeAlias = Forked | Refused | Ended | Started
+Packet: TypeAlias = Forked | ForkRefused | Ended | Started
 
 
 def request(number: int) -> bytes:
@@ -111,7 +111,7 @@ def read(packet: bytes) -> Packet:
             _kind, number, *how = _ENDED.unpack(packet)
             return Ended(number, Exit(*how))
         case b"R":
-            return Refused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
+            return ForkRefused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
         case _:
             told = json.loads(packet)
             return Started(told.get("failed"), told.get("code", ""))

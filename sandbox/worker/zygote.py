@@ -100,7 +100,7 @@ class _Zygote:
                 if descriptor == listening:
                     self._obey()
                 else:
-                    self._bury(descriptor)
+                    self._reap(descriptor)
 
     def _obey(self) -> None:
         try:
@@ -143,7 +143,7 @@ class _Zygote:
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(pidfd))
         self._connection.sendmsg((message,), (rights,))
 
-    def _bury(self, pidfd: int) -> None:
+    def _reap(self, pidfd: int) -> None:
         pid, number = self._children.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)

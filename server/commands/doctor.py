@@ -18,7 +18,7 @@ from ..app import App, running
 from ..database import HomeDatabase
 from ..errors import ServerError
 from ..home import Home
-from ..settings import Privacy, Settings
+from ..settings import PrivacyLevel, Settings
 
 _LANGUAGE = "language"
 
@@ -130,7 +130,7 @@ def _language(*, active: bool) -> LayerFinding:
 def _privacy(settings: Settings) -> PrivacyFinding:
     from ..privacy.detection.detect import Mode, without_ner  # noqa: PLC0415 - not for every start
 
-    note = None if settings.privacy is Privacy.OFF else without_ner(Mode(settings.privacy_mode.value))
+    note = None if settings.privacy is PrivacyLevel.OFF else without_ner(Mode(settings.privacy_mode.value))
     return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
 
 
@@ -202,7 +202,7 @@ def as_lines(findings: Findings) -> Iterator[str]:
         state = "offered" if isolation["offered"] else "allowed, not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
     privacy = findings["privacy"]
-    state = "off" if privacy["privacy"] == Privacy.OFF else f"{privacy['privacy']}, {privacy['mode']}"
+    state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"
     yield f"{'privacy':<14}{state:<24}{privacy['note'] or ''}".rstrip()
     database = findings["database"]
     yield f"{'database':<14}{'usable' if database['ok'] else 'not usable':<24}{database['note']}"

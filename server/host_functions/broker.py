@@ -18,7 +18,7 @@ from ...skills_db.errors import SkillsDbError
 from ...workspace.errors import WorkspaceError
 from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
-from ..privacy.tokens.run_tokens import Guest
+from ..privacy.tokens.run_tokens import RunTokens
 from .attachments import Attachments
 from .call_log import CallLog
 
@@ -55,7 +55,7 @@ class Calls:
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
-    guest: Guest | None = None
+    guest: RunTokens | None = None
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:

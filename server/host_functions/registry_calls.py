@@ -13,7 +13,7 @@ from functools import partial
 from typing import cast
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.host.call_slots import elsewhere
+from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.host.clock import paused
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light
@@ -71,7 +71,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     with calls.log.call(name) as entry:
         try:
             _pay(calls, await _chars_of(given))
-            with elsewhere():
+            with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
@@ -91,11 +91,11 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                     raise _failed(approval.why_unasked(tool, server))
                 told_of = await privacy.kept_value(calls.caller.scope, fitting)  # before anything of it is cut
                 question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-                with paused(), elsewhere():
+                with paused(), slot_given_back():
                     approved = await calls.caller.ask(question)
                 if not approved:
                     raise _failed(approval.why_not_approved(tool))
-            with elsewhere():
+            with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
@@ -122,7 +122,7 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
     try:
         return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
     except HostCallError:
-        with elsewhere():
+        with slot_given_back():
             if not await registry.refresh(tool.server):
                 raise
     tool = await registry.find(tool.full_name)
@@ -211,7 +211,7 @@ async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arg
 
 
 async def _answered(asked: Awaitable[object]) -> Json:
-    with elsewhere():
+    with slot_given_back():
         try:
             return cast("Json", await asked)
         except RegistryError as error:

@@ -22,21 +22,21 @@ from ..database import Opening
 from ..errors import HostWorkRefused, PrivacyFailed, RequestRefused
 from ..host_work import Kind, charged, in_thread
 from ..scopes import is_brief
-from ..settings import Privacy as Mode
+from ..settings import PrivacyLevel as Mode
 from ..settings import PrivacyMode, Settings
 from .token_texts import TOKEN
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
 from .tokens.restore_policy import RestorePolicy
-from .tokens.run_tokens import Brake, Guest
+from .tokens.run_tokens import Brake, RunTokens
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
     from ...skills_db.vault import Vault, VaultCounts
     from .detection import detect
     from .tokens.restoring import Restored
-    from .tokens.sanitizer import Hidden, Sanitizer
+    from .tokens.sanitizer import HiddenParts, Sanitizer
 
 MODEL = "model"
 GUESSES_MAX = 1000
@@ -103,13 +103,13 @@ class Privacy:
         chosen = self._settings.restore_to_model
         return self._settings.privacy is Mode.TOOLS if chosen is None else chosen
 
-    def guest(self, scope: str) -> Guest:
+    def guest(self, scope: str) -> RunTokens:
         """Return whose values those of a new run or request are: see `run_tokens`."""
         if self.shows_values:
-            return Guest(scope)
+            return RunTokens(scope)
         if self.filters:
-            return Guest(scope, self._trials)
-        return Guest(scope, values=KnownValues())
+            return RunTokens(scope, self._trials)
+        return RunTokens(scope, values=KnownValues())
 
     def warm(self) -> None:
         """Load what hiding needs in a thread of its own, which the end of the process does not wait for."""
@@ -122,8 +122,8 @@ class Privacy:
         *,
         kept: Sequence[Part] = (),
         destination: str | None = MODEL,
-        guest: Guest | None = None,
-    ) -> Hidden:
+        guest: RunTokens | None = None,
+    ) -> HiddenParts:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
         After them come those that are only `kept`, which are not counted. `guest` is the run or the request that
@@ -156,7 +156,7 @@ class Privacy:
         """Return the types of what is personal in a text that is not going to be shown."""
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
-    async def learn(self, scope: str, value: Json, guest: Guest | None = None) -> None:
+    async def learn(self, scope: str, value: Json, guest: RunTokens | None = None) -> None:
         """Have what is personal in something that code was given hidden wherever it shows up. Raises `PrivacyFailed`.
 
         What stands in it without context would be found where it is shown; so the fast mode is enough.
@@ -285,8 +285,8 @@ class Privacy:
         return Vault(database, key, ttl_days=settings.privacy_ttl_days, is_brief=is_brief)
 
     def _hide(
-        self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: Guest | None
-    ) -> Hidden:
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: RunTokens | None
+    ) -> HiddenParts:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
@@ -295,7 +295,7 @@ class Privacy:
             self._notes.add(scope, "hide", destination, hidden.types)
         return hidden
 
-    def _learn(self, scope: str, part: Part, guest: Guest | None) -> None:
+    def _learn(self, scope: str, part: Part, guest: RunTokens | None) -> None:
         _refuse_too_long([part])
         self.sanitizer().learn(scope, (part,), guest)
 

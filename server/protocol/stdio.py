@@ -93,7 +93,7 @@ class StandardInput(_Stream):
 
     def end(self) -> None:
         """Let the reader see the end of the input now, whatever is left of it. May be called twice."""
-        self._deafen()
+        self._stop_reading()
         self._ended = True
         self._wake()
 
@@ -161,7 +161,7 @@ class StandardInput(_Stream):
             self._polled = False
             self._loop.call_soon(self._read)
 
-    def _deafen(self) -> None:
+    def _stop_reading(self) -> None:
         if self._listening and self._polled:
             self._loop.remove_reader(self._descriptor)
         self._listening = False
@@ -174,21 +174,21 @@ class StandardInput(_Stream):
         except OSError:
             data = b""
         if not data:
-            self._deafen()
+            self._stop_reading()
             if (rest := self._cut.rest()) is not None:
-                self._take(rest)
+                self._queue_line(rest)
             self._closing = self._loop.create_task(self._end_when_quiet())
         else:
             for line in self._cut.feed(data):
-                self._take(line)
+                self._queue_line(line)
             if len(self._lines) > _LINES_WAITING_MAX or self._waiting_bytes > _BYTES_WAITING_MAX:
-                self._deafen()
+                self._stop_reading()
             elif not self._polled:
                 self._loop.call_soon(self._read)
         if self._lines:
             self._wake()
 
-    def _take(self, line: bytes | TooLong) -> None:
+    def _queue_line(self, line: bytes | TooLong) -> None:
         self._lines.append(line)
         if not isinstance(line, TooLong):
             self._waiting_bytes += len(line)

@@ -11,7 +11,7 @@ _AFTER_SECONDS = 0.05
 _CLOSING_SECONDS = 10.0
 
 
-class Keeping:
+class RunKeeper:
     """The archive of runs as the server's event loop uses it."""
 
     def __init__(self, archive: RunArchive) -> None:

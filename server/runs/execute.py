@@ -20,8 +20,8 @@ from ..host_functions.broker import Calls
 from ..host_functions.call_log import Entry
 from ..host_work import Account, Kind, charged_to, in_thread
 from ..privacy.gates.run_gate import (
-    Passage,
-    Shown,
+    Gate,
+    ShownRun,
     hidden_files,
     hidden_run,
     hidden_value,
@@ -32,7 +32,7 @@ from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
 from .isolations import AUTO
-from .progress import Telling
+from .progress import ProgressReporter
 from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .truncation import Fitted, fit, fits
 
@@ -78,7 +78,7 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     run_id = new_run_id()
     job = _allowed(request, app)
     caller = hiding_caller(app.privacy, request.caller)
-    telling = Telling(hiding_progress(app.privacy, caller.scope, progress), job.limits.timeout_seconds)
+    telling = ProgressReporter(hiding_progress(app.privacy, caller.scope, progress), job.limits.timeout_seconds)
     calls = Calls(
         app.host_functions,
         budget=app.settings.tool_calls_max,
@@ -89,17 +89,17 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         guest=app.privacy.guest(caller.scope),
     )
     filtering = Account.of(job.limits.timeout_seconds)
-    passage = Passage(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
+    gate = Gate(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
     try:
         with telling, charged_to(Account.of(job.limits.timeout_seconds)):
             try:
-                outcome = await app.pools.run(job, passage.answer)
+                outcome = await app.pools.run(job, gate.answer)
                 if request.isolation == AUTO:
-                    outcome = await escalated(app, job, passage.answer, outcome, ask=request.caller.ask)
+                    outcome = await escalated(app, job, gate.answer, outcome, ask=request.caller.ask)
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
-        passage.drop()
+        gate.drop()
         if isinstance(error, asyncio.CancelledError):
             app.stats.count_cancelled()
         raise
@@ -112,10 +112,10 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         skills=calls.skills,
     )
     with charged_to(filtering):
-        shown = await hidden_run(passage, outcome, job.code, calls.written)
-        dry = cast("list[Json] | None", await hidden_value(passage, calls.log.dry))
-        called = await _called(passage, calls.log.entries)
-        attached = await hidden_files(passage, calls.attachments.files)
+        shown = await hidden_run(gate, outcome, job.code, calls.written)
+        dry = cast("list[Json] | None", await hidden_value(gate, calls.log.dry))
+        called = await _called(gate, calls.log.entries)
+        attached = await hidden_files(gate, calls.attachments.files)
     fitted = None if attached or dry else _kept_soon(app, run_id, caller.scope, shown)
     if fitted is None:
         keep = partial(_kept_and_fitted, app, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ())
@@ -128,9 +128,9 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
     return Execution(report, shown.outcome.figures)
 
 
-async def _called(passage: Passage, entries: Sequence[Entry]) -> list[ToolCall]:
+async def _called(gate: Gate, entries: Sequence[Entry]) -> list[ToolCall]:
     """Tell of the calls of tools; a name that no tool has is the code's own text, and hidden as such."""
-    unknown = await hidden_value(passage, [each.tool for each in entries if not each.found])
+    unknown = await hidden_value(gate, [each.tool for each in entries if not each.found])
     names = iter(cast("list[str]", unknown or []))
     return [
         ToolCall(tool=each.tool if each.found else next(names, "(withheld)"), ok=each.ok, ms=each.ms)
@@ -168,7 +168,7 @@ def _allowed(request: CodeRequest, app: App) -> Job:
     )
 
 
-def _kept_soon(app: App, run_id: str, owner: str, shown: Shown) -> Fitted | None:
+def _kept_soon(app: App, run_id: str, owner: str, shown: ShownRun) -> Fitted | None:
     """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
     outcome = shown.outcome
     max_chars = min(app.settings.output_max_chars, _SMALL_CHARS)
@@ -180,7 +180,7 @@ def _kept_soon(app: App, run_id: str, owner: str, shown: Shown) -> Fitted | None
 
 
 def _kept_and_fitted(
-    app: App, run_id: str, shown: Shown, *, owner: str, attached: Mapping[str, bytes], dry_run: Sequence[Json]
+    app: App, run_id: str, shown: ShownRun, *, owner: str, attached: Mapping[str, bytes], dry_run: Sequence[Json]
 ) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
     outcome = shown.outcome
@@ -203,7 +203,7 @@ def _kept_and_fitted(
     return fitted
 
 
-def _report(run_id: str, shown: Shown, fitted: Fitted) -> Report:
+def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
     outcome = shown.outcome
     report = Report(
         run_id=run_id,

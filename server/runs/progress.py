@@ -15,7 +15,7 @@ _AT_LEAST_SECONDS = 0.1
 
 
 @dataclass(slots=True)
-class Telling:
+class ProgressReporter:
     """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody.
 
     Most runs are over long before the first second is: to them it is a timer that is set and taken back.

@@ -14,7 +14,7 @@ from ...sandbox.job import Json
 from ...skills_db.errors import SkillsDbError
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
-from .service import SkillShelf
+from .service import SkillService
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
@@ -50,7 +50,7 @@ class SkillIndex:
     every skill means something that is a little like the query, so that none could be counted as not found.
     """
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillService) -> None:
         self._shelf = shelf
         self._looking = threading.Lock()
         self._seen: _Seen | None = None

@@ -43,7 +43,7 @@ class _Ended:
     isolation: str
 
 
-class SkillShelf:
+class SkillService:
     """The store of skills below one home, and the records of what ran.
 
     `keeps_plain_runs` says whether runs that use no skill are recorded too, as a server does; a command that runs one

@@ -17,7 +17,7 @@ from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..host_functions.broker import Arguments, Calls, Handler
 from ..host_work import charged
-from ..privacy.gates.run_gate import Passage
+from ..privacy.gates.run_gate import Gate
 from ..runs.escalation import escalated
 from .recordings import Recorder, Replay
 
@@ -102,10 +102,10 @@ async def run_tests(
         caller=caller.scope,
     )
     with charged(limits.timeout_seconds) as account:
-        passage = Passage(app.privacy, caller.scope, calls.answer, account, guest)
-        outcome = await app.pools.run(job, passage.answer)
-        outcome = await escalated(app, job, passage.answer, outcome)
-        await passage.learned()
+        gate = Gate(app.privacy, caller.scope, calls.answer, account, guest)
+        outcome = await app.pools.run(job, gate.answer)
+        outcome = await escalated(app, job, gate.answer, outcome)
+        await gate.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ...guest.guest import GUEST
 
 
-class Output:
+class GuestStream:
     """A text stream that writes to the guest's output; both `sys.stdout` and `sys.stderr` are one."""
 
     __slots__ = ("_name",)
@@ -69,7 +69,7 @@ class Output:
         """Do nothing: the output is UTF-8 and unbuffered."""
 
 
-_set_name = Output.__dict__["_name"].__set__
+_set_name = GuestStream.__dict__["_name"].__set__
 
 
 class BinaryOutput:
@@ -95,5 +95,5 @@ class Input(io.StringIO):
         return io.BytesIO()
 
 
-STDOUT = Output("stdout")
-STDERR = Output("stderr")
+STDOUT = GuestStream("stdout")
+STDERR = GuestStream("stderr")

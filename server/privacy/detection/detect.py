@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...errors import HostWorkRefused
 from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
-from .fields.rules import LIKELY, Verdict
+from .fields.rules import LIKELY, FieldVerdict
 from .findings import DetectionFailed, Finding, PiiType
 from .headed_rows import headed
 from .overlaps import disjoint
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .analyzer import LinearAnalyzer
     from .ner.prose import NamesInProse
 
-__all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "Leaf", "Mode", "PiiType"]
+__all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
 PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 """What an own type may be called, so that tokens can be told from other text."""
@@ -86,7 +86,7 @@ class DetectorOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class KeyedText:
     """One text of a structured value, with the keys that lead to it: `("customer", "emails", "0")`, outermost first."""
 
     path: tuple[str, ...]
@@ -120,7 +120,7 @@ class Detector:
         """
         return self._closed(text, ())
 
-    def find_leaves(self, leaves: Sequence[Leaf]) -> list[list[Finding]]:
+    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         """Return the findings of each leaf, offsets within that leaf's own text.
 
         The way for structured values (JSON, the cells of a table): one pass over all leaves together, so that keys
@@ -239,13 +239,13 @@ def _told(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[
     """Return what the keys of a leaf tell about the whole of it; a name beside a price is no person's."""
     value = text.strip()
     verdict = judge(path, value)
-    if verdict is None or (is_thing and verdict == Verdict(PiiType.PERSON, LIKELY)):
+    if verdict is None or (is_thing and verdict == FieldVerdict(PiiType.PERSON, LIKELY)):
         return []
     start = at + len(text) - len(text.lstrip())
     return [Finding(start, start + len(value), verdict.type, verdict.score)]
 
 
-def _by_leaf(leaves: Sequence[Leaf], starts: Sequence[int], findings: Sequence[Finding]) -> list[list[Finding]]:
+def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Sequence[Finding]) -> list[list[Finding]]:
     """Give each leaf what lies in it; a finding that reaches over a border is cut there."""
     each: list[list[Finding]] = []
     index = 0

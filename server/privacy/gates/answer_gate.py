@@ -79,37 +79,39 @@ class AnswerFilter:
 
     async def _hidden(self, scope: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         parts: list[Part] = []
-        _take(answer, parts)
+        _collect_parts(answer, parts)
         if not parts:
             return dict(answer)
         try:
             hidden = await self._privacy.hide(scope, parts, guest=self._privacy.guest(scope))
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
-        return cast("dict[str, Any]", _put(answer, iter(hidden.parts)))
+        return cast("dict[str, Any]", _put_back(answer, iter(hidden.parts)))
 
 
 def _wire(answer: BaseModel) -> dict[str, Any]:
     return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _take(answer: Any, parts: list[Part]) -> None:
-    """Collect what is to be filtered of an answer, in the order in which `_put` puts it back."""
+def _collect_parts(answer: Any, parts: list[Part]) -> None:
+    """Collect what is to be filtered of an answer, in the order in which `_put_back` puts it back."""
     if isinstance(answer, Mapping):
         for key, inner in answer.items():
             if key in _VALUES or (key in _TEXTS and isinstance(inner, str)):
                 parts.extend(parts_of([inner]))
             else:
-                _take(inner, parts)
+                _collect_parts(inner, parts)
     elif isinstance(answer, list):
         for inner in answer:
-            _take(inner, parts)
+            _collect_parts(inner, parts)
 
 
-def _put(answer: Any, parts: Iterator[Json]) -> Any:
+def _put_back(answer: Any, parts: Iterator[Json]) -> Any:
     if isinstance(answer, Mapping):
         return {
-            key: next(parts) if key in _VALUES or (key in _TEXTS and isinstance(inner, str)) else _put(inner, parts)
+            key: next(parts)
+            if key in _VALUES or (key in _TEXTS and isinstance(inner, str))
+            else _put_back(inner, parts)
             for key, inner in answer.items()
         }
-    return [_put(inner, parts) for inner in answer] if isinstance(answer, list) else answer
+    return [_put_back(inner, parts) for inner in answer] if isinstance(answer, list) else answer

@@ -2,7 +2,7 @@
 
 A security boundary with two gates, each the only way (`answer_gate` is the third, for all that is no run):
 
-- `Passage` stands between the running code and the host. What code is given (answers of tools, files) is real, and
+- `Gate` stands between the running code and the host. What code is given (answers of tools, files) is real, and
   learned, so that a name is known wherever it shows up; what code sends out to files is restored.
 - `hidden_run` takes an ended run and gives what of it may be shown, before anything is cut, kept or logged.
 """
@@ -23,7 +23,7 @@ from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import Privacy, is_harmless
 from ..tokens.parts import Part, Text, Tree
-from ..tokens.run_tokens import Guest
+from ..tokens.run_tokens import RunTokens
 
 _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 """Host functions whose answers hold what the model did not write."""
@@ -34,7 +34,7 @@ _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file
 
 
 @dataclass(slots=True)
-class Passage:
+class Gate:
     """The host calls of one run, with what they answer learned and what they send to files restored.
 
     Learning goes on after the run has ended, so it is charged to an account of its own: the one of the filter.
@@ -44,7 +44,7 @@ class Passage:
     scope: str
     calls: HostCalls
     account: Account
-    guest: Guest | None = None
+    guest: RunTokens | None = None
     _learning: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
@@ -77,7 +77,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRun:
     """What may be shown of an ended run: its outcome, its source, the names of its files, and what was hidden."""
 
     outcome: Outcome
@@ -86,22 +86,22 @@ class Shown:
     types: Mapping[str, int]
 
 
-async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Mapping[str, int]) -> Shown:
+async def hidden_run(gate: Gate, outcome: Outcome, code: str, written: Mapping[str, int]) -> ShownRun:
     """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
-    privacy, scope = passage.privacy, passage.scope
+    privacy, scope = gate.privacy, gate.scope
     if not privacy.filters:
-        return Shown(outcome, code, written, {})
+        return ShownRun(outcome, code, written, {})
     try:
-        await passage.learned()
+        await gate.learned()
         error = outcome.error
         said: list[str] = [outcome.output, outcome.session_ended or "", *written]
         if error is not None:
             said += [error.type, error.message, error.hint or "", error.traceback or ""]
         notes = dict(outcome.notes)
         parts = parts_of([outcome.result, notes, *said])
-        hidden = await privacy.hide(scope, parts, kept=parts_of([code]), guest=passage.guest)
+        hidden = await privacy.hide(scope, parts, kept=parts_of([code]), guest=gate.guest)
     except PrivacyFailed as failed:
-        return Shown(_withheld(outcome, failed), "", {}, {})
+        return ShownRun(_withheld(outcome, failed), "", {}, {})
     result, noted, output, session_ended, *rest, kept_code = hidden.parts
     names, texts = rest[: len(written)], cast("list[str]", rest[len(written) :])
     if error is not None:
@@ -121,22 +121,22 @@ async def hidden_run(passage: Passage, outcome: Outcome, code: str, written: Map
         session_ended=outcome.session_ended and str(session_ended),
     )
     real_sizes = dict(zip(map(str, names), written.values(), strict=True))
-    return Shown(cleared, str(kept_code), real_sizes, dict(hidden.types))
+    return ShownRun(cleared, str(kept_code), real_sizes, dict(hidden.types))
 
 
-async def hidden_value(passage: Passage, value: Json) -> Json:
+async def hidden_value(gate: Gate, value: Json) -> Json:
     """Return what may be shown of a value that the host has of a run; nothing where that cannot be found out."""
-    if not passage.privacy.filters or is_harmless(value):
+    if not gate.privacy.filters or is_harmless(value):
         return value
     try:
-        return (await passage.privacy.hide(passage.scope, parts_of([value]), guest=passage.guest)).parts[0]
+        return (await gate.privacy.hide(gate.scope, parts_of([value]), guest=gate.guest)).parts[0]
     except PrivacyFailed:
         return None
 
 
-async def hidden_files(passage: Passage, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+async def hidden_files(gate: Gate, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """Return the files of a run as they may be kept: texts with tokens in them, all others as they are."""
-    if not passage.privacy.filters or not files:
+    if not gate.privacy.filters or not files:
         return files
     kept: dict[str, bytes] = {}
     for name, content in files.items():
@@ -146,7 +146,7 @@ async def hidden_files(passage: Passage, files: Mapping[str, bytes]) -> Mapping[
             kept[name] = content
             continue
         with suppress(PrivacyFailed):
-            kept[name] = (await passage.privacy.hide_text(passage.scope, text)).encode("utf-8", "surrogatepass")
+            kept[name] = (await gate.privacy.hide_text(gate.scope, text)).encode("utf-8", "surrogatepass")
     return kept
 
 

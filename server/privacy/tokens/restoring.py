@@ -14,7 +14,7 @@ from ...errors import PrivacyFailed
 from ..token_texts import Mention, restored, spliced
 from . import structured
 from .sheets import Edit, Notation
-from .structured import Kind, Leaf, WrittenLeaf
+from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Entry
@@ -44,7 +44,7 @@ def allow_all(_path: tuple[str, ...], _kind: str) -> bool:
     return True
 
 
-class Tally:
+class RestoredCount:
     """Looks tokens up while something is restored, and keeps count."""
 
     def __init__(self, entries: Mapping[str, Entry], allows: Allows) -> None:
@@ -65,12 +65,12 @@ class Tally:
 
     def leaf(self, leaf: Leaf, found: Sequence[Mention]) -> Json:
         """Return a leaf of a value with values in for its tokens; None stands for a number as it was."""
-        if leaf.kind is Kind.NUMBER:
+        if leaf.kind is LeafKind.NUMBER:
             return None
         if not found:
             return leaf.text
         text = restored(leaf.text, found, partial(self.plain, leaf.path))
-        is_number = leaf.kind is Kind.STRING and len(found) == 1 and self._is_number(leaf.path, leaf.text, found[0])
+        is_number = leaf.kind is LeafKind.STRING and len(found) == 1 and self._is_number(leaf.path, leaf.text, found[0])
         return cast("Json", json.loads(text)) if is_number else text
 
     def _is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:

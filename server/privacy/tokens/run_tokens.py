@@ -84,7 +84,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownToken:
     """A token as it is shown, and the type of its value."""
 
     token: str
@@ -92,7 +92,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Guest:
+class RunTokens:
     """One run or request, as its values are hidden.
 
     With a `brake`, the scope's own tokens are for values that were `met`, and for as many others as that allows. With
@@ -105,7 +105,7 @@ class Guest:
     salt: bytes = field(default_factory=lambda: os.urandom(16))
     met: set[str] = field(default_factory=set)
     """What tools and files gave this run."""
-    tokens: dict[Value, Shown] = field(default_factory=dict)
+    tokens: dict[Value, ShownToken] = field(default_factory=dict)
     """The tokens that hold for this run alone."""
     brought: int = 0
     brought_bytes: int = 0

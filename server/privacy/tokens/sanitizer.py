@@ -27,15 +27,15 @@ from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
 from .known_values import KnownValues
 from .parts import Part, Text
-from .restoring import Allows, Restored, Tally, allow_all, rebuilt
-from .run_tokens import Guest, Shown
+from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
+from .run_tokens import RunTokens, ShownToken
 from .sheets import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Entry, Form, Value, Vault
     from ..detection.detect import Detector
-    from ..detection.detect import Leaf as DetectorLeaf
+    from ..detection.detect import KeyedText as DetectorLeaf
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ SHOWN_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class HiddenParts:
     """The parts as they may be shown, and how many different values of each type were hidden in them."""
 
     parts: tuple[Json, ...]
@@ -97,8 +97,8 @@ class Sanitizer:
         self._asked = self._found_size = 0
 
     def hide(
-        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: Guest | None = None
-    ) -> Hidden:
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: RunTokens | None = None
+    ) -> HiddenParts:
         """Return the parts with tokens in them, then those that are only kept, which do not count.
 
         `guest` is the run or request that gave them; without one they are nobody's, and have the scope's own tokens.
@@ -109,7 +109,7 @@ class Sanitizer:
             counts = self._edit(scope, sheets, counted=len(parts), guest=guest)
             shown = tuple(sheet.finished() for sheet in sheets)
             self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
-            return Hidden(shown, counts)
+            return HiddenParts(shown, counts)
 
     def hide_window(self, scope: str, text: str, start: int, end: int) -> Window:
         """Return `text[start:end]` with tokens in it.
@@ -141,7 +141,7 @@ class Sanitizer:
         with _failing_closed():
             self._detector.warm()
 
-    def learn(self, scope: str, parts: Sequence[Part], guest: Guest | None = None) -> None:
+    def learn(self, scope: str, parts: Sequence[Part], guest: RunTokens | None = None) -> None:
         """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
 
         The vault is told of it when it is shown. `guest` is the run that was given it.
@@ -165,18 +165,18 @@ class Sanitizer:
             return Restored(text, {}, ())
         with _failing_closed():
             entries = self._vault.resolve(scope, {mention.token for mention in mentions})
-            tally = Tally(entries, allows)
+            tally = RestoredCount(entries, allows)
             leaves = structured.written_leaves(text)
             if leaves is None:
                 return tally.answer(restored(text, mentions, partial(tally.plain, ())))
             return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
 
-    def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> Hidden:
+    def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> HiddenParts:
         """Return a text with tokens in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
         with _failing_closed():
             sheet = WrittenSheet(text, leaves, notation)
             counts = self._edit(scope, [sheet])
-            return Hidden((sheet.finished(),), counts)
+            return HiddenParts((sheet.finished(),), counts)
 
     def restore_written(
         self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
@@ -185,7 +185,7 @@ class Sanitizer:
         mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
             entries = self._vault.resolve(scope, {mention.token for mention in mentions})
-            tally = Tally(entries, allow_all)
+            tally = RestoredCount(entries, allow_all)
             return tally.answer(tally.in_written(text, leaves, mentions, notation))
 
     def restore_value(self, scope: str, value: Json, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
@@ -196,11 +196,11 @@ class Sanitizer:
             return Restored(value, {}, ())
         with _failing_closed():
             wanted = {mention.token for some in mentions for mention in some}
-            tally = Tally(self._vault.resolve(scope, wanted), allows)
+            tally = RestoredCount(self._vault.resolve(scope, wanted), allows)
             return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
 
     def _edit(
-        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, guest: Guest | None = None
+        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, guest: RunTokens | None = None
     ) -> Counter[str]:
         """Find what is to be hidden in the sheets and give each its token.
 
@@ -218,7 +218,7 @@ class Sanitizer:
                 sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(guest))
         # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
         while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
-            named: dict[Value, Shown] = {}
+            named: dict[Value, ShownToken] = {}
             grown = False
             for some in _batches(unnamed):
                 checkpoint()
@@ -289,7 +289,7 @@ class _Scope:
         """How much memory this takes, counted in known values."""
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
 
-    def values_for(self, guest: Guest | None) -> KnownValues:
+    def values_for(self, guest: RunTokens | None) -> KnownValues:
         """Return the values that are found for a guest."""
         return self.values if guest is None or guest.values is None else guest.values
 
@@ -307,7 +307,7 @@ class _Scope:
                 self._keep(entry)
             self._last = max((entry.number for entry in news.entries), default=self._last)
 
-    def learn(self, values: Sequence[Value], guest: Guest | None) -> None:
+    def learn(self, values: Sequence[Value], guest: RunTokens | None) -> None:
         """Have values found from now on. Raises `HostWorkRefused` where a guest brings too many."""
         with self._turn:
             new = [value.plain for value in values if self.values.add(value.plain, value.type)]
@@ -316,19 +316,19 @@ class _Scope:
             guest.bring(new)
 
     def tokens_for(
-        self, vault: Vault, values: Sequence[Value], *, durable: bool, guest: Guest | None
-    ) -> tuple[dict[Value, Shown], bool]:
+        self, vault: Vault, values: Sequence[Value], *, durable: bool, guest: RunTokens | None
+    ) -> tuple[dict[Value, ShownToken], bool]:
         """Return the token of each value, and whether any value is new.
 
         The vault is asked only for what is, and for what it has to know that it was met again.
         """
         with self._turn:
             own, apart = self._divided(values, guest)
-            tokens: dict[Value, Shown] = {}
+            tokens: dict[Value, ShownToken] = {}
             for value in own:
                 entry = self._entries.get((value.form, value.text))
                 if entry is not None and not vault.fades(entry, self._scope):
-                    tokens[value] = Shown(entry.shown, entry.value.type)
+                    tokens[value] = ShownToken(entry.shown, entry.value.type)
                     self.values.add(entry.value.plain, entry.value.type)
             grown = False
             missing = [value for value in own if value not in tokens]
@@ -341,7 +341,7 @@ class _Scope:
                 tokens |= {value: guest.tokens[value] for value in apart}
         return tokens, grown
 
-    def _divided(self, values: Sequence[Value], guest: Guest | None) -> tuple[Sequence[Value], Sequence[Value]]:
+    def _divided(self, values: Sequence[Value], guest: RunTokens | None) -> tuple[Sequence[Value], Sequence[Value]]:
         """Return the values that get the scope's own tokens, and those that get tokens for the guest alone."""
         if guest is None:
             return values, ()
@@ -353,7 +353,7 @@ class _Scope:
         apart = {*rest[room:], *(value for value in values if value in guest.tokens)}
         return [value for value in values if value not in apart], list(apart)
 
-    def _tell_apart(self, vault: Vault, values: Sequence[Value], guest: Guest, *, durable: bool) -> bool:
+    def _tell_apart(self, vault: Vault, values: Sequence[Value], guest: RunTokens, *, durable: bool) -> bool:
         """Make the guest's own tokens for values that have none yet; return whether there were any."""
         missing = [value for value in values if value not in guest.tokens]
         if not missing:
@@ -401,13 +401,13 @@ _BATCH = 500
 """Values that are given their tokens, or learned, at once: nobody else is for as long."""
 
 
-def _admits(values: Sequence[Value], guest: Guest | None) -> Callable[[int, int], None] | None:
+def _admits(values: Sequence[Value], guest: RunTokens | None) -> Callable[[int, int], None] | None:
     """Return what the vault asks before it stores what is new of these."""
     return None if guest is None else lambda count, _size: guest.bring(value.text for value in values[:count])
 
 
-def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, Shown]:
-    return {value: Shown(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
+def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, ShownToken]:
+    return {value: ShownToken(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
 
 
 def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
@@ -416,7 +416,7 @@ def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
 
 
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
-    from ..detection.detect import Leaf as Asked  # noqa: PLC0415 - the tokens alone do not need detection
+    from ..detection.detect import KeyedText as Asked  # noqa: PLC0415 - the tokens alone do not need detection
 
     asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [

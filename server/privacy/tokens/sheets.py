@@ -13,7 +13,7 @@ from ..token_texts import Span, disjoint, gaps, spliced, tokens_in
 from . import structured
 from .known_values import KnownValues
 from .parts import Part, Text, Tree
-from .structured import Kind, Leaf, WrittenLeaf
+from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
     from ....skills_db.vault import Value
@@ -63,7 +63,7 @@ class Sheet:
         """Look for known values between what is hidden already, or everywhere, which is where nothing is hidden too."""
         for position, leaf in checked(enumerate(self.leaves)):
             taken = self._taken(position)
-            if not (everywhere or taken) or (leaf.kind is Kind.NUMBER and self.spans[position]):
+            if not (everywhere or taken) or (leaf.kind is LeafKind.NUMBER and self.spans[position]):
                 continue
             found = [span for start, end in gaps(len(leaf.text), taken) for span in known.find(leaf.text, start, end)]
             if found:
@@ -88,7 +88,7 @@ class Sheet:
         from ....skills_db.vault import Form, Value  # noqa: PLC0415 - the database is slow to import
 
         leaf = self.leaves[position]
-        form = Form.NUMBER if leaf.kind is Kind.NUMBER else Form.TEXT
+        form = Form.NUMBER if leaf.kind is LeafKind.NUMBER else Form.TEXT
         return Value(span.type, leaf.text[span.start : span.end], form)
 
     def text_of(self, position: int) -> str:
@@ -114,7 +114,7 @@ class Sheet:
     def _hide(self, position: int, candidates: Sequence[Span]) -> None:
         """Hide what of the candidates is still free."""
         leaf = self.leaves[position]
-        if leaf.kind is Kind.NUMBER:
+        if leaf.kind is LeafKind.NUMBER:
             more = [Span(0, len(leaf.text), candidates[0].type)]
         else:
             more = disjoint(leaf.text, candidates, self._taken(position))
@@ -139,7 +139,7 @@ class TreeSheet(Sheet):
         return structured.rebuilt(self._value, map(self._shown_leaf, checked(range(len(self.leaves)))))
 
     def _shown_leaf(self, position: int) -> str | None:
-        is_as_it_was = self.leaves[position].kind is Kind.NUMBER and not self.spans[position]
+        is_as_it_was = self.leaves[position].kind is LeafKind.NUMBER and not self.spans[position]
         return None if is_as_it_was else self.text_of(position)
 
     def mark(self) -> bytes | None:
@@ -206,13 +206,13 @@ class WrittenSheet(TextSheet):
         for position, spans in checked(enumerate(self.spans)):
             for span in spans:
                 token = self.token_of(position, span)
-                number = self.leaves[position].kind is Kind.NUMBER
+                number = self.leaves[position].kind is LeafKind.NUMBER
                 made.append((*self._source(position, span), f'"{token}"' if number else token))
         return made
 
     def _source(self, position: int, span: Span) -> tuple[int, int]:
         written = self._written[position]
-        if written.leaf.kind is Kind.NUMBER:
+        if written.leaf.kind is LeafKind.NUMBER:
             return written.start, written.end
         offsets = self._offsets.get(position)
         if offsets is None:

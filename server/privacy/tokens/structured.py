@@ -29,7 +29,7 @@ _NUMBER_CHARS_MAX = 40
 _CHARS_PER_CHECK = 4096
 
 
-class Kind(Enum):
+class LeafKind(Enum):
     """What a leaf is."""
 
     STRING = "string"
@@ -43,7 +43,7 @@ class Leaf:
 
     path: tuple[str, ...]
     text: str
-    kind: Kind = Kind.STRING
+    kind: LeafKind = LeafKind.STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Scanner:
             said = _said(lexeme)
             if self._awaits_key and path:
                 path[-1] = said
-                return Leaf((), said, Kind.KEY)
+                return Leaf((), said, LeafKind.KEY)
             return Leaf(tuple(path), said)
         if lexeme in "{[":
             self._objects.append(lexeme == "{")
@@ -186,7 +186,7 @@ class Scanner:
         elif lexeme == ":":
             self._awaits_key = False
         elif len(lexeme) <= _NUMBER_CHARS_MAX:
-            return Leaf(tuple(path), lexeme, Kind.NUMBER)
+            return Leaf(tuple(path), lexeme, LeafKind.NUMBER)
         return None
 
 
@@ -205,7 +205,7 @@ def escaped(text: str) -> str:
 def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield Leaf((), key, Kind.KEY)
+            yield Leaf((), key, LeafKind.KEY)
             yield from _walk(inner, (*path, key))
     elif isinstance(value, str):
         yield Leaf(path, value)
@@ -213,7 +213,7 @@ def _walk(value: Json, path: tuple[str, ...]) -> Iterator[Leaf]:
         for position, inner in enumerate(value):
             yield from _walk(inner, (*path, str(position)))
     elif _is_leaf_number(value):
-        yield Leaf(path, json.dumps(value), Kind.NUMBER)
+        yield Leaf(path, json.dumps(value), LeafKind.NUMBER)
 
 
 def _is_leaf_number(value: Json) -> bool:

@@ -51,7 +51,7 @@ class Bodies:
                     return await _too_large(scope, receive, send)
                 needed = len(body) - _FREE_BYTES - held
                 if needed > 0:
-                    if not self._take(caller, needed):
+                    if not self._reserve(caller, needed):
                         del body
                         return await self._too_much(caller, held)(scope, receive, send)
                     held += needed
@@ -65,7 +65,7 @@ class Bodies:
         finally:
             self._give_back(caller, held)
 
-    def _take(self, caller: str, count: int) -> bool:
+    def _reserve(self, caller: str, count: int) -> bool:
         if self._held[caller] + count > self._free - count:
             return False
         self._free -= count

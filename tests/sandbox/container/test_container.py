@@ -426,8 +426,8 @@ async def test_the_first_process_of_a_container_cleans_it_or_says_that_it_cannot
     script = f"""
 import os, sys
 sys.path.append({CODE_INSIDE!r})
-from sealab.sandbox.container.cleaning import Room
-room = Room()
+from sealab.sandbox.container.cleaning import ContainerState
+room = ContainerState()
 pid = os.fork()
 if not pid:
     {leave or "pass"}
@@ -451,10 +451,10 @@ print(room.clean(), len([name for name in os.listdir("/proc") if name.isdecimal(
 
 
 def test_only_the_first_process_of_a_container_may_clean() -> None:
-    from sealab.sandbox.container.cleaning import Room
+    from sealab.sandbox.container.cleaning import ContainerState
 
     with pytest.raises(RuntimeError, match="would end other processes"):
-        Room()
+        ContainerState()
 
 
 def _podman_without(folder: Path, *limits: str) -> str:

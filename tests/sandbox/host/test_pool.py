@@ -76,7 +76,7 @@ async def test_a_pool_that_closes_right_after_a_run_leaves_nothing_of_its_worker
     before = descriptors()
     async with Pool(PoolSettings(spares=0)) as pool:
         assert (await run(pool, "1")).result == 1
-        assert pool._leaving
+        assert pool._retired
     assert descriptors() == before
 
 
@@ -86,7 +86,7 @@ async def test_a_pool_that_closes_under_a_run_leaves_nothing_of_its_worker():
         task = asyncio.create_task(run(pool, ENDLESS))
         await begun(task, pool)
     assert (await task).status is Status.CRASHED
-    assert not pool._leaving
+    assert not pool._retired
     assert descriptors() == before
 
 
@@ -132,7 +132,7 @@ async def test_the_newest_spare_goes_first():
     async with Pool(PoolSettings(spares=2)) as pool:
         await until(lambda: len(pool._idle) == 2)
         newest = pool._idle[-1]
-        assert await pool._take() is newest
+        assert await pool._take_worker() is newest
         newest.end()
 
 

@@ -16,7 +16,7 @@ from sealab.sandbox.errors import Busy, WorkerLost
 from sealab.sandbox.host import pool as pool_module
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.process_state import family
-from sealab.sandbox.host.zygote_launcher import Launcher
+from sealab.sandbox.host.zygote_launcher import ZygoteLauncher
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Status
 
 from ..conftest import no_calls
@@ -264,7 +264,7 @@ async def test_the_kernel_ends_workers_before_their_host(isolation: Isolation) -
     async with Pool(PoolSettings(spares=1, isolation=isolation)) as pool:
         await pool.ready()
         newest = pool._zygotes.newest
-        assert isinstance(newest, Launcher)
+        assert isinstance(newest, ZygoteLauncher)
         assert newest.pid is not None
         assert min(oom_score(pid) for pid in family(newest.pid)) >= max(oom_score("self"), 800)
         assert len(family(newest.pid)) > 1

@@ -9,7 +9,7 @@ import pytest
 
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Outcome
-from sealab.sandbox.report.unawaited import Forgotten
+from sealab.sandbox.report.unawaited import Unawaited
 
 
 async def host(_name: str, _arguments: Mapping[str, Json]) -> Json:
@@ -62,7 +62,7 @@ async def test_a_session_tells_of_each_once(pool) -> None:
 @pytest.mark.parametrize("set_again", [True, False])
 def test_what_is_held_is_found_when_names_that_were_given_are_taken_out(taken_out, set_again) -> None:
     namespace: dict[str, object] = {"a": 1, "b": 2}
-    forgotten = Forgotten()
+    forgotten = Unawaited()
     forgotten.given(namespace)
     assert forgotten.notes(namespace) == {}
     kept = namespace["kept"] = host("", {})

@@ -15,8 +15,8 @@ import pytest
 from sealab.sandbox.host.memory import Memory
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.host.scheduler import Room, Scheduler
-from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, LiveWorker
-from sealab.sandbox.host.zygote_launcher import Forked
+from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle
+from sealab.sandbox.host.zygote_launcher import ForkedWorker
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
 from sealab.sandbox.wire.output import Output
@@ -203,7 +203,9 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
         )
     ended = asyncio.get_running_loop().create_future()
     shared = Output(output.create(1000))
-    worker = LiveWorker(Forked(process.pid, os.pidfd_open(process.pid), ended), ours, shared, Isolation.RESTRICTED)
+    worker = WorkerHandle(
+        ForkedWorker(process.pid, os.pidfd_open(process.pid), ended), ours, shared, Isolation.RESTRICTED
+    )
 
     async def bury() -> None:
         ended.set_result(Exit(await asyncio.to_thread(process.wait), 0.0, 1.0))

@@ -111,7 +111,7 @@ async def test_it_reports_how_its_workers_ended(pool):
 
 
 async def test_nothing_it_leaves_is_a_zombie(pool):
-    taken = [await pool._take() for _ in range(5)]
+    taken = [await pool._take_worker() for _ in range(5)]
     for worker in taken:
         worker.end()
     await until(lambda: not children() & {worker.pid for worker in taken})

@@ -22,7 +22,7 @@ from sealab.server.privacy import privacy as privacy_module
 from sealab.server.privacy.detection.detect import Detector
 from sealab.server.privacy.gates.answer_gate import AnswerFilter
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.settings import Privacy as Mode
+from sealab.server.settings import PrivacyLevel as Mode
 from sealab.server.settings import PrivacyMode, Settings
 from sealab.skills_db.vault import AuditLine, Vault
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sealab.server.runs.archive import Keeping
+from sealab.server.runs.archive import RunKeeper
 from sealab.workspace.archive import RunArchive
 from sealab.workspace.store import Workspace
 
@@ -21,13 +21,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def keeping(folder: Path) -> Iterator[Keeping]:
+def keeping(folder: Path) -> Iterator[RunKeeper]:
     folder.mkdir()
     with Workspace(folder, quota_bytes=1_000_000) as workspace:
-        yield Keeping(RunArchive(workspace))
+        yield RunKeeper(RunArchive(workspace))
 
 
-async def test_a_run_is_kept_a_moment_later_without_anybody_asking(keeping: Keeping, folder: Path) -> None:
+async def test_a_run_is_kept_a_moment_later_without_anybody_asking(keeping: RunKeeper, folder: Path) -> None:
     kept = folder.with_name("workspace.runs") / "r1" / "code.py"
     assert keeping.soon("r1", owner="home", code="1 + 1")
     assert not kept.exists()
@@ -37,7 +37,7 @@ async def test_a_run_is_kept_a_moment_later_without_anybody_asking(keeping: Keep
     assert kept.read_text() == "1 + 1"
 
 
-async def test_what_waits_at_the_end_is_kept_and_nothing_waits_after_it(keeping: Keeping, folder: Path) -> None:
+async def test_what_waits_at_the_end_is_kept_and_nothing_waits_after_it(keeping: RunKeeper, folder: Path) -> None:
     assert keeping.soon("r1", owner="home", code="1 + 1")
     await keeping.aclose()
     assert (folder.with_name("workspace.runs") / "r1" / "code.py").read_text() == "1 + 1"

@@ -11,7 +11,7 @@ import pytest
 
 from sealab.server.database import HomeDatabase
 from sealab.server.skills.search import SkillIndex
-from sealab.server.skills.service import SkillShelf
+from sealab.server.skills.service import SkillService
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.listing import SkillPage
 from sealab.skills_db.skills import SkillStore
@@ -34,16 +34,16 @@ def draft(name: str, description: str = "", tags: tuple[str, ...] = (), signatur
 
 
 @contextmanager
-def shelf_below(home: Path) -> Iterator[SkillShelf]:
+def shelf_below(home: Path) -> Iterator[SkillService]:
     database = HomeDatabase(None, home)
     try:
-        yield SkillShelf(database)
+        yield SkillService(database)
     finally:
         database.close()
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[SkillShelf]:
+def shelf(tmp_path: Path) -> Iterator[SkillService]:
     with shelf_below(tmp_path) as made:
         for each in SKILLS:
             made.store().save(draft(*each))
@@ -51,12 +51,12 @@ def shelf(tmp_path: Path) -> Iterator[SkillShelf]:
 
 
 @pytest.fixture
-def store(shelf: SkillShelf) -> SkillStore:
+def store(shelf: SkillService) -> SkillStore:
     return shelf.store()
 
 
 @pytest.fixture
-def index(shelf: SkillShelf) -> SkillIndex:
+def index(shelf: SkillService) -> SkillIndex:
     return SkillIndex(shelf)
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ..findings import PiiType
 from .name_keys import looks_like_full_name, person
-from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, Rule, Verdict, rule_for
+from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldVerdict, Rule, rule_for
 from .values import digits
 
 _MAX_KEY_WORDS = 8
@@ -30,7 +30,7 @@ KEYS_OF_THINGS = frozenset(
 """Keys beside a `name` that tell that it is no person's, in lower case."""
 
 
-def judge(path: Sequence[str], value: str) -> Verdict | None:
+def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
     """Return what `value` is, told by the key `path[-1]` and the keys around it, or None.
 
     `value` is without quotes and without space at its ends.
@@ -54,8 +54,8 @@ def judge(path: Sequence[str], value: str) -> Verdict | None:
             and not digits(value)
             and looks_like_full_name(value)
         ):
-            return Verdict(PiiType.PERSON, LIKELY)
-        return Verdict(rule.type, SURE)
+            return FieldVerdict(PiiType.PERSON, LIKELY)
+        return FieldVerdict(rule.type, SURE)
     return person(key, parent, value)
 
 

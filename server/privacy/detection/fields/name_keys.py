@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..findings import PiiType
-from .rules import LIKELY, NEVER, SURE, Verdict, phrases
+from .rules import LIKELY, NEVER, SURE, FieldVerdict, phrases
 from .values import PLACEHOLDERS, digits, letters
 
 _NAME_KEYS = phrases(
@@ -64,7 +64,7 @@ _COMPANY = re.compile(
 _LONGEST_NAME, _MOST_WORDS = 80, 6
 
 
-def person(key: str, parent: str, value: str) -> Verdict | None:
+def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     """Judge the value of a key that may name a person."""
     if NEVER.search(key) or not _could_be_name(value):
         return None
@@ -73,22 +73,26 @@ def person(key: str, parent: str, value: str) -> Verdict | None:
         return None
     if _NAME_KEYS.search(key) or (key.endswith(("name", "names", " nm")) and words & _PERSON_WORDS):
         is_machine = words <= _ROLES_OF_MACHINES | {"name", "names"} and value.islower()
-        return Verdict(PiiType.PERSON, SURE) if _named(value) and not is_machine else None
+        return FieldVerdict(PiiType.PERSON, SURE) if _named(value) and not is_machine else None
     if _PERSON_KEYS.search(key):
         is_machine = words <= _ROLES_OF_MACHINES and value.islower() and " " not in value
-        return Verdict(PiiType.PERSON, 0.8) if _named(value) and not is_machine and not _COMPANY.search(value) else None
+        return (
+            FieldVerdict(PiiType.PERSON, 0.8)
+            if _named(value) and not is_machine and not _COMPANY.search(value)
+            else None
+        )
     if key.rpartition(" ")[2] in _PERSON_WORDS - _ROLES_OF_MACHINES and looks_like_full_name(value):
-        return Verdict(PiiType.PERSON, LIKELY)
+        return FieldVerdict(PiiType.PERSON, LIKELY)
     if key == "user" and looks_like_full_name(value):
-        return Verdict(PiiType.PERSON, LIKELY)
+        return FieldVerdict(PiiType.PERSON, LIKELY)
     if key in {"name", "names"}:
         around = set(parent.split()) | {word.removesuffix("s") for word in parent.split()}
         if around & _NOT_PEOPLE:
             return None
         if around & _PERSON_WORDS and _named(value) and not _COMPANY.search(value):
-            return Verdict(PiiType.PERSON, SURE)
+            return FieldVerdict(PiiType.PERSON, SURE)
         if looks_like_full_name(value):
-            return Verdict(PiiType.PERSON, LIKELY)
+            return FieldVerdict(PiiType.PERSON, LIKELY)
     return None
 
 

@@ -15,7 +15,7 @@ LIKELY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FieldVerdict:
     """What a value is, and how sure that is."""
 
     type: PiiType

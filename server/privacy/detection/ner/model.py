@@ -33,7 +33,7 @@ _MOST_TOKENS = 510
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Kind(IntEnum):
+class Label(IntEnum):
     """What a word may be: the model's labels, those that are believed one by one, the rest together."""
 
     NOTHING = 0
@@ -45,19 +45,19 @@ class Kind(IntEnum):
 
 
 _KIND_OF_LABEL = {
-    "GIVEN_NAME": Kind.PERSON,
-    "SURNAME": Kind.PERSON,
-    "CITY": Kind.PLACE,
-    "STATE": Kind.PLACE,
-    "BUILDING_NUMBER": Kind.STREET,
-    "STREET_NAME": Kind.STREET,
-    "SECONDARY_ADDRESS": Kind.STREET,
-    "ZIP_CODE": Kind.CODE,
+    "GIVEN_NAME": Label.PERSON,
+    "SURNAME": Label.PERSON,
+    "CITY": Label.PLACE,
+    "STATE": Label.PLACE,
+    "BUILDING_NUMBER": Label.STREET,
+    "STREET_NAME": Label.STREET,
+    "SECONDARY_ADDRESS": Label.STREET,
+    "ZIP_CODE": Label.CODE,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ModelWindow:
     """A stretch of text the model looks at, of which it judges the words that begin in its core."""
 
     start: int
@@ -97,15 +97,15 @@ class Rampart:
         self._first = self._tokenizer.token_to_id("[CLS]")
         self._last = self._tokenizer.token_to_id("[SEP]")
         labels: dict[str, str] = config["id2label"]
-        self._kinds: NDArray[np.float32] = np.zeros((len(labels), len(Kind)), dtype=np.float32)
+        self._kinds: NDArray[np.float32] = np.zeros((len(labels), len(Label)), dtype=np.float32)
         for number, label in labels.items():
-            kind = Kind.NOTHING if label == "O" else _KIND_OF_LABEL.get(label.partition("-")[2], Kind.OTHER)
+            kind = Label.NOTHING if label == "O" else _KIND_OF_LABEL.get(label.partition("-")[2], Label.OTHER)
             self._kinds[int(number), kind] = 1
 
     def judge(
         self, text: str, words: Sequence[Word], wanted: Sequence[bool], settled: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[Word, Sequence[float]]]:
-        """Yield words with how likely each is of each `Kind`, the mean over its letters; words that nobody wants less.
+        """Yield words with how likely each is of each `Label`, the mean over its letters; words that nobody wants less.
 
         `words` are in order. Of what is `settled` (in order) the model is told little: its letters cost as much as any.
         """
@@ -129,11 +129,11 @@ class Rampart:
                 if last > at:
                     likely = _mean(pieces[at:last], word)
                     if wanted[index]:
-                        dull[word.text] += 1 if likely[Kind.NOTHING] > _SURELY_NOTHING else -_NEVER_DULL
+                        dull[word.text] += 1 if likely[Label.NOTHING] > _SURELY_NOTHING else -_NEVER_DULL
                     yield word, likely
                 index += 1
 
-    def _run(self, text: str, window: Window, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
+    def _run(self, text: str, window: ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
         encoded = self._tokenizer.encode(text[window.start : window.end], add_special_tokens=False)
         spans = [(start + window.start, end + window.start) for start, end in encoded.offsets]
         kept = _told(spans, settled)[:_MOST_TOKENS]
@@ -146,7 +146,7 @@ class Rampart:
 
 
 class _Piece(NamedTuple):
-    """A piece of a word that the model knows, where it stands in the text, and how likely it is of each `Kind`."""
+    """A piece of a word that the model knows, where it stands in the text, and how likely it is of each `Label`."""
 
     start: int
     end: int
@@ -181,7 +181,9 @@ def _told(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]]) 
     return kept
 
 
-def _windows(text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Mapping[str, int]) -> Iterator[Window]:
+def _windows(
+    text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Mapping[str, int]
+) -> Iterator[ModelWindow]:
     """Yield windows that together hold every wanted word in a core, with the rest of its line, or so, for context.
 
     Where nothing is wanted for a while there is no window: the model is what costs. Nor for a word that was nothing
@@ -208,7 +210,7 @@ def _windows(text: str, words: Sequence[Word], wanted: Sequence[bool], dull: Map
         closes = min(_line_end(text, core_end, min(len(text), core_end + _CONTEXT_CHARS)), opens + _LONGEST_CHARS)
         if index == len(asked) or asked[index].start >= closes:
             core_end = closes
-        yield Window(opens, closes, max(opens, done), core_end)
+        yield ModelWindow(opens, closes, max(opens, done), core_end)
         done = core_end
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ....host_work import checked
 from ...token_texts import tokens_in
 from ..findings import Finding, PiiType
-from .model import Kind, Rampart
+from .model import Label, Rampart
 from .ordinary_words import NO_NAMES
 from .words import Word, comments, is_asked, is_code, is_key, words
 
@@ -34,7 +34,7 @@ class _Judged:
     """What a word is believed to be; a person not surely where it has the form of an identifier."""
 
     word: Word
-    kind: Kind
+    kind: Label
     score: float
     is_sure: bool = True
 
@@ -56,15 +56,15 @@ class NamesInProse:
 
 
 def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
-    kind = Kind(max(range(Kind.OTHER), key=chances.__getitem__))
-    if kind is not Kind.NOTHING and not is_code(text, word) and not is_key(text, word):
+    kind = Label(max(range(Label.OTHER), key=chances.__getitem__))
+    if kind is not Label.NOTHING and not is_code(text, word) and not is_key(text, word):
         chance = chances[kind]
-        if kind is Kind.PERSON:
+        if kind is Label.PERSON:
             if _is_name(word, chance) and not _is_verb(text, word):
                 return _Judged(word, kind, chance, is_sure=word.in_prose or not _HUMP.match(word.text))
-        elif sum(chances[Kind.PLACE : Kind.OTHER]) >= _SURE:
+        elif sum(chances[Label.PLACE : Label.OTHER]) >= _SURE:
             return _Judged(word, kind, chance)
-    return _Judged(word, Kind.NOTHING, 0.0)
+    return _Judged(word, Label.NOTHING, 0.0)
 
 
 def _is_verb(text: str, word: Word) -> bool:
@@ -95,7 +95,7 @@ def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     best = 0.0
     is_sure = False
     for each in judged:
-        if each.kind is not Kind.PERSON:
+        if each.kind is not Label.PERSON:
             continue
         word = each.word
         if end >= 0 and _JOINS_NAME.fullmatch(text, end, word.start):
@@ -122,7 +122,7 @@ def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """Join neighbouring words of streets, places and codes to addresses."""
     block: list[_Judged] = []
     for each in judged:
-        if each.kind not in (Kind.PLACE, Kind.STREET, Kind.CODE):
+        if each.kind not in (Label.PLACE, Label.STREET, Label.CODE):
             yield from _address(text, block)
             block = []
             continue
@@ -137,14 +137,14 @@ def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
     if not block or _COMPANY_AFTER.match(text, block[-1].word.end):
         return
     start, end = block[0].word.start, block[-1].word.end
-    named = any(each.kind is Kind.STREET and any(map(str.isalpha, each.word.text)) for each in block)
+    named = any(each.kind is Label.STREET and any(map(str.isalpha, each.word.text)) for each in block)
     numbered = any(each.word.text[0].isdigit() for each in block)
     if named and numbered and len(block) > 1:
         yield Finding(start, end, PiiType.ADDRESS, 0.75)
-    elif any(each.kind is Kind.PLACE for each in block):
-        places = [e for e in block if e.kind is not Kind.CODE and e.word.text[0].isupper()]
+    elif any(each.kind is Label.PLACE for each in block):
+        places = [e for e in block if e.kind is not Label.CODE and e.word.text[0].isupper()]
         codes = [
-            e for e in block if e.kind is Kind.CODE and len(e.word.text) > 2 and any(map(str.isdigit, e.word.text))
+            e for e in block if e.kind is Label.CODE and len(e.word.text) > 2 and any(map(str.isdigit, e.word.text))
         ]
         if places and places[0].score >= _SURE_PLACE:
             end = max(places[-1].word.end, codes[-1].word.end if codes else 0)

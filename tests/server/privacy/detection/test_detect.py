@@ -14,7 +14,7 @@ import pytest
 
 from sealab.sandbox.job import Json
 from sealab.server.privacy.detection import detect
-from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
+from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.detection.findings import PiiType
 from sealab.server.privacy.detection.ner.bert import fused
 from sealab.server.privacy.detection.recognizers.glance import lowered
@@ -164,13 +164,13 @@ def test_findings_are_disjoint_and_in_order(fast: Detector) -> None:
 
 def test_a_leaf_is_judged_by_the_keys_that_lead_to_it(fast: Detector) -> None:
     leaves = [
-        Leaf(("customer", "name"), "jane doe"),
-        Leaf(("service", "name"), "billing"),
-        Leaf(("customer", "phones", "0"), "030 1234567"),
-        Leaf(("note",), "  jane doe rang, mail jo@example.org\n"),
-        Leaf((), "jo@example.org"),
-        Leaf(("password",), "s3cret-word"),
-        Leaf(("empty",), ""),
+        KeyedText(("customer", "name"), "jane doe"),
+        KeyedText(("service", "name"), "billing"),
+        KeyedText(("customer", "phones", "0"), "030 1234567"),
+        KeyedText(("note",), "  jane doe rang, mail jo@example.org\n"),
+        KeyedText((), "jo@example.org"),
+        KeyedText(("password",), "s3cret-word"),
+        KeyedText(("empty",), ""),
     ]
     findings = fast.find_leaves(leaves)
     values = [[(leaf.text[f.start : f.end], f.type) for f in each] for leaf, each in zip(leaves, findings, strict=True)]
@@ -183,14 +183,14 @@ def test_a_leaf_is_judged_by_the_keys_that_lead_to_it(fast: Detector) -> None:
         [("s3cret-word", "SECRET")],
         [],
     ]
-    assert fast.find_leaves([Leaf(("dob",), "1980-01-02")])[0][0].type == "DOB"
-    assert fast.find_leaves([Leaf((), "1980-01-02")]) == [[]]
+    assert fast.find_leaves([KeyedText(("dob",), "1980-01-02")])[0][0].type == "DOB"
+    assert fast.find_leaves([KeyedText((), "1980-01-02")]) == [[]]
 
 
 def test_leaves_hide_as_much_as_the_same_value_written_as_json(fast: Detector) -> None:
     record = {"first_name": "Ann", "contact": {"email": "ann@lee.example", "tel": "+44 20 7946 0958"}, "age": "7"}
-    leaves = [Leaf(("first_name",), "Ann"), Leaf(("contact", "email"), "ann@lee.example")]
-    leaves += [Leaf(("contact", "tel"), "+44 20 7946 0958"), Leaf(("age",), "7")]
+    leaves = [KeyedText(("first_name",), "Ann"), KeyedText(("contact", "email"), "ann@lee.example")]
+    leaves += [KeyedText(("contact", "tel"), "+44 20 7946 0958"), KeyedText(("age",), "7")]
     by_leaf = [
         leaf.text[f.start : f.end] for leaf, each in zip(leaves, fast.find_leaves(leaves), strict=True) for f in each
     ]
@@ -276,7 +276,7 @@ def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     ],
 )
 def test_the_heading_of_a_column_tells_what_stands_in_rows_without_keys(fast: Detector, table: Json) -> None:
-    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(table)]
+    leaves = [KeyedText(leaf.path, leaf.text) for leaf in leaves_of(table)]
     hidden = [leaf.text for leaf, findings in zip(leaves, fast.find_leaves(leaves), strict=True) if findings]
     assert hidden == ["Grace Mbeki", "Aiko Tanaka"]
 
@@ -286,7 +286,7 @@ def test_keys_in_a_row_are_nobody_speaking_and_what_has_a_price_is_no_person(fas
         "Credentials": {"AccessKeyId": "x", "Expiration": "soon"},
         "lines": [{"name": "Pour Over", "qty": 2}],
     }
-    leaves = [Leaf(leaf.path, leaf.text) for leaf in leaves_of(value)]
+    leaves = [KeyedText(leaf.path, leaf.text) for leaf in leaves_of(value)]
     assert not any(fast.find_leaves(leaves))
 
 

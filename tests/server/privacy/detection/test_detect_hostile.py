@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealab.server.privacy.detection.analyzer import RECOGNIZERS
-from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Leaf, Mode
+from sealab.server.privacy.detection.detect import Detector, DetectorOptions, KeyedText, Mode
 from sealab.server.privacy.detection.fields.judging import judge
 from sealab.server.privacy.detection.findings import PiiType
 
@@ -77,7 +77,7 @@ def test_texts_of_any_characters_give_valid_findings(detector: Detector) -> None
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.lists(NASTY, max_size=3).map(tuple), st.one_of(NASTY, LIKELY)), max_size=5))
 def test_leaves_of_any_characters_give_findings_within_themselves(leaves: list[tuple[tuple[str, ...], str]]) -> None:
-    answers = fast.find_leaves([Leaf(path, text) for path, text in leaves])
+    answers = fast.find_leaves([KeyedText(path, text) for path, text in leaves])
     assert len(answers) == len(leaves)
     for (_, text), findings in zip(leaves, answers, strict=True):
         assert all(0 <= each.start < each.end <= len(text) for each in findings)

@@ -15,7 +15,7 @@ from sealab.server.home import Home
 from sealab.server.privacy.tokens import audit_notes
 from sealab.server.privacy.tokens.audit_notes import AuditNotes
 from sealab.server.settings import Settings
-from sealab.server.skills.service import SkillShelf
+from sealab.server.skills.service import SkillService
 from sealab.server.upstream_tools.registry import Registry
 from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Note
@@ -104,11 +104,11 @@ async def test_a_server_whose_other_parts_fail_to_end_loses_no_line(
     async def fail(_: Registry) -> None:
         raise OSError("what was learned cannot be kept")
 
-    def fail_too(_: SkillShelf) -> None:
+    def fail_too(_: SkillService) -> None:
         raise OSError("the records cannot be written")
 
     monkeypatch.setattr(Registry, "close", fail)
-    monkeypatch.setattr(SkillShelf, "close", fail_too)
+    monkeypatch.setattr(SkillService, "close", fail_too)
     settings = Settings(required_level=Level.LIMITS, workers_spare=0, vault_key=KEY.hex())
     with pytest.raises(OSError, match="cannot be written"):
         async with running(settings, Home(tmp_path)) as app:

@@ -18,7 +18,7 @@ from sealab.server.privacy.privacy import Privacy
 from sealab.server.privacy.tokens import run_tokens
 from sealab.server.privacy.tokens.parts import Text, Tree
 from sealab.server.privacy.tokens.run_tokens import Brake
-from sealab.server.settings import Privacy as Mode
+from sealab.server.settings import PrivacyLevel as Mode
 from sealab.server.settings import PrivacyMode, Settings
 
 from ...conftest import stdio
@@ -48,7 +48,7 @@ def opened(tmp_path: Path) -> Iterator[Opens]:
         database.close()
 
 
-async def hidden(privacy: Privacy, text: str, guest: run_tokens.Guest) -> str:
+async def hidden(privacy: Privacy, text: str, guest: run_tokens.RunTokens) -> str:
     return str((await privacy.hide("home", (Text(text, exact=True),), guest=guest)).parts[0])
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.server.errors import PrivacyFailed
-from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, Leaf, Mode
+from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.token_texts import TOKEN
 from sealab.server.privacy.tokens import streams
 from sealab.server.privacy.tokens.parts import Text, Tree
@@ -23,7 +23,7 @@ from sealab.skills_db.engine import open_database
 from sealab.skills_db.vault import Value, Vault
 
 KEY = bytes(range(32))
-Finds = Callable[[Leaf], Sequence[tuple[int, int, str]]]
+Finds = Callable[[KeyedText], Sequence[tuple[int, int, str]]]
 
 
 class Told(Detector):
@@ -34,7 +34,7 @@ class Told(Detector):
         self.finds = finds
         self.asked = 0
 
-    def find_leaves(self, leaves: Sequence[Leaf]) -> list[list[Finding]]:
+    def find_leaves(self, leaves: Sequence[KeyedText]) -> list[list[Finding]]:
         self.asked += len(leaves)
         return [[Finding(start, end, kind, 0.9) for start, end, kind in self.finds(leaf)] for leaf in leaves]
 
@@ -53,7 +53,7 @@ def real(vault: Vault) -> Sanitizer:
 def finding(words: dict[str, str]) -> Finds:
     """Find each of the words wherever it stands."""
 
-    def find(leaf: Leaf) -> list[tuple[int, int, str]]:
+    def find(leaf: KeyedText) -> list[tuple[int, int, str]]:
         found = []
         for word, kind in words.items():
             at = leaf.text.find(word)
@@ -245,10 +245,10 @@ def test_a_guess_that_is_one_letter_off_is_nobodys(real: Sanitizer) -> None:
 
 
 def test_what_fails_shows_nothing(vault: Vault) -> None:
-    def fail(_leaf: Leaf) -> Sequence[tuple[int, int, str]]:
+    def fail(_leaf: KeyedText) -> Sequence[tuple[int, int, str]]:
         raise DetectionFailed("The model of names is missing. Install it.")
 
-    def crash(_leaf: Leaf) -> Sequence[tuple[int, int, str]]:
+    def crash(_leaf: KeyedText) -> Sequence[tuple[int, int, str]]:
         raise ZeroDivisionError("jane.roe@corp.example")
 
     with pytest.raises(PrivacyFailed, match="model of names is missing"):
