@@ -106,6 +106,15 @@ def test_a_folder_holds_at_most_twenty_modules_and_no_two_have_one_name(top: str
     assert [name for name, times in names.items() if times > 1] == []
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
+def test_every_file_that_a_page_points_to_is_there(page: str) -> None:
+    named = re.findall(
+        r"`((?:server|sandbox|tools_registry|skills_db|workspace|tests)/[\w/]+\.py)`", (ROOT / page).read_text()
+    )
+    assert named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 @pytest.mark.parametrize("name", sorted(_NAMES))
 def test_every_setting_stands_in_the_table_of_the_readme(name: str) -> None:
     table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
