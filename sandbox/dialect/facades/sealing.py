@@ -16,9 +16,10 @@ import re
 import statistics
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from doctest import TestResults
 from types import DynamicClassAttribute, FunctionType
+from typing import Any
 
 from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
@@ -55,6 +56,7 @@ def seal() -> int:
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     typing_.keep_type()
+    vars(re)["_compile"] = _compiling(vars(re)["_compile"], vars(re).get("_cache2", vars(re)["_cache"]))
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
     # What is said of a warning, or of an error that nobody can catch, shows lines of the file that the code names.
@@ -120,6 +122,21 @@ def _blunt_annotations() -> None:
             continue
         if type(hints) is dict:
             hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
+
+
+def _compiling(real: Callable[..., object], known: dict[object, object]) -> Callable[..., object]:
+    def compiling(pattern: object, flags: Any) -> object:
+        """Do what `re` does first. A number of the code's own would stay in its cache, and equal any flags."""
+        if type(flags) is not int:
+            if not isinstance(flags, int):
+                raise TypeError(f"flags must be an int or a RegexFlag, not {type(flags).__name__!r}")
+            flags = int.__pos__(flags)
+        try:
+            return known[type(pattern), pattern, flags]
+        except KeyError:
+            return real(pattern, flags)
+
+    return compiling
 
 
 def _print(*values: object, end: str = "\n") -> None:

@@ -1861,6 +1861,17 @@ FOUND = {
         made += [base for base in bases if "MARK" in getattr(base, "__annotations__", ())]
         class E(enum.Enum): pass
         made += list(E.__annotations__)""",
+    "flags that equal others in the cache of re": """
+        import re
+        class N(int):
+            def __eq__(self, other): told.append(other); return True
+            def __hash__(self): return self.h
+        n = N(2)
+        n.h = 0
+        made += [] if re.compile("k(a)", n).flags & 2 else ["no flag"]
+        made += [] if not re.compile("k(a)").flags & 2 else ["the flag of another"]
+        made += [] if re.findall("A", "a", re.I | re.A) and re.compile(re.compile("a")) else ["no pattern"]
+        re.purge()""",
     "a property of a host class, given a name": """
         from fractions import Fraction
         target = []
