@@ -78,14 +78,14 @@ async def serve_http(app: App, address: Address) -> None:
             ws="none",
         )
         server = _Server(config)
-        print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
-            f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
-            file=sys.stderr,
-            flush=True,
-        )
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         forgetting = asyncio.create_task(_keep_forgetting(app, sessions))
         async with signals() as signalled:
+            print(  # noqa: T201 - which port was taken for :0 is worth saying; stdout is not for this
+                f"sealab serves MCP at http://{address.in_url}:{port}{MCP_PATH}",
+                file=sys.stderr,
+                flush=True,
+            )
             with warming(tools):
                 await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
             if signalled.first.done():

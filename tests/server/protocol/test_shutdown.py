@@ -213,3 +213,27 @@ def test_lines_that_are_no_protocol_do_not_end_the_server(client: RawClient) -> 
     while "result" not in answer:
         answer = client.receive()
     assert answer["result"]["structuredContent"]["result"] == 42
+
+
+TERMINATED_WHEN_IT_SAYS_THAT_IT_SERVES = """
+import os, signal, sys
+from sealab.server.cli import main
+
+class Told:
+    def write(self, text):
+        if "serves MCP" in text:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return len(text)
+
+    def flush(self):
+        pass
+
+sys.stderr = Told()
+sys.exit(main())
+"""
+
+
+def test_a_server_that_says_that_it_serves_ends_in_order_from_then_on(tmp_path: Path) -> None:
+    program = [sys.executable, "-P", "-c", TERMINATED_WHEN_IT_SAYS_THAT_IT_SERVES]
+    served = [*program, "serve", "--http", "127.0.0.1:0", "--home", str(tmp_path)]
+    assert subprocess.run(served, env=environment(), timeout=60, check=False).returncode == 0
