@@ -62,7 +62,7 @@ def misfit(
 
 def unknown_argument(taker: str, name: str, known: Collection[str], takes: str) -> str:
     """Return what to say of an argument that nobody takes: the nearest name, else what is taken."""
-    import difflib  # noqa: PLC0415 - only a wrong name needs it
+    import difflib
 
     likely = [each for each in known if each != name and len(each) <= _SHOWN_CHARS_MAX][:_LIKELY_MAX]
     near = difflib.get_close_matches(name[:_SHOWN_CHARS_MAX], likely, n=1, cutoff=0.5)
@@ -144,8 +144,8 @@ def _first_error(
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
     validator = _validator_class(_dialect(schema))
     _JUDGING.until = time.monotonic() + JUDGING_SECONDS
-    from jsonschema import exceptions  # noqa: PLC0415 - as `_validator_class`
-    from referencing import Registry  # noqa: PLC0415 - as above
+    from jsonschema import exceptions
+    from referencing import Registry
 
     try:
         errors = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
@@ -161,7 +161,7 @@ def _dialect(schema: object) -> str:
 
 @lru_cache(maxsize=32)
 def _validator_class(dialect: str) -> Any:
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - it takes long to import
+    from jsonschema import Draft202012Validator, validators
 
     base = validators.validator_for({"$schema": dialect} if dialect else {}, default=Draft202012Validator)
     additional = base.VALIDATORS["additionalProperties"]

@@ -79,14 +79,14 @@ class _Version(argparse.Action):
     """Prints the version, which takes a while to find out."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> None:
-        from importlib.metadata import version  # noqa: PLC0415 - as above
+        from importlib.metadata import version
 
         print(f"sealab {version('sealab')}")
         parser.exit()
 
 
 def _complete_serve(serve: argparse.ArgumentParser) -> None:
-    from .settings import Surface  # noqa: PLC0415 - each command imports what it needs, so that it starts fast
+    from .settings import Surface
 
     _add_common(serve, _serve)
     serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
@@ -96,7 +96,7 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
 
 
 def _complete_run(run: argparse.ArgumentParser) -> None:
-    from .runs.isolations import AUTO, CHOICES  # noqa: PLC0415 - as above
+    from .runs.isolations import AUTO, CHOICES
 
     _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
@@ -129,7 +129,7 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int] | None = None) -> None:
-    from .settings import LogLevel  # noqa: PLC0415 - as above
+    from .settings import LogLevel
 
     if command is not None:
         parser.set_defaults(command=command)
@@ -140,9 +140,9 @@ def _add_common(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
 
 
 def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
-    from .home import find_home  # noqa: PLC0415 - as above
-    from .settings import read_settings  # noqa: PLC0415 - as above
-    from .startup.process_setup import set_up_log  # noqa: PLC0415 - as above
+    from .home import find_home
+    from .settings import read_settings
+    from .startup.process_setup import set_up_log
 
     home = find_home(chosen.home, os.environ)
     settings = read_settings(
@@ -156,11 +156,11 @@ def _home_and_settings(chosen: argparse.Namespace) -> tuple[Home, Settings]:
 
 
 def _serve(chosen: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio
 
-    from .protocol.address import Address  # noqa: PLC0415 - as above
-    from .startup.process_setup import raise_descriptor_limit  # noqa: PLC0415 - as above
-    from .stats.watchdog import WatchedLoop  # noqa: PLC0415 - as above
+    from .protocol.address import Address
+    from .startup.process_setup import raise_descriptor_limit
+    from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
     raise_descriptor_limit()
@@ -173,17 +173,17 @@ def _serve(chosen: argparse.Namespace) -> int:
 
 
 async def _serving(settings: Settings, home: Home, address: Address | None) -> None:
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio
 
-    from .app import running  # noqa: PLC0415 - as above
-    from .stats.watchdog import watching  # noqa: PLC0415 - as above
+    from .app import running
+    from .stats.watchdog import watching
 
     async with running(settings, home, serves=True) as app:
         # The zygote starts while this process imports the SDK, which takes most of the start.
         await asyncio.sleep(0)
         starting = asyncio.create_task(app.pools.ready())
         await asyncio.sleep(0)
-        from .startup.light_import import imported  # noqa: PLC0415 - as above
+        from .startup.light_import import imported
 
         serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
@@ -196,13 +196,13 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
-    from .protocol.serving import serve_stdio  # noqa: PLC0415 - as above
+    from .protocol.serving import serve_stdio
 
     return serve_stdio
 
 
 def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
-    from .protocol.web.http_serving import serve_http  # noqa: PLC0415 - as above
+    from .protocol.web.http_serving import serve_http
 
     return partial(serve_http, address=address)
 
@@ -210,10 +210,10 @@ def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
     code = read_source(chosen.file)
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio
 
-    from ..sandbox.job import Status  # noqa: PLC0415 - as above
-    from .runs.execute import CodeRequest  # noqa: PLC0415 - as above
+    from ..sandbox.job import Status
+    from .runs.execute import CodeRequest
 
     request = CodeRequest(
         code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
@@ -227,8 +227,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _running_once(settings: Settings, home: Home, request: CodeRequest) -> Report:
-    from .app import running  # noqa: PLC0415 - as above
-    from .runs.execute import execute  # noqa: PLC0415 - as above
+    from .app import running
+    from .runs.execute import execute
 
     async with running(replace(settings, workers_spare=0), home) as app:
         return (await execute(app, request)).report
@@ -269,16 +269,16 @@ def read_source(file: str) -> str:
 
 
 def _demo(chosen: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio
 
-    from .commands.demo import show  # noqa: PLC0415 - as above
+    from .commands.demo import show
 
     return Exit.OK if asyncio.run(show(as_json=chosen.json)) else Exit.FAILED
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .commands.doctor import as_lines, examined  # noqa: PLC0415 - as above
+    from .commands.doctor import as_lines, examined
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))

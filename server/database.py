@@ -78,6 +78,6 @@ class HomeDatabase:
             database.close()
 
     def _open(self) -> Database:
-        from ..skills_db.engine import open_database  # noqa: PLC0415 - takes half a second to import
+        from ..skills_db.engine import open_database
 
         return open_database(self._url, self._home)

@@ -64,7 +64,7 @@ def find_home(asked: str | None, environment: Mapping[str, str]) -> Home:
     chosen = asked or environment.get("SEALAB_HOME")
     if chosen:
         return Home(Path(chosen).expanduser().absolute())
-    from platformdirs import user_data_path  # noqa: PLC0415 - only a start without a home needs it
+    from platformdirs import user_data_path
 
     return Home(user_data_path("sealab", appauthor=False))
 

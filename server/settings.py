@@ -159,7 +159,7 @@ def _share(value: object) -> float:
 
 
 def _json(text: str) -> object:
-    import json  # noqa: PLC0415 - few set what needs it
+    import json
 
     try:
         return json.loads(text)
@@ -298,7 +298,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[str, ob
 def _known(key: str, shown: str) -> str:
     name = key.removeprefix(PREFIX)
     if name not in _NAMES:
-        import difflib  # noqa: PLC0415 - only a misspelt key needs it
+        import difflib
 
         near = difflib.get_close_matches(name.upper(), _NAMES, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(sorted(_NAMES))}."

@@ -196,6 +196,6 @@ def _refuse_unknown(applied: dict[str, str], steps: tuple[Migration, ...]) -> No
 
 
 def _program() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - only a step that is applied or refused asks
+    from importlib.metadata import version
 
     return version("sealab")

@@ -68,7 +68,7 @@ def make_engine(address: sa.URL, *, busy_seconds: Callable[[], float]) -> sa.Eng
 
 def _connector() -> Callable[..., Connection[Any]]:
     try:
-        import psycopg  # noqa: PLC0415 - an extra, and only for those who name a server
+        import psycopg
     except ImportError as error:
         raise DatabaseUnavailable(
             "DATABASE_URL names a PostgreSQL server, but the driver for it is not installed. "

@@ -229,7 +229,7 @@ def _script_of(folder: str, name: str, texts: Mapping[str, str]) -> str:
 
 
 def _split(folder: str, manifest: str) -> tuple[Mapping[str, object], str]:
-    import yaml  # noqa: PLC0415 - only who imports skills needs it
+    import yaml
 
     text = manifest.removeprefix("\ufeff").replace("\r\n", "\n")
     found = re.match(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|$)", text, re.DOTALL)

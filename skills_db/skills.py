@@ -272,7 +272,7 @@ class SkillStore:
             return SkillNotFound(
                 f"The skill {name!r} was deleted. Bring it back with `sealab skills delete --restore`, or save it anew."
             )
-        from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a wrong name needs it
+        from rapidfuzz import fuzz, process
 
         found = process.extract(name, self.names(), scorer=fuzz.ratio, limit=_NEAR_NAMES_MAX, score_cutoff=_LEAST_RATIO)
         near = [each for each, _, _ in found]

@@ -68,7 +68,7 @@ class VaultKeys:
 
     def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
         """Decrypt what was sealed for the row with that token; `empty` tells type and form. Raises `SealBroken`."""
-        from .cipher import InvalidTag  # noqa: PLC0415 - costs a start that needs no vault
+        from .cipher import InvalidTag
 
         bound = _bound(keys.name, empty, token)
         try:
@@ -85,7 +85,7 @@ class VaultKeys:
 
     @cached_property
     def _cipher(self) -> AESGCM:
-        from .cipher import AESGCM  # noqa: PLC0415 - as above
+        from .cipher import AESGCM
 
         return AESGCM(_derived(self._master, "values", ""))
 

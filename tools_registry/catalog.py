@@ -358,7 +358,7 @@ def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
 
 def _nearest_tools(name: str, tools: Sequence[Tool], score_min: float = _NEAR_SCORE_MIN) -> list[str]:
     """Return the full names nearest to a name, which may or may not have its server before it."""
-    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only an unknown name needs it
+    from rapidfuzz import fuzz, process
 
     wanted = name.casefold()
     choices = [(tool.full_name if "." in name else tool.name).casefold() for tool in tools]
@@ -369,7 +369,7 @@ def _nearest_tools(name: str, tools: Sequence[Tool], score_min: float = _NEAR_SC
 
 
 def _nearest(name: str, known: Sequence[str], limit: int) -> list[str]:
-    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only an unknown name needs it
+    from rapidfuzz import fuzz, process
 
     found = process.extract(
         name.casefold(),

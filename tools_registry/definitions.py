@@ -211,7 +211,7 @@ def _content(path: str) -> object:
 
 
 def _from_yaml(data: bytes) -> object:
-    import yaml  # noqa: PLC0415 - most homes hold no YAML
+    import yaml
 
     try:
         _check(data)
@@ -229,7 +229,7 @@ def _check(data: bytes) -> None:
 
     A few lines of aliases can stand for more values than a machine can hold.
     """
-    import yaml  # noqa: PLC0415 - as above
+    import yaml
 
     values: dict[str | None, int] = {}
     open_ones: list[tuple[str | None, int]] = [(None, 0)]
@@ -259,7 +259,7 @@ def _check(data: bytes) -> None:
 @cache
 def _yaml_loader() -> type[yaml.SafeLoader]:
     """Return a safe loader of YAML 1.2's core: `on`, `no` and dates are texts, which JSON Schema needs."""
-    import yaml  # noqa: PLC0415 - as above
+    import yaml
 
     fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -269,7 +269,7 @@ def _yaml_loader() -> type[yaml.SafeLoader]:
             for first, resolvers in fast.yaml_implicit_resolvers.items()
         }
 
-    import re  # noqa: PLC0415 - as above
+    import re
 
     Loader.add_implicit_resolver(
         "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"

@@ -269,7 +269,7 @@ def _check_collisions(lineages: list[list[type]]) -> None:
 @cache
 def private_names(cls: type) -> frozenset[str]:
     """Return the private attributes that the methods of a host class name, and the code within them."""
-    import dis  # noqa: PLC0415 - only a class with several bases needs it
+    import dis
 
     named: set[str] = set()
     waiting: list[object] = list(_own_dict(cls).values())

@@ -76,7 +76,7 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature. The code may have said itself what it is, in text that the real module would evaluate."""
     if GUEST.full_python:
         return inspect.signature(function)
-    from ..dialect import facades  # noqa: PLC0415 - full Python does without
+    from ..dialect import facades
 
     return cast("inspect.Signature", getattr(facades.find("inspect"), "signature")(function))  # noqa: B009 - a facade has no static names
 
@@ -86,8 +86,8 @@ def _hints(function: Callable[..., object]) -> Mapping[str, object]:
     try:
         if GUEST.full_python:
             return typing.get_type_hints(function, include_extras=True)
-        from ..dialect import facades  # noqa: PLC0415 - full Python does without
-        from ..guest.ownership import is_guest_callable  # noqa: PLC0415 - as above
+        from ..dialect import facades
+        from ..guest.ownership import is_guest_callable
 
         # A function of the code's own may wrap one of the host's, whose globals no source of the code's may run in.
         written = inspect.unwrap(function)

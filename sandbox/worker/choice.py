@@ -14,9 +14,9 @@ def dialect_of(isolation: Isolation) -> Dialect:
     """
     if isolation is Isolation.RESTRICTED:
         require_walked()
-        from ..dialect.restricted_python import RestrictedPython  # noqa: PLC0415 - needs a library that full Python does without
+        from ..dialect.restricted_python import RestrictedPython
 
         return RestrictedPython()
-    from ..full_python.full_python import FullPython  # noqa: PLC0415 - as above
+    from ..full_python.full_python import FullPython
 
     return FullPython()

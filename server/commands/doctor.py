@@ -128,7 +128,7 @@ def _language(*, active: bool) -> LayerFinding:
 
 
 def _privacy(settings: Settings) -> PrivacyFinding:
-    from ..privacy.detection.detect import Mode, without_ner  # noqa: PLC0415 - not for every start
+    from ..privacy.detection.detect import Mode, without_ner
 
     note = None if settings.privacy is PrivacyLevel.OFF else without_ner(Mode(settings.privacy_mode.value))
     return PrivacyFinding(privacy=settings.privacy.value, mode=settings.privacy_mode.value, note=note)
@@ -136,8 +136,8 @@ def _privacy(settings: Settings) -> PrivacyFinding:
 
 def _database(settings: Settings, home: Home) -> DatabaseFinding:
     """Look through the whole of a file, however long that takes, or ask the server."""
-    from ...skills_db.engine import place_of  # noqa: PLC0415 - not for every start
-    from ...skills_db.file_check import damage_of, damaged  # noqa: PLC0415 - as above
+    from ...skills_db.engine import place_of
+    from ...skills_db.file_check import damage_of, damaged
 
     place = "The database"
     try:

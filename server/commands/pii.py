@@ -74,7 +74,7 @@ _Runs = Callable[[argparse.Namespace, Home, Settings], int]
 
 
 def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..privacy.tokens import streams  # noqa: PLC0415 - each command imports what it needs
+    from ..privacy.tokens import streams
 
     tally = streams.Tally()
     with _opened(chosen, home, settings) as work:
@@ -90,7 +90,7 @@ def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int
 
 
 def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..privacy.tokens import streams  # noqa: PLC0415 - as above
+    from ..privacy.tokens import streams
 
     tally = streams.Tally()
     with _opened(chosen, home, settings) as work:
@@ -177,7 +177,7 @@ class _Work:
 
 @contextmanager
 def _opened(chosen: argparse.Namespace, home: Home, settings: Settings) -> Iterator[_Work]:
-    from ..privacy.tokens import streams  # noqa: PLC0415 - as above
+    from ..privacy.tokens import streams
 
     with _input(chosen.file) as (raw, size), _privacy(home, settings) as privacy:
         # Bytes that are not valid UTF-8 come back as they were.
@@ -214,8 +214,8 @@ def _input(name: str) -> Iterator[tuple[io.BufferedReader, int | None]]:
 
 @contextmanager
 def _privacy(home: Home, settings: Settings) -> Iterator[Privacy]:
-    from ..database import HomeDatabase  # noqa: PLC0415 - as above
-    from ..privacy.privacy import Privacy  # noqa: PLC0415 - as above
+    from ..database import HomeDatabase
+    from ..privacy.privacy import Privacy
 
     home.prepare()
     database = HomeDatabase(settings.database_url, home.root)
@@ -249,7 +249,7 @@ def _written(chosen: argparse.Namespace, pieces: Iterator[str]) -> str:
 
 
 def _to_file(target: Path, pieces: Iterator[str]) -> None:
-    import tempfile  # noqa: PLC0415 - few commands write files
+    import tempfile
 
     try:
         descriptor, new = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -63,7 +63,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 def _list(chosen: argparse.Namespace, home: Home) -> int:
-    from ...tools_registry.configuration import read, read_document, servers_of  # noqa: PLC0415 - each command imports what it needs
+    from ...tools_registry.configuration import read, read_document, servers_of
 
     configuration = read(home.servers_file, os.environ)
     written = servers_of(read_document(home.servers_file), home.servers_file)
@@ -83,8 +83,8 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
 
 
 def _add(chosen: argparse.Namespace, home: Home) -> int:
-    from ...tools_registry.configuration import editing, read_server, servers_of  # noqa: PLC0415 - as above
-    from ...tools_registry.errors import ConfigurationRefused  # noqa: PLC0415 - as above
+    from ...tools_registry.configuration import editing, read_server, servers_of
+    from ...tools_registry.errors import ConfigurationRefused
 
     entry = _entry(chosen)
     try:
@@ -112,7 +112,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
 
 
 def _remove(chosen: argparse.Namespace, home: Home) -> int:
-    from ...tools_registry.configuration import editing, read_document, servers_of  # noqa: PLC0415 - as above
+    from ...tools_registry.configuration import editing, read_document, servers_of
 
     known = servers_of(read_document(home.servers_file), home.servers_file)
     if chosen.name not in known:
@@ -130,8 +130,8 @@ def _remove(chosen: argparse.Namespace, home: Home) -> int:
 
 
 def _import(chosen: argparse.Namespace, home: Home) -> int:
-    from ...tools_registry.clients.importing import plan  # noqa: PLC0415 - as above
-    from ...tools_registry.configuration import editing, read_document, servers_of  # noqa: PLC0415 - as above
+    from ...tools_registry.clients.importing import plan
+    from ...tools_registry.configuration import editing, read_document, servers_of
 
     project = Path(chosen.project).expanduser().absolute()
     if not project.is_dir():
@@ -271,16 +271,16 @@ def _scope(found: Found) -> str:
 
 def _forget(home: Home, server: str) -> None:
     """Drop what is known of a server's tools, and how they were described when they were pinned."""
-    from ...tools_registry.catalog import Catalog  # noqa: PLC0415 - as above
-    from ...tools_registry.upstream.pins import PINS, Pins  # noqa: PLC0415 - as above
-    from ..upstream_tools.registry import learned_of  # noqa: PLC0415 - as above
-    from ..upstream_tools.wiring import lists_of  # noqa: PLC0415 - as above
+    from ...tools_registry.catalog import Catalog
+    from ...tools_registry.upstream.pins import PINS, Pins
+    from ..upstream_tools.registry import learned_of
+    from ..upstream_tools.wiring import lists_of
 
     Catalog(home.tools, lists_of(home), {}).forget_server(server)
     if (home.registry / PINS).exists():
         Pins(home.registry / PINS).forget(server)
     if learned_of(home).exists():
-        from ...tools_registry.describing.learned import LearnedTypes  # noqa: PLC0415 - as above
+        from ...tools_registry.describing.learned import LearnedTypes
 
         LearnedTypes(learned_of(home)).forget(server)
 

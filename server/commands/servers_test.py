@@ -39,7 +39,7 @@ def add_options(parser: Parser) -> None:
 
 def run(chosen: argparse.Namespace, home: Home) -> int:
     """Test the servers and print what was found; fail where one cannot be used."""
-    from ...tools_registry.configuration import read  # noqa: PLC0415 - each command imports what it needs
+    from ...tools_registry.configuration import read
 
     if chosen.accept and chosen.name is None:
         raise UsageError("--accept is for one server at a time. Name the one that you looked at.")
@@ -62,7 +62,7 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
 async def _tested(
     configuration: Configuration, home: Home, names: list[str], *, accept: bool, sign_in: bool
 ) -> list[dict[str, object]]:
-    from ...tools_registry.upstream.upstreams import Upstreams  # noqa: PLC0415 - as above
+    from ...tools_registry.upstream.upstreams import Upstreams
 
     async with Upstreams(configuration, state=home.registry) as upstreams:
         return list(
@@ -75,7 +75,7 @@ async def _tested(
 async def _tested_one(
     configuration: Configuration, home: Home, upstreams: Upstreams, name: str, *, accept: bool, sign_in: bool
 ) -> dict[str, object]:
-    from ...tools_registry.errors import RegistryError, SignInNeeded  # noqa: PLC0415 - as above
+    from ...tools_registry.errors import RegistryError, SignInNeeded
 
     began = time.monotonic()
     inspection: Inspection | None = None
@@ -109,9 +109,9 @@ async def _tested_one(
 
 async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspection:
     """Connect once more, with a user who signs in; what that gives is kept for later calls."""
-    from ...tools_registry.configuration import Configuration  # noqa: PLC0415 - as above
-    from ...tools_registry.upstream.sign_in import signing_in  # noqa: PLC0415 - as above
-    from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams  # noqa: PLC0415 - as above
+    from ...tools_registry.configuration import Configuration
+    from ...tools_registry.upstream.sign_in import signing_in
+    from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
     async def show(address: str) -> None:
         _say(f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")

@@ -97,14 +97,14 @@ async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings:
 
 @asynccontextmanager
 async def _app(settings: Settings, home: Home) -> AsyncIterator[App]:
-    from ..app import running  # noqa: PLC0415 - each command imports what it needs, so that it starts fast
+    from ..app import running
 
     async with running(replace(settings, workers_spare=0), home) as app:
         yield app
 
 
 async def _list(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
+    from ..skills import use_cases as skills
 
     found = await skills.listed(app, " ".join(chosen.query) or None, chosen.tag, chosen.limit)
     if chosen.json:
@@ -122,7 +122,7 @@ async def _list(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _show(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
+    from ..skills import use_cases as skills
 
     loaded = await skills.load(app, chosen.name, chosen.skill_version)
     if chosen.json:
@@ -141,7 +141,7 @@ async def _show(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _save(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
+    from ..skills import use_cases as skills
 
     if (chosen.file is None) == (chosen.from_run is None):
         raise UsageError("Give either a FILE of Python code or --from-run RUN_ID.")
@@ -168,9 +168,9 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _run(chosen: argparse.Namespace, app: App) -> int:
-    from ..cli import print_run  # noqa: PLC0415 - as above
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
-    from .skill_options import arguments_of, stdin_text  # noqa: PLC0415 - as above
+    from ..cli import print_run
+    from ..skills import use_cases as skills
+    from .skill_options import arguments_of, stdin_text
 
     if chosen.name is None:
         if not {"-h", "--help"}.isdisjoint(chosen.words):
@@ -200,7 +200,7 @@ async def _run(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _test(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
+    from ..skills import use_cases as skills
 
     names = chosen.names or list(await app.skills.ask(lambda store: store.names()))
     told: list[dict[str, object]] = []
@@ -224,7 +224,7 @@ async def _test(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _delete(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills import use_cases as skills  # noqa: PLC0415 - as above
+    from ..skills import use_cases as skills
 
     if chosen.restore:
         versions = await app.skills.ask(lambda store: store.restore(chosen.name))
@@ -246,7 +246,7 @@ async def _purge(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _export(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills.files import export_to  # noqa: PLC0415 - as above
+    from ..skills.files import export_to
 
     folder: Path = chosen.folder
     exported = await export_to(app, folder, chosen.names)
@@ -258,7 +258,7 @@ async def _export(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _import(chosen: argparse.Namespace, app: App) -> int:
-    from ..skills.files import EXAMPLES, import_from  # noqa: PLC0415 - as above
+    from ..skills.files import EXAMPLES, import_from
 
     if bool(chosen.sources) == chosen.examples:
         raise UsageError("Name a folder, file or archive to import, or give --examples.")
@@ -275,7 +275,7 @@ async def _import(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _backup(chosen: argparse.Namespace, app: App) -> int:
-    from ...skills_db.backup import backup  # noqa: PLC0415 - as above
+    from ...skills_db.backup import backup
 
     made = await asyncio.to_thread(lambda: backup(app.database(), chosen.file, overwrite=chosen.overwrite))
     _tell(chosen, {**asdict(made), "path": str(made.path)})
@@ -283,7 +283,7 @@ async def _backup(chosen: argparse.Namespace, app: App) -> int:
 
 
 async def _restore(chosen: argparse.Namespace, app: App) -> int:
-    from ...skills_db.backup import restore  # noqa: PLC0415 - as above
+    from ...skills_db.backup import restore
 
     restored = await asyncio.to_thread(lambda: restore(app.database(), chosen.file, replace=chosen.replace))
     _tell(chosen, asdict(restored))
@@ -302,7 +302,7 @@ def _path(text: str) -> Path:
 
 
 def _source(file: str) -> str:
-    from ..cli import read_source  # noqa: PLC0415 - the command line brings this module in
+    from ..cli import read_source
 
     return read_source(file)
 

@@ -49,7 +49,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..upstream_tools import discovery  # noqa: PLC0415 - each command imports what it needs
+    from ..upstream_tools import discovery
 
     answer = await discovery.search(
         registry,
@@ -72,7 +72,7 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
 
 
 async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery
 
     told = await discovery.definition(registry, chosen.name, category=chosen.category, detail_level=chosen.detail_level)
     if chosen.json:
@@ -87,7 +87,7 @@ async def _show(chosen: argparse.Namespace, registry: Registry, _home: Home) -> 
 
 
 async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery
 
     answer = await discovery.categories(registry)
     if chosen.json:
@@ -103,7 +103,7 @@ async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Hom
 
 
 async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ...tools_registry.describing.stubs import write_stubs  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.stubs import write_stubs
 
     await registry.ask_unasked()
     catalog, learned = await registry.catalog(), await registry.learned()
@@ -141,9 +141,9 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
 
 
 async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..upstream_tools import discovery  # noqa: PLC0415 - as above
-    from ..upstream_tools.tool_arguments import checked  # noqa: PLC0415 - as above
-    from ..upstream_tools.wiring import config_of  # noqa: PLC0415 - as above
+    from ..upstream_tools import discovery
+    from ..upstream_tools.tool_arguments import checked
+    from ..upstream_tools.wiring import config_of
 
     tool = await discovery.found(registry, chosen.name)
     config_of(tool, await registry.configuration())
@@ -200,9 +200,9 @@ def _options(words: Sequence[str]) -> dict[str, str]:
 
 def _values(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
     """Read each value as what its parameter takes: a text as it stands, anything else as JSON where it is JSON."""
-    from ...tools_registry.describing.casing import as_published  # noqa: PLC0415 - as above
-    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - as above
-    from ...tools_registry.describing.signatures import takes_text  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.casing import as_published
+    from ...tools_registry.describing.schemas import parameters_of
+    from ...tools_registry.describing.signatures import takes_text
 
     texts = {each.name for each in parameters_of(tool) if takes_text(each.shape)}
     values: dict[str, Json] = {}

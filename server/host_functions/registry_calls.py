@@ -117,7 +117,7 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
 
     Raises `HostCallError`, which says which field.
     """
-    from ..upstream_tools.tool_arguments import checked  # noqa: PLC0415 - only a call needs it
+    from ..upstream_tools.tool_arguments import checked
 
     try:
         return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
@@ -145,7 +145,7 @@ def _pay(calls: Calls, count: int) -> None:
 
 
 def _by_position(tool: Tool, name: str) -> HostCallError:
-    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - only this mistake needs it
+    from ...tools_registry.describing.schemas import parameters_of
 
     names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
     takes = (

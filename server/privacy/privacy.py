@@ -254,8 +254,8 @@ class Privacy:
         vault = self.vault()
         with self._opening:
             if self._sanitizer is None:
-                from .detection.detect import Detector  # noqa: PLC0415 - with PRIVACY=off none of it is loaded
-                from .tokens.sanitizer import Sanitizer  # noqa: PLC0415 - as above
+                from .detection.detect import Detector
+                from .tokens.sanitizer import Sanitizer
 
                 fast = replace(self._settings, privacy_mode=PrivacyMode.FAST)
                 self._sanitizer = Sanitizer(
@@ -269,13 +269,13 @@ class Privacy:
     def _purge(self) -> None:
         """Open the database for it only where there is one: what an earlier process kept ends in time too."""
         if self._vault.made is not None or self._settings.database_url or (self._home / DATABASE_FILE).exists():
-            from ...skills_db.vault import drop_expired  # noqa: PLC0415 - as above
+            from ...skills_db.vault import drop_expired
 
             drop_expired(self._database())
 
     def _open_vault(self) -> Vault:
-        from ...skills_db.vault import Vault, is_keyed  # noqa: PLC0415 - the database is slow to import
-        from .tokens.keys import master_key  # noqa: PLC0415 - as above
+        from ...skills_db.vault import Vault, is_keyed
+        from .tokens.keys import master_key
 
         settings = self._settings
         database = self._database()
@@ -302,7 +302,7 @@ class Privacy:
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
     ) -> Restored:
-        from .tokens.restoring import Restored, allow_all  # noqa: PLC0415 - as above
+        from .tokens.restoring import Restored, allow_all
 
         lenient = self._settings.privacy_lenient_restore
         part = Text(value) if isinstance(value, str) else Tree(value)
@@ -361,7 +361,7 @@ class Privacy:
 
 def detector_options(settings: Settings) -> detect.DetectorOptions:
     """Return what the operator's settings say of detection."""
-    from .detection import detect  # noqa: PLC0415 - as above
+    from .detection import detect
 
     return detect.DetectorOptions(
         mode=detect.Mode(settings.privacy_mode.value),

@@ -53,7 +53,7 @@ def mcp_server(
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
         """Say what the code run by execute_code can use."""
-        from ...sandbox.dialect import facades  # noqa: PLC0415 - only this answer needs them on the host's side
+        from ...sandbox.dialect import facades
 
         wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
         return CAPABILITIES.format(

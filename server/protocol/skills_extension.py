@@ -210,7 +210,7 @@ def _page(store: SkillStore, after: str, size: int) -> tuple[list[Served], bool]
 
 
 def _in_folder(store: SkillStore, folder: str) -> Served | None:
-    from ...skills_db.skill_names import folder_name, skill_name  # noqa: PLC0415 - nothing of the store is needed to start
+    from ...skills_db.skill_names import folder_name, skill_name
 
     likely = skill_name(folder)
     name = likely if folder_name(likely) == folder else None
@@ -245,6 +245,6 @@ def _mime_type(path: str) -> str:
 
 
 def _frontmatter(manifest: bytes) -> dict[str, object]:
-    import yaml  # noqa: PLC0415 - only who lists skills needs it
+    import yaml
 
     return cast("dict[str, object]", yaml.safe_load(manifest.decode().split("---", 2)[1]))

@@ -49,21 +49,21 @@ def _steps(tools: Sequence[StrictTool]) -> list[Callable[[], object]]:
 
 
 def _build_request() -> None:
-    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
+    from mcp.types import methods
 
     methods.MONOLITH_REQUESTS[_CALL].model_rebuild()
 
 
 def _build_request_of(version: str) -> None:
-    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
-    from mcp_types import version as versions  # noqa: PLC0415 - see `_steps`
+    from mcp.types import methods
+    from mcp_types import version as versions
 
     methods.CLIENT_REQUESTS[_CALL, getattr(versions, version)].model_rebuild()
 
 
 def _build_answer_of(version: str) -> None:
-    from mcp.types import methods  # noqa: PLC0415 - see `_steps`
-    from mcp_types import version as versions  # noqa: PLC0415 - see `_steps`
+    from mcp.types import methods
+    from mcp_types import version as versions
 
     answer = {"content": [], "resultType": "complete"}
     methods.serialize_server_result(_CALL, getattr(versions, version), answer)

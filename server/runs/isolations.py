@@ -109,7 +109,7 @@ def _no_container(settings: Settings, image: Image | None) -> str | None:
 
 
 def _container_pool(settings: Settings, home: Home, image: Image) -> Runner:
-    from ...sandbox.container.container_pool import ContainerPool, ContainerSettings  # noqa: PLC0415 - only its first job needs it
+    from ...sandbox.container.container_pool import ContainerPool, ContainerSettings
 
     pool = _pool_settings(settings, home, Isolation.CONTAINER, ())
     return ContainerPool(

@@ -37,7 +37,7 @@ class Imported:
 
 async def import_from(app: App, source: Path, only: Sequence[str] = ()) -> list[Imported]:
     """Store the skills of a folder, file or archive as new versions, their tests unrun. Raises `SkillRefused`."""
-    from ...skills_db.skill_folders import found  # noqa: PLC0415 - nothing of the store is needed to start
+    from ...skills_db.skill_folders import found
 
     folders = await anyio.to_thread.run_sync(found, source)
     return [await _imported(app, folder, files) for folder, files in folders.items() if not only or folder in only]
@@ -55,14 +55,14 @@ async def export_to(app: App, target: Path, names: Iterable[str] = ()) -> list[t
 
 def files_of(skill: Skill) -> tuple[str, dict[str, bytes]]:
     """Return a stored skill's folder: its name, and its files by their paths in it."""
-    from ...skills_db.skill_md import portable, written  # noqa: PLC0415 - as above
-    from ...skills_db.skill_names import folder_name  # noqa: PLC0415 - as above
+    from ...skills_db.skill_md import portable, written
+    from ...skills_db.skill_names import folder_name
 
     return folder_name(skill.name), written(portable(skill.draft), skill.draft)
 
 
 async def _imported(app: App, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
-    from ...skills_db.skill_md import read  # noqa: PLC0415 - as above
+    from ...skills_db.skill_md import read
 
     name: str | None = None
     try:

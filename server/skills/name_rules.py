@@ -41,7 +41,7 @@ def judge_name(name: str) -> None:
 
 @cache
 def _given_names() -> frozenset[str]:
-    from ...sandbox.guest.runtime import PRELOADED  # noqa: PLC0415 - as above
-    from ...sandbox.guest_api import data_helpers, hosted  # noqa: PLC0415 - saving alone needs them on the host's side
+    from ...sandbox.guest.runtime import PRELOADED
+    from ...sandbox.guest_api import data_helpers, hosted
 
     return frozenset({*hosted.helpers(), *data_helpers.helpers(), *PRELOADED, "keep"})

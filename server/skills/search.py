@@ -96,7 +96,7 @@ class SkillIndex:
         return await self._shelf.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
-        from ...skills_db.listing import SkillPage  # noqa: PLC0415 - nothing of the store is needed to start
+        from ...skills_db.listing import SkillPage
 
         seen, index = self._indexed(store)
         names = index.matches(query) if any(map(str.isalnum, query)) else _with_signs(query.strip(), seen.summaries)
@@ -105,7 +105,7 @@ class SkillIndex:
         return SkillPage(len(names), store.with_runs([seen.summaries[name] for name in names[:limit]]))
 
     def _indexed(self, store: SkillStore) -> tuple[_Seen, SearchIndex]:
-        from ...tools_registry.search.ranking import DocumentReader, SearchIndex  # noqa: PLC0415 - as above
+        from ...tools_registry.search.ranking import DocumentReader, SearchIndex
 
         with self._looking:
             seen = self._looked(store)
@@ -132,8 +132,8 @@ class SkillIndex:
         return seen
 
     def _documents_of(self, skill: SkillSummary) -> tuple[Extra, Searchable]:
-        from ...tools_registry.search.indexing import Searchable  # noqa: PLC0415 - nothing of the search is needed to start
-        from ..upstream_tools.extras import Extra  # noqa: PLC0415 - as above
+        from ...tools_registry.search.indexing import Searchable
+        from ..upstream_tools.extras import Extra
 
         text = " ".join((*skill.tags, skill.description))
         among_tools = Searchable(
@@ -171,8 +171,8 @@ def _with_signs(signs: str, summaries: Mapping[str, SkillSummary]) -> list[str]:
 
 def _definition(draft: SkillDraft) -> Mapping[str, Json]:
     """Return what a tool's definition has beside its name and signature."""
-    from ...tools_registry.describing.examples import example_call  # noqa: PLC0415 - nothing of the registry is needed to start
-    from ...tools_registry.models import Tool  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.examples import example_call
+    from ...tools_registry.models import Tool
 
     tool = Tool(draft.name, CATEGORY, CATEGORY, input_schema=draft.parameters)
     example = example_call(tool, f"{CATEGORY}.{draft.name}")

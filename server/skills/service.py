@@ -70,7 +70,7 @@ class SkillService:
     def store(self) -> SkillStore:
         """Return the store; call it from a thread."""
         if self._store is None:
-            from ...skills_db.skills import SkillStore  # noqa: PLC0415 - SQLAlchemy takes half a second to import
+            from ...skills_db.skills import SkillStore
 
             self._store = SkillStore(self._database())
         return self._store
@@ -78,7 +78,7 @@ class SkillService:
     def run_store(self) -> RunStore:
         """Return the records; call it from a thread."""
         if self._runs is None:
-            from ...skills_db.runs import RunStore  # noqa: PLC0415 - as above
+            from ...skills_db.runs import RunStore
 
             self._runs = RunStore(self._database())
         return self._runs
@@ -107,7 +107,7 @@ class SkillService:
             self._ended.flush()
 
     def _write(self, ended: list[_Ended]) -> None:
-        from ...skills_db.runs import RunRecord  # noqa: PLC0415 - as above
+        from ...skills_db.runs import RunRecord
 
         self.run_store().record(
             *(

@@ -32,7 +32,7 @@ def judge_arguments(name: str, parameters: Mapping[str, Json], arguments: Mappin
 @cache
 def _formats() -> FormatChecker:
     """Return the formats that hints stand for, read as the arguments will be."""
-    from jsonschema import FormatChecker  # noqa: PLC0415 - takes a tenth of a second to import
+    from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
     for name, read in (

@@ -140,7 +140,7 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 
 def _schema(name: str, value: Json) -> Mapping[str, Json]:
-    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - takes a tenth of a second to import
+    from jsonschema import Draft202012Validator, SchemaError
 
     if not isinstance(value, dict) or value.get("type") != "object" or not isinstance(value.get("properties"), dict):
         raise ValueError

@@ -267,7 +267,7 @@ def draft_from(
     more: Mapping[str, Json] = MappingProxyType({}),
 ) -> SkillDraft:
     """Make the draft of a skill out of what its code says and what was said about it."""
-    from ...skills_db.content import SkillDraft, SkillKind  # noqa: PLC0415 - nothing of the store is needed to start
+    from ...skills_db.content import SkillDraft, SkillKind
 
     return SkillDraft(
         name=name,
@@ -319,7 +319,7 @@ def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
 
 def _refuse_too_much(draft: SkillDraft) -> None:
     """Raise `SkillRefused` where the run that asks, if one does, has saved as much as one may."""
-    from ...skills_db.errors import SkillRefused  # noqa: PLC0415 - as above
+    from ...skills_db.errors import SkillRefused
 
     payer = account()
     if payer is None:
@@ -380,7 +380,7 @@ async def _knows(app: App, tool: str) -> bool:
 
 
 def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
-    from ...skills_db.errors import SkillNotFound  # noqa: PLC0415 - as above
+    from ...skills_db.errors import SkillNotFound
 
     missing: list[str] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(used, (draft.name, used)) for used in draft.skills]

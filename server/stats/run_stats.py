@@ -95,14 +95,14 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
 
 def processes_now() -> tuple[Process, Process]:
     """Return what the server itself uses, and what its children (zygote, spares, runs, sessions) use together."""
-    import psutil  # noqa: PLC0415 - the start does not need it
+    import psutil
 
     server = psutil.Process(os.getpid())
     return _used_by([server]), _used_by(server.children(recursive=True))
 
 
 def _used_by(processes: Sequence[psutil.Process]) -> Process:
-    import psutil  # noqa: PLC0415 - the start does not need it
+    import psutil
 
     memory = cpu = 0.0
     count = 0

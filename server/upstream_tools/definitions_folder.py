@@ -30,7 +30,7 @@ class _Look:
         self._next = 0.0
 
     def last_change(self) -> int:
-        from ...tools_registry.definitions import last_change  # noqa: PLC0415 - nothing of it is needed to start
+        from ...tools_registry.definitions import last_change
 
         began = time.monotonic()
         if began >= self._next:

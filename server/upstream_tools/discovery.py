@@ -97,7 +97,7 @@ async def _found_or_near(registry: Registry, name: str, category: str | None) ->
     except (ToolUnknown, CategoryUnknown) as error:
         if not beside or (isinstance(error, ToolUnknown) and error.nearest):
             raise
-        import difflib  # noqa: PLC0415 - only an unknown name needs it
+        import difflib
 
         near = difflib.get_close_matches(name.rpartition(".")[2], [each.name for each in beside], n=1)
         keys = [each.key for each in beside if each.name in near]
@@ -222,7 +222,7 @@ async def summary(registry: Registry) -> str:
 
 def offered(name: str, known: Mapping[str, object]) -> str:
     """Say which server may have been meant."""
-    import difflib  # noqa: PLC0415 - only an unknown name needs it
+    import difflib
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
@@ -247,7 +247,7 @@ async def _known_tools(registry: Registry, own: str) -> list[Tool]:
 
 
 def _level(detail_level: str) -> DetailLevel:
-    from ...tools_registry.describing.details import DetailLevel  # noqa: PLC0415 - nothing of it is needed to start
+    from ...tools_registry.describing.details import DetailLevel
 
     try:
         return DetailLevel(detail_level)
@@ -276,7 +276,7 @@ def _described(tools: Iterable[Tool]) -> str:
 
 def _check_category(category: str, known: set[str]) -> None:
     if category not in known:
-        import difflib  # noqa: PLC0415 - only an unknown name needs it
+        import difflib
 
         near = difflib.get_close_matches(category, known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(known)) or 'none'}."

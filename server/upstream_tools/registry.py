@@ -128,7 +128,7 @@ class Registry:
 
     async def describer(self) -> Describer:
         """Return what tells of tools, with what was learned of their answers."""
-        from ...tools_registry.describing.details import Describer  # noqa: PLC0415 - nothing of it is needed to start
+        from ...tools_registry.describing.details import Describer
 
         return Describer(await self.catalog(), await self.learned())
 
@@ -152,7 +152,7 @@ class Registry:
         """Return what in a tool's texts speaks to the model; it is looked for once, since that takes long."""
         known = self._flagged.get(tool.full_name)
         if known is None or known[0] is not tool:
-            from ...tools_registry.upstream.injection import flags  # noqa: PLC0415 - nothing of it is needed to start
+            from ...tools_registry.upstream.injection import flags
 
             found = await asyncio.to_thread(flags, tool.description, tool.input_schema, tool.title)
             known = self._flagged[tool.full_name] = tool, found
@@ -311,7 +311,7 @@ def learned_of(home: Home) -> Path:
 
 
 def _learned_types(home: Home) -> LearnedTypes:
-    from ...tools_registry.describing.learned import LearnedTypes  # noqa: PLC0415 - only answers without a schema need it
+    from ...tools_registry.describing.learned import LearnedTypes
 
     return LearnedTypes(learned_of(home))
 

@@ -45,8 +45,8 @@ async def call_tool(name: str, arguments: Mapping[str, Json]) -> object:
 
 
 async def _called(registry: Registry, name: str, arguments: Mapping[str, Json]) -> object:
-    from . import approval, discovery  # noqa: PLC0415 - importing the stubs costs nothing of it
-    from .tool_arguments import checked  # noqa: PLC0415 - as above
+    from . import approval, discovery
+    from .tool_arguments import checked
 
     tool = await discovery.found(registry, name)
     server = config_of(tool, await registry.configuration())

@@ -82,8 +82,8 @@ def wire(
     home: Home, environment: Mapping[str, str], configured: int, defined: int, on_list_changed: OnListChanged
 ) -> Wired:
     """Read `mcp.json` and the definitions, and make the connections that nobody has used yet."""
-    from ...tools_registry.catalog import Catalog  # noqa: PLC0415 - nothing of it is needed to start
-    from ...tools_registry.upstream.upstreams import Upstreams  # noqa: PLC0415 - as above
+    from ...tools_registry.catalog import Catalog
+    from ...tools_registry.upstream.upstreams import Upstreams
 
     configuration = read(home.servers_file, environment)
     for name, problem in configuration.problems.items():
@@ -107,8 +107,8 @@ def say_problems(catalog: Catalog) -> None:
 
 def index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Searchable]) -> SearchIndex:
     """Index the tools that may be seen, and `more` beside them."""
-    from ...tools_registry.describing.schemas import parameters_of  # noqa: PLC0415 - only an index needs it
-    from ...tools_registry.search.ranking import Searchable, SearchIndex  # noqa: PLC0415 - as above
+    from ...tools_registry.describing.schemas import parameters_of
+    from ...tools_registry.search.ranking import Searchable, SearchIndex
 
     documents = [
         Searchable(

@@ -73,13 +73,13 @@ def _json(text: str) -> object:
     except ValueError:
         if len(text) > _JSON5_BYTES_MAX:
             raise
-    import json5  # noqa: PLC0415 - only files with comments need it
+    import json5
 
     return json5.loads(text)
 
 
 def _yaml(text: str) -> object:
-    import yaml  # noqa: PLC0415 - one client in twelve writes YAML
+    import yaml
 
     try:
         return yaml.safe_load(text)

@@ -166,7 +166,7 @@ def _columns(
 
     Terms are numbered in the order in which the documents have them.
     """
-    import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
+    import numpy as np
 
     found = np.frombuffer(b"".join([each.numbers for each in readings]), np.intc)
     lengths = np.array([each.lengths for each in readings], np.int64).reshape(-1, len(FIELDS))

@@ -40,7 +40,7 @@ class InvertedIndex:
     """Postings of `terms` terms in `documents` documents; it never changes."""
 
     def __init__(self, fields: Sequence[FieldTerms], *, documents: int, terms: int) -> None:
-        import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
+        import numpy as np
 
         self.documents = documents
         keys, values = [], []
@@ -74,7 +74,7 @@ class InvertedIndex:
 
     def scores(self, query: Mapping[int, float]) -> Floats:
         """Score every document for weighted terms; the best has about 1, one without any of the terms 0."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         if not query:
             return np.zeros(self.documents, np.float32)

@@ -51,7 +51,7 @@ class NameIndex:
         return bonuses
 
     def _similar(self, spaced: str) -> dict[int, float]:
-        from rapidfuzz import fuzz, process  # noqa: PLC0415 - only searching needs it, starting does not
+        from rapidfuzz import fuzz, process
 
         if not spaced or len(spaced) > LONGEST_MISSPELT or spaced.count(" ") >= MOST_WORDS:
             return {}

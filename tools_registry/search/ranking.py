@@ -126,7 +126,7 @@ class SearchIndex:
     def _by_words(self, whole: Meaning, steps: Sequence[Meaning]) -> Floats:
         scores = self._inverted.scores(whole.terms)
         if steps:
-            import numpy as np  # noqa: PLC0415
+            import numpy as np
 
             best = np.zeros_like(scores)
             for step in steps:
@@ -137,7 +137,7 @@ class SearchIndex:
 
     def _by_meaning(self, meanings: Sequence[Meaning]) -> Floats:
         """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         if self._vectors is None or self._meanings is None:
             return np.zeros(len(self._documents), np.float32)
@@ -166,7 +166,7 @@ class SearchIndex:
 
 def _best(scores: Floats, most: int) -> list[tuple[int, float]]:
     """Return the places of the best positive scores, best first, and equal ones in their order."""
-    import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
+    import numpy as np
 
     rounded = scores.round(DECIMALS)
     if most < len(rounded):

@@ -68,7 +68,7 @@ class _Stemmers(threading.local):
     """A stemmer for each thread: one is not to be shared (PyStemmer's documentation)."""
 
     def __init__(self) -> None:
-        import Stemmer  # noqa: PLC0415 - only searching needs it, starting does not
+        import Stemmer
 
         # Its own cache is off: words are kept by `stem` and by the index.
         self.stem_word = Stemmer.Stemmer("english", 0).stemWord

@@ -42,8 +42,8 @@ class Spelling:
 
         Of words equally near, those of the same letters come first, then those that were given first.
         """
-        from rapidfuzz import process  # noqa: PLC0415 - only searching needs it, starting does not
-        from rapidfuzz.distance import OSA  # noqa: PLC0415
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
 
         if len(word) < SHORTEST_WORD:
             return []

@@ -48,7 +48,7 @@ class WordVectors:
 
     def of_words(self, weights: Mapping[str, float]) -> Floats:
         """Return the unit vector of a text of these words, each with its weight; zeros if none of them is known."""
-        import numpy as np  # noqa: PLC0415 - only searching needs it, starting does not
+        import numpy as np
 
         known = [word for word in weights if word in self.number]
         rows = self.rows[[self.number[word] for word in known]]
@@ -68,7 +68,7 @@ class WordVectors:
 @lru_cache(maxsize=1)
 def load_word_vectors() -> WordVectors:
     """Read the vectors that come with the package, once."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     data = files(__package__) / "data"
     with (data / VECTORS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -90,7 +90,7 @@ class FieldWords:
 
 def document_vectors(vectors: WordVectors, fields: Sequence[FieldWords], *, documents: int) -> Floats:
     """Return one unit vector for each document, the weighted sum over its fields' words."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     words = np.concatenate([field.words for field in fields])
     each = np.concatenate([np.repeat(np.arange(documents), field.lengths) for field in fields])
@@ -110,7 +110,7 @@ def document_vectors(vectors: WordVectors, fields: Sequence[FieldWords], *, docu
 
 
 def _unit(rows: Floats) -> Floats:
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     unit: Floats = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + np.float32(1e-9))
     return unit

@@ -51,11 +51,11 @@ async def check_large(schema: dict[str, Any], value: object) -> None:
 
 def _first_wrong(schema: dict[str, Any], value: object, stopped: threading.Event) -> str:
     """Return what is wrong with a value, or nothing."""
-    import jsonschema  # noqa: F401, PLC0415 - whole, before any part of it
-    from jsonschema.exceptions import SchemaError, ValidationError  # noqa: PLC0415 - few answers need it
-    from jsonschema.validators import extend, validator_for  # noqa: PLC0415 - as above
-    from referencing import Registry  # noqa: PLC0415 - as above
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - as above
+    import jsonschema  # noqa: F401 - whole, before any part of it
+    from jsonschema.exceptions import SchemaError, ValidationError
+    from jsonschema.validators import extend, validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     def stoppable(check: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*given: Any) -> Any:

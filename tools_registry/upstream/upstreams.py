@@ -256,8 +256,8 @@ class Upstreams:
         if known is not None:
             return known
         await asyncio.to_thread(_import_client)
-        from .connection import Connection  # noqa: PLC0415 - imported above, in a thread
-        from .link import LinkOptions  # noqa: PLC0415 - as above
+        from .connection import Connection
+        from .link import LinkOptions
 
         options = LinkOptions(
             era=self._era,
@@ -274,7 +274,7 @@ class Upstreams:
             return self._sign_in(config)
         if self._state is None or config.type is Transport.STDIO:
             return None
-        from .sign_in import kept_sign_in  # noqa: PLC0415 - only a server over HTTP needs it
+        from .sign_in import kept_sign_in
 
         return kept_sign_in(config, self._state / SIGN_INS)
 
@@ -313,7 +313,7 @@ class Upstreams:
 
 def _import_client() -> None:
     """Import the SDK's client, which takes long enough to be done in a thread."""
-    from .link import quiet_sdk  # noqa: PLC0415 - as said
+    from .link import quiet_sdk
 
     quiet_sdk()
 

@@ -164,11 +164,11 @@ class Detector:
         with self._loading:
             if self._analyzer is not None:
                 return
-            from .analyzer import analyzer  # noqa: PLC0415 - Presidio costs seconds
+            from .analyzer import analyzer
 
             self.note = without_ner(self.options.mode)
             if self.options.mode is Mode.BALANCED and self.note is None:
-                from .ner.prose import NamesInProse  # noqa: PLC0415 - numpy, and tens of megabytes
+                from .ner.prose import NamesInProse
 
                 self._names = NamesInProse()
             if self.note is not None:
@@ -188,7 +188,7 @@ class Detector:
         Blocks are small, since an expression lets no other thread run while it looks through one.
         """
         assert self._analyzer is not None
-        from .analyzer import FAR_LOOKING  # noqa: PLC0415 - Presidio costs seconds
+        from .analyzer import FAR_LOOKING
 
         results: list[Finding] = []
         for find in self._analyzer.finds:

@@ -38,7 +38,7 @@ class AuditNotes:
         """Have it noted that something was done with so many values of each type; returns at once."""
         if not counts:
             return
-        from ....skills_db.vault_entries import Note  # noqa: PLC0415 - with PRIVACY=off nothing of it is loaded
+        from ....skills_db.vault_entries import Note
 
         self._lines.add(Note(time.time(), scope, action, destination, dict(counts)))
         self._lines.start()

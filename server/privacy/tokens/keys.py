@@ -137,8 +137,8 @@ class _Keyring:
     def of_this_machine(cls, account: str) -> _Keyring | None:
         """Return the keyring, or None where this machine has none that can be used without asking anybody."""
         try:
-            import keyring  # noqa: PLC0415 - looks for its backends when imported
-            from keyring.backends import fail  # noqa: PLC0415 - as above
+            import keyring
+            from keyring.backends import fail
 
             backend = keyring.get_keyring()
             if isinstance(backend, fail.Keyring) or backend.priority <= 0:

