@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,16 +16,16 @@ from ..workspace.store import Workspace
 from .database import HomeDatabase
 from .home import Home
 from .host_functions import privacy_calls, registry_calls, skill_calls, workspace_calls
-from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
-from .runs.isolations import Offer, offer
+from .runs.executor import Executor
+from .runs.isolations import offer
 from .settings import Settings
+from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
 from .startup.loop_errors import LoopErrors
-from .stats.run_stats import RunStats
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
 
@@ -47,16 +47,12 @@ class App:
 
     settings: Settings
     workspace: Workspace
-    runs: RunKeeper
     pools: Pools
-    offer: Offer
-    host_functions: Mapping[str, Handler]
     privacy: Privacy
     database: HomeDatabase
-    skills: SkillService
-    skill_index: SkillIndex
     registry: Registry
-    stats: RunStats = field(default_factory=RunStats)
+    executor: Executor
+    skills: SkillContext
     loop_stats: LoopStats = field(default_factory=LoopStats)
 
 
@@ -73,38 +69,26 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
-        runs = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
+        archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
-        skills = SkillService(database, keeps_plain_runs=serves)
+        service = SkillService(database, keeps_plain_runs=serves)
         registry = Registry(home)
-        skill_index = SkillIndex(skills)
-        registry.extra_documents.append(skill_index)
-        registry.refreshers.append(skill_index.refresh)
-        made: list[App] = []
+        index = SkillIndex(service)
+        registry.extra_documents.append(index)
+        registry.refreshers.append(index.refresh)
         host_functions = {
             **workspace_calls.handlers(workspace),
             **privacy_calls.handlers(privacy),
             **registry_calls.handlers(registry, privacy),
-            **skill_calls.handlers(lambda: made[0]),
         }
         try:
             async with Pools(offered.makers) as pools:
-                app = App(
-                    settings,
-                    workspace,
-                    runs,
-                    pools,
-                    offered,
-                    host_functions,
-                    privacy,
-                    database,
-                    skills,
-                    skill_index,
-                    registry,
-                )
-                made.append(app)
+                executor = Executor(settings, pools, offered, host_functions, privacy, archive, service)
+                skills = SkillContext(executor, service, index, registry, workspace)
+                host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code
+                app = App(settings, workspace, pools, privacy, database, registry, executor, skills)
                 purging = asyncio.create_task(privacy.keep_purged()) if serves else None
                 try:
                     yield app
@@ -115,10 +99,10 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
             async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
                 ending.callback(database.close)
                 ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
-                ending.push_async_callback(_closed, "The records of the last runs", skills.close)
+                ending.push_async_callback(_closed, "The records of the last runs", service.close)
                 ending.push_async_callback(settled, CLOSING_SECONDS)
                 ending.push_async_callback(registry.close)
-                ending.push_async_callback(runs.aclose)
+                ending.push_async_callback(archive.aclose)
 
 
 async def _closed(what: str, close: Callable[[], None]) -> None:

@@ -231,7 +231,7 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
     from .runs.execute import execute
 
     async with running(replace(settings, workers_spare=0), home) as app:
-        return (await execute(app, request)).report
+        return (await execute(app.executor, request)).report
 
 
 def print_run(report: Report) -> None:

@@ -167,7 +167,7 @@ async def _try_isolations(settings: Settings, home: Home) -> tuple[list[Isolatio
                 found.append(
                     IsolationFinding(isolation=isolation.value, offered=True, layers=list(layers), problem=problem)
                 )
-            for isolation, reason in app.offer.missing.items():
+            for isolation, reason in app.executor.offer.missing.items():
                 found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
     except (SandboxError, ServerError) as error:
         return found, str(error)

@@ -106,7 +106,7 @@ async def _app(settings: Settings, home: Home) -> AsyncIterator[App]:
 async def _list(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
-    found = await skills.listed(app, " ".join(chosen.query) or None, chosen.tag, chosen.limit)
+    found = await skills.listed(app.skills, " ".join(chosen.query) or None, chosen.tag, chosen.limit)
     if chosen.json:
         print(json.dumps(found, ensure_ascii=False))
         return Exit.OK
@@ -124,7 +124,7 @@ async def _list(chosen: argparse.Namespace, app: App) -> int:
 async def _show(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
-    loaded = await skills.load(app, chosen.name, chosen.skill_version)
+    loaded = await skills.load(app.skills, chosen.name, chosen.skill_version)
     if chosen.json:
         print(json.dumps(loaded, ensure_ascii=False))
         return Exit.OK
@@ -148,7 +148,7 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
     if chosen.parameter and chosen.from_run is None:
         raise UsageError("--parameter goes with --from-run only. In a file, write a function with parameters.")
     saved = await skills.save(
-        app,
+        app.skills,
         skills.SaveRequest(
             name=chosen.name,
             code=",".join(chosen.parameter) if chosen.from_run is not None else _source(chosen.file),
@@ -179,10 +179,10 @@ async def _run(chosen: argparse.Namespace, app: App) -> int:
             print("Options: --json --timeout S --memory MB --isolation LEVEL --skill-version N --home DIR --debug")
             return Exit.OK
         raise UsageError("No skill is named. Write sealab skills run NAME; `sealab skills list` shows their names.")
-    skill = await skills.stored(app, chosen.name, chosen.skill_version)
+    skill = await skills.stored(app.skills, chosen.name, chosen.skill_version)
     arguments = arguments_of(skill.draft, chosen.words, stdin_text)
     execution = await skills.run(
-        app,
+        app.skills,
         skills.RunSkillRequest(
             name=skill.name,
             arguments=arguments,
@@ -202,13 +202,13 @@ async def _run(chosen: argparse.Namespace, app: App) -> int:
 async def _test(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
-    names = chosen.names or list(await app.skills.ask(lambda store: store.names()))
+    names = chosen.names or list(await app.skills.service.ask(lambda store: store.names()))
     told: list[dict[str, object]] = []
     for name in names:
-        plan = skills.plan_of((await skills.stored(app, name)).draft)
+        plan = skills.plan_of((await skills.stored(app.skills, name)).draft)
         entry: dict[str, object] = {"name": name, "ok": True, "tested": plan.tests_something, "problem": None}
         try:
-            await skills.examine(app, name, record=chosen.record)
+            await skills.examine(app.skills, name, record=chosen.record)
         except SkillUnfit as error:
             said = str(error)  # which ends with what it means for a save
             entry |= {"ok": False, "problem": said.rpartition(" Nothing was saved.")[0] or said}
@@ -227,20 +227,20 @@ async def _delete(chosen: argparse.Namespace, app: App) -> int:
     from ..skills import use_cases as skills
 
     if chosen.restore:
-        versions = await app.skills.ask(lambda store: store.restore(chosen.name))
+        versions = await app.skills.service.ask(lambda store: store.restore(chosen.name))
         told: dict[str, object] = {"name": chosen.name, "restored_versions": len(versions)}
     elif chosen.purge:
-        purged = await app.skills.ask(lambda store: store.purge(chosen.name))
+        purged = await app.skills.service.ask(lambda store: store.purge(chosen.name))
         told = {"name": chosen.name, "purged_versions": purged}
     else:
-        told = dict(await skills.delete(app, chosen.name))
+        told = dict(await skills.delete(app.skills, chosen.name))
     _tell(chosen, told)
     return Exit.OK
 
 
 async def _purge(chosen: argparse.Namespace, app: App) -> int:
     before = datetime.now(UTC) - timedelta(days=chosen.days)
-    purged = await app.skills.ask(lambda store: store.purge(deleted_before=before))
+    purged = await app.skills.service.ask(lambda store: store.purge(deleted_before=before))
     _tell(chosen, {"purged_versions": purged})
     return Exit.OK
 
@@ -249,7 +249,7 @@ async def _export(chosen: argparse.Namespace, app: App) -> int:
     from ..skills.files import export_to
 
     folder: Path = chosen.folder
-    exported = await export_to(app, folder, chosen.names)
+    exported = await export_to(app.skills, folder, chosen.names)
     if chosen.json:
         print(json.dumps({"folder": str(folder), "skills": {name: str(path) for name, path in exported}}))
     for name, path in () if chosen.json else exported:
@@ -263,7 +263,7 @@ async def _import(chosen: argparse.Namespace, app: App) -> int:
     if bool(chosen.sources) == chosen.examples:
         raise UsageError("Name a folder, file or archive to import, or give --examples.")
     sources = [EXAMPLES] if chosen.examples else chosen.sources
-    imported = [each for source in sources for each in await import_from(app, source)]
+    imported = [each for source in sources for each in await import_from(app.skills, source)]
     if chosen.json:
         print(json.dumps({"skills": [asdict(each) for each in imported]}, ensure_ascii=False))
     for each in imported:

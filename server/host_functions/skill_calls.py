@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -11,10 +11,7 @@ from ..skills import use_cases as skills
 from .broker import Arguments, Calls, Handler
 
 if TYPE_CHECKING:
-    from ..app import App
-
-Reach = Callable[[], "App"]
-"""Gives the app, which holds these functions itself and so is made after them."""
+    from ..skills.context import SkillContext
 
 SOURCE_CHARS_MAX = 1_000_000
 """Characters of code that `save_skill` looks at; the store may take less."""
@@ -24,21 +21,21 @@ _TEXT_OR_NONE = (str, type(None))
 _WHOLE_OR_NONE = (int, type(None))
 
 
-def handlers(reach: Reach) -> Mapping[str, Handler]:
+def handlers(context: SkillContext) -> Mapping[str, Handler]:
     """Return what answers for skills, by name."""
     return {
         "use_skill": Handler(
-            partial(_use_skill, reach), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
+            partial(_use_skill, context), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
         ),
         "load_skill": Handler(
-            partial(_load_skill, reach), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
+            partial(_load_skill, context), {"name": _TEXT, "version": _WHOLE_OR_NONE}, frozenset({"name"})
         ),
         "list_skills": Handler(
-            partial(_list_skills, reach), {"query": _TEXT_OR_NONE, "tag": _TEXT_OR_NONE, "limit": (int,)}, frozenset()
+            partial(_list_skills, context), {"query": _TEXT_OR_NONE, "tag": _TEXT_OR_NONE, "limit": (int,)}, frozenset()
         ),
-        "skill_names": Handler(partial(_skill_names, reach), {}, frozenset()),
+        "skill_names": Handler(partial(_skill_names, context), {}, frozenset()),
         "save_skill": Handler(
-            partial(_save_skill, reach),
+            partial(_save_skill, context),
             {
                 **dict.fromkeys(("name", "code", "description", "tests"), _TEXT),
                 "tags": (list,),
@@ -51,29 +48,29 @@ def handlers(reach: Reach) -> Mapping[str, Handler]:
     }
 
 
-async def _use_skill(reach: Reach, calls: Calls, arguments: Arguments) -> Json:
+async def _use_skill(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
     name, version = cast("str", arguments["name"]), cast("int | None", arguments.get("version"))
-    skill = await skills.stored(reach(), name, version)
+    skill = await skills.stored(context, name, version)
     calls.skills[skill.name] = skill.version
     entry = skill.draft.extra.get("entry", skill.name)
     return {"name": skill.name, "version": skill.version, "entry": str(entry), "code": skill.draft.code}
 
 
-async def _load_skill(reach: Reach, _calls: Calls, arguments: Arguments) -> Json:
+async def _load_skill(context: SkillContext, _calls: Calls, arguments: Arguments) -> Json:
     name, version = cast("str", arguments["name"]), cast("int | None", arguments.get("version"))
-    return cast("Json", await skills.load(reach(), name, version))
+    return cast("Json", await skills.load(context, name, version))
 
 
-async def _list_skills(reach: Reach, _calls: Calls, arguments: Arguments) -> Json:
+async def _list_skills(context: SkillContext, _calls: Calls, arguments: Arguments) -> Json:
     query, tag = cast("str | None", arguments.get("query")), cast("str | None", arguments.get("tag"))
-    return cast("Json", await skills.listed(reach(), query, tag, cast("int", arguments.get("limit", 50))))
+    return cast("Json", await skills.listed(context, query, tag, cast("int", arguments.get("limit", 50))))
 
 
-async def _skill_names(reach: Reach, _calls: Calls, _arguments: Arguments) -> Json:
-    return await reach().skills.ask(lambda store: store.names())
+async def _skill_names(context: SkillContext, _calls: Calls, _arguments: Arguments) -> Json:
+    return await context.service.ask(lambda store: store.names())
 
 
-async def _save_skill(reach: Reach, calls: Calls, arguments: Arguments) -> Json:
+async def _save_skill(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
     tags = [str(tag) for tag in cast("list[Json]", arguments.get("tags", []))]
     request = skills.SaveRequest(
         name=cast("str", arguments["name"]),
@@ -86,4 +83,4 @@ async def _save_skill(reach: Reach, calls: Calls, arguments: Arguments) -> Json:
         caller=calls.caller,
         within=calls,
     )
-    return cast("Json", await skills.save(reach(), request))
+    return cast("Json", await skills.save(context, request))

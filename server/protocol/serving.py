@@ -39,7 +39,7 @@ def mcp_server(
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
     with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
         server = ServerWithSkills(
-            app,
+            app.skills.service,
             "sealab",
             title="sealab",
             description="Runs Python for an agent in a sandbox.",

@@ -23,7 +23,7 @@ from .elicitation import Conversations, Newest
 from .strict_tool import StrictTool, parsed_if_text
 
 if TYPE_CHECKING:
-    from ..app import App
+    from ..skills.context import SkillContext
 
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
 Tags = Annotated[
@@ -31,9 +31,9 @@ Tags = Annotated[
 ]
 
 
-def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
+def skill_tools(context: SkillContext, conversations: Conversations) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
-    settings = app.settings
+    settings = context.executor.settings
 
     async def save_skill(
         name: str,
@@ -49,18 +49,18 @@ def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
         request = skills.SaveRequest(
             name, code, description, tests, tags, from_run, record, caller=Caller(scope=scope_of(ctx.request_context))
         )
-        saved = await skills.save(app, request)
+        saved = await skills.save(context, request)
         warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
         return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
 
     async def load_skill(name: str, version: OptionalWhole = None) -> Annotated[CallToolResult, LoadedSkill]:
-        loaded = await skills.load(app, name, version)
+        loaded = await skills.load(context, name, version)
         return answered(loaded, loaded["code"])
 
     async def list_skills(
         query: OptionalText = None, tag: OptionalText = None, limit: int = 50
     ) -> Annotated[CallToolResult, SkillList]:
-        found = await skills.listed(app, query, tag, limit)
+        found = await skills.listed(context, query, tag, limit)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
         return answered(found, "\n".join(lines) or "no skills")
 
@@ -88,10 +88,10 @@ def skill_tools(app: App, conversations: Conversations) -> list[StrictTool]:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await skills.run(app, asked, progress=tell))
+        return answered_run(await skills.run(context, asked, progress=tell))
 
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
-        deleted = await skills.delete(app, name)
+        deleted = await skills.delete(context, name)
         return answered(deleted, json.dumps(deleted))
 
     return [

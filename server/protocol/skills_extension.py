@@ -38,7 +38,7 @@ from ..visible import visible
 
 if TYPE_CHECKING:
     from ...skills_db.skills import Skill, SkillStore
-    from ..app import App
+    from ..skills.service import SkillService
 
 _T = TypeVar("_T")
 SCHEME = "skill://"
@@ -95,8 +95,8 @@ class SkillsExtension(Extension):
 
     identifier = "io.modelcontextprotocol/skills"
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, service: SkillService) -> None:
+        self._service = service
 
     def settings(self) -> dict[str, Any]:
         """Say that directories can be read."""
@@ -111,20 +111,20 @@ class SkillsExtension(Extension):
         ]
 
     async def _list(self, _ctx: object, params: PaginatedRequestParams) -> dict[str, Any]:
-        page, more = await _asked(self._app, lambda store: _page(store, params.cursor or "", PAGE))
+        page, more = await _asked(self._service, lambda store: _page(store, params.cursor or "", PAGE))
         entries = await in_thread(Kind.SEARCH, lambda: [served.entry() for served in page])
         answer = {"resultType": "complete", "skills": entries, "ttlMs": _TTL_MS, "cacheScope": "private"}
         return {**answer, "nextCursor": page[-1].name} if more else answer
 
     async def _get(self, _ctx: object, params: UriParams) -> dict[str, Any]:
-        served, path = await found(self._app, params.uri)
+        served, path = await found(self._service, params.uri)
         if served is None or path != "SKILL.md":
             raise MCPError(INVALID_PARAMS, f"No skill is served at {params.uri}.", data={"uri": params.uri})
         entry = await in_thread(Kind.SEARCH, served.entry)
         return {"resultType": "complete", "skill": entry, "ttlMs": _TTL_MS, "cacheScope": "private"}
 
     async def _read_directory(self, _ctx: object, params: DirectoryParams) -> dict[str, Any]:
-        served, path = await found(self._app, params.uri)
+        served, path = await found(self._service, params.uri)
         children = {} if served is None else _children(served, path)
         if not children:
             raise MCPError(INVALID_PARAMS, f"{params.uri} is not a directory that is served.", data={"uri": params.uri})
@@ -137,9 +137,9 @@ class SkillsExtension(Extension):
 class ServerWithSkills(MCPServer[None]):
     """An MCP server whose resources are those that it was given, and the files of the stored skills."""
 
-    def __init__(self, app: App, *arguments: Any, **options: Any) -> None:
-        self._app = app
-        super().__init__(*arguments, extensions=[SkillsExtension(app)], **options)
+    def __init__(self, service: SkillService, *arguments: Any, **options: Any) -> None:
+        self._service = service
+        super().__init__(*arguments, extensions=[SkillsExtension(service)], **options)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -152,7 +152,7 @@ class ServerWithSkills(MCPServer[None]):
 
     async def list_resources(self) -> list[Resource]:
         """Name the SKILL.md of each skill beside the fixed resources."""
-        page, _more = await _asked(self._app, lambda store: _page(store, "", LISTED_MAX))
+        page, _more = await _asked(self._service, lambda store: _page(store, "", LISTED_MAX))
         return [
             *await super().list_resources(),
             *(
@@ -173,25 +173,25 @@ class ServerWithSkills(MCPServer[None]):
         """Read a file of a skill, or a fixed resource."""
         if not str(uri).startswith(SCHEME):
             return await super().read_resource(uri, context)
-        served, path = await found(self._app, str(uri))
+        served, path = await found(self._service, str(uri))
         data = None if served is None else served.files.get(path)
         if data is None:
             raise ResourceNotFoundError(f"There is no resource {uri}. `skills/list` names those that there are.")
         return [ReadResourceContents(content=data.decode(), mime_type=_mime_type(path))]
 
 
-async def found(app: App, uri: str) -> tuple[Served | None, str]:
+async def found(service: SkillService, uri: str) -> tuple[Served | None, str]:
     """Return the skill that a URI is in, if there is one, and the path in its folder."""
     folder, _, path = uri.removeprefix(SCHEME).partition("/")
     if not uri.startswith(SCHEME) or not folder:
         return None, ""
-    return await _asked(app, lambda store: _in_folder(store, folder)), path
+    return await _asked(service, lambda store: _in_folder(store, folder)), path
 
 
-async def _asked(app: App, question: Callable[[SkillStore], _T]) -> _T:
+async def _asked(service: SkillService, question: Callable[[SkillStore], _T]) -> _T:
     """Ask the store; where it cannot be used, the client is told why, as a tool's caller is."""
     try:
-        return await app.skills.ask(question)
+        return await service.ask(question)
     except SkillNotFound:
         raise
     except (SkillsDbError, HostWorkBusy) as error:

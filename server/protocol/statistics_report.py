@@ -165,7 +165,7 @@ async def statistics_of(app: App) -> Statistics:
         ),
         isolation=IsolationReport(
             available=[isolation.value for isolation in app.pools.offered],
-            missing={isolation.value: reason for isolation, reason in app.offer.missing.items()},
+            missing={isolation.value: reason for isolation, reason in app.executor.offer.missing.items()},
             layers=list(default.layers),
             level=level_of(default.layers).value,
             required_level=settings.required_level.value,
@@ -181,7 +181,7 @@ async def statistics_of(app: App) -> Statistics:
                 if pool.workers
             },
         ),
-        runs=app.stats.summary(),
+        runs=app.executor.stats.summary(),
         pool=PoolReport(
             spares=sum(pool.spares for pool in pools.values()),
             running=sum(pool.running for pool in pools.values()),
@@ -202,7 +202,7 @@ async def statistics_of(app: App) -> Statistics:
         vault=vault,
         skills=skills,
         registry=await app.registry.statistics(),
-        uptime_seconds=round(app.stats.uptime_seconds(), 3),
+        uptime_seconds=round(app.executor.stats.uptime_seconds(), 3),
     )
 
 
@@ -220,8 +220,8 @@ async def _skills(app: App) -> SkillsReport:
     """Count what the store holds. A database that cannot be used is told of, and hides nothing else."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
-            counts, recorded = await app.skills.ask(
-                lambda store: (store.counts(), app.skills.run_store().count_by_status())
+            counts, recorded = await app.skills.service.ask(
+                lambda store: (store.counts(), app.skills.service.run_store().count_by_status())
             )
     except (SkillsDbError, HostWorkBusy, TimeoutError) as error:
         return SkillsReport(skills=0, versions=0, runs=0, recorded_runs={}, problem=_problem(error))

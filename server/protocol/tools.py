@@ -55,7 +55,7 @@ def tools_of(app: App) -> list[StrictTool]:
     return [
         run,
         *registry_tools(app.registry),
-        *skill_tools(app, conversations),
+        *skill_tools(app.skills, conversations),
         *privacy_tools(app.privacy),
         *workspace_tools(app.workspace, app.privacy),
         _get_execution_stats(app),
@@ -93,7 +93,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await execute(app, asked, progress=tell))
+        return answered_run(await execute(app.executor, asked, progress=tell))
 
     tool = StrictTool.published(
         execute_code,

@@ -11,15 +11,17 @@ from ...sandbox.errors import ContainerMissing, WorkerLost
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
 
 if TYPE_CHECKING:
-    from ..app import App
     from ..caller import Ask
+    from .executor import Executor
 
 _LOG = logging.getLogger(__name__)
 _HELPERS = frozenset({"mcp", "skills", "tools"})
 """Modules that are made of sealab's own helpers: no container has more of them."""
 
 
-async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None) -> Outcome:
+async def escalated(
+    executor: Executor, job: Job, calls: HostCalls, outcome: Outcome, *, ask: Ask | None = None
+) -> Outcome:
     """Return what a container makes of refused code, or the refusal with a hint that says what would allow it.
 
     A refused run has not begun, so that in the container is its first. A session stays where it is. Where the operator
@@ -27,12 +29,12 @@ async def escalated(app: App, job: Job, calls: HostCalls, outcome: Outcome, *, a
     """
     if outcome.refusal is None or outcome.isolation is not Isolation.RESTRICTED:
         return outcome
-    obstacle = _obstacle(app, job, outcome.refusal)
-    if obstacle is None and app.settings.approve_container:
+    obstacle = _obstacle(executor, job, outcome.refusal)
+    if obstacle is None and executor.settings.approve_container:
         obstacle = await _not_approved(outcome, ask)
     if obstacle is None:
         try:
-            return await app.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
+            return await executor.pools.run(replace(job, isolation=Isolation.CONTAINER), calls)
         except (ContainerMissing, WorkerLost) as error:
             _LOG.warning("Refused code could not run in a container: %s", error)
             obstacle = f"In a container it could run, but: {error}"
@@ -52,21 +54,21 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
     return "The user did not approve running it in a container."
 
 
-def _obstacle(app: App, job: Job, refusal: Refusal) -> str | None:
+def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
     """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
     if package in _HELPERS:
         return ""
     if package in sys.stdlib_module_names:
         package = None
-    if package is None and refusal.module is not None and Isolation.CONTAINER in app.offer.missing:
+    if package is None and refusal.module is not None and Isolation.CONTAINER in executor.offer.missing:
         return ""  # what a container has of the standard library reaches no further than what the hint names
-    if Isolation.CONTAINER not in app.settings.allowed_isolation:
+    if Isolation.CONTAINER not in executor.settings.allowed_isolation:
         return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
-    if Isolation.CONTAINER in app.offer.missing:
+    if Isolation.CONTAINER in executor.offer.missing:
         wanted = f" `sealab container build --with {package}` makes one with that package." if package else ""
-        return f"A container could run it. {app.offer.missing[Isolation.CONTAINER]}{wanted}"
-    image = app.offer.image
+        return f"A container could run it. {executor.offer.missing[Isolation.CONTAINER]}{wanted}"
+    image = executor.offer.image
     if package is not None and image is not None and image.root is not None and package not in image.modules:
         return (
             f"The image that containers run has no module {package}; the operator can add its package with "

@@ -41,7 +41,7 @@ _SMALL_CHARS = 4_000
 """What is no longer than this is looked through in less time than another thread would take to begin."""
 
 if TYPE_CHECKING:
-    from ..app import App
+    from .executor import Executor
 
 _LOG = logging.getLogger(__name__)
 _SESSION_NAME = re.compile(r"[\w.-]{1,64}")
@@ -69,42 +69,42 @@ class Execution:
     figures: tuple[bytes, ...] = ()
 
 
-async def execute(app: App, request: CodeRequest, *, progress: Progress | None = None) -> Execution:
+async def execute(executor: Executor, request: CodeRequest, *, progress: Progress | None = None) -> Execution:
     """Run the code and return its report, whatever came of it.
 
     Raises `RequestRefused` for what the operator does not allow, and the sandbox's own errors where nothing ran.
     Cancelling the awaiting task kills the run.
     """
     run_id = new_run_id()
-    job = _allowed(request, app)
-    caller = hiding_caller(app.privacy, request.caller)
-    telling = ProgressReporter(hiding_progress(app.privacy, caller.scope, progress), job.limits.timeout_seconds)
+    job = _allowed(request, executor)
+    caller = hiding_caller(executor.privacy, request.caller)
+    telling = ProgressReporter(hiding_progress(executor.privacy, caller.scope, progress), job.limits.timeout_seconds)
     calls = Calls(
-        app.host_functions,
-        budget=app.settings.tool_calls_max,
+        executor.host_functions,
+        budget=executor.settings.tool_calls_max,
         caller=caller,
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
-        guest=app.privacy.guest(caller.scope),
+        guest=executor.privacy.guest(caller.scope),
     )
     filtering = Account.of(job.limits.timeout_seconds)
-    gate = Gate(app.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
+    gate = Gate(executor.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
     try:
         with telling, charged_to(Account.of(job.limits.timeout_seconds)):
             try:
-                outcome = await app.pools.run(job, gate.answer)
+                outcome = await executor.pools.run(job, gate.answer)
                 if request.isolation == AUTO:
-                    outcome = await escalated(app, job, gate.answer, outcome, ask=request.caller.ask)
+                    outcome = await escalated(executor, job, gate.answer, outcome, ask=request.caller.ask)
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
         gate.drop()
         if isinstance(error, asyncio.CancelledError):
-            app.stats.count_cancelled()
+            executor.stats.count_cancelled()
         raise
-    app.stats.count(outcome)
-    app.skills.note(
+    executor.stats.count(outcome)
+    executor.recorder.note(
         run_id,
         duration_ms=outcome.duration_ms,
         status=outcome.status.value,
@@ -116,9 +116,11 @@ async def execute(app: App, request: CodeRequest, *, progress: Progress | None =
         dry = cast("list[Json] | None", await hidden_value(gate, calls.log.dry))
         called = await _called(gate, calls.log.entries)
         attached = await hidden_files(gate, calls.attachments.files)
-    fitted = None if attached or dry else _kept_soon(app, run_id, caller.scope, shown)
+    fitted = None if attached or dry else _kept_soon(executor, run_id, caller.scope, shown)
     if fitted is None:
-        keep = partial(_kept_and_fitted, app, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ())
+        keep = partial(
+            _kept_and_fitted, executor, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ()
+        )
         fitted = await in_thread(Kind.FILES, keep)
     report = _report(run_id, shown, fitted)
     if called:
@@ -138,9 +140,9 @@ async def _called(gate: Gate, entries: Sequence[Entry]) -> list[ToolCall]:
     ]
 
 
-def _allowed(request: CodeRequest, app: App) -> Job:
+def _allowed(request: CodeRequest, executor: Executor) -> Job:
     """Return the job, or raise `RequestRefused`: what is above a maximum is refused, never clamped."""
-    settings = app.settings
+    settings = executor.settings
     timeout_seconds = settings.timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
     memory_mb = settings.memory_mb if request.memory_mb is None else request.memory_mb
     for name, asked, most in (
@@ -154,10 +156,10 @@ def _allowed(request: CodeRequest, app: App) -> Job:
             "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
         )
     session = None if request.session is None else session_of(request.caller.scope, request.session)
-    isolation = app.offer.named(request.isolation, settings)
+    isolation = executor.offer.named(request.isolation, settings)
     if isolation is None:
-        kept_at = None if session is None else app.pools.home_of(session)
-        isolation = kept_at or app.pools.default
+        kept_at = None if session is None else executor.pools.home_of(session)
+        isolation = kept_at or executor.pools.default
     return Job(
         code=request.code,
         context_vars=request.context_vars,
@@ -168,11 +170,11 @@ def _allowed(request: CodeRequest, app: App) -> Job:
     )
 
 
-def _kept_soon(app: App, run_id: str, owner: str, shown: ShownRun) -> Fitted | None:
+def _kept_soon(executor: Executor, run_id: str, owner: str, shown: ShownRun) -> Fitted | None:
     """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
     outcome = shown.outcome
-    max_chars = min(app.settings.output_max_chars, _SMALL_CHARS)
-    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not app.runs.soon(
+    max_chars = min(executor.settings.output_max_chars, _SMALL_CHARS)
+    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not executor.archive.soon(
         run_id, owner=owner, code=shown.code
     ):
         return None
@@ -180,16 +182,22 @@ def _kept_soon(app: App, run_id: str, owner: str, shown: ShownRun) -> Fitted | N
 
 
 def _kept_and_fitted(
-    app: App, run_id: str, shown: ShownRun, *, owner: str, attached: Mapping[str, bytes], dry_run: Sequence[Json]
+    executor: Executor,
+    run_id: str,
+    shown: ShownRun,
+    *,
+    owner: str,
+    attached: Mapping[str, bytes],
+    dry_run: Sequence[Json],
 ) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
     outcome = shown.outcome
-    cut = partial(fit, outcome.result, outcome.output, dry_run=dry_run, max_chars=app.settings.output_max_chars)
+    cut = partial(fit, outcome.result, outcome.output, dry_run=dry_run, max_chars=executor.settings.output_max_chars)
     fitted = cut(run_id=run_id, notes=outcome.notes)
     if fitted.whole_dry_run is not None:
         attached = {**attached, "dry_run.json": fitted.whole_dry_run.encode(errors="backslashreplace")}
     try:
-        app.runs.archive.keep(
+        executor.archive.archive.keep(
             run_id,
             owner=owner,
             code=shown.code,

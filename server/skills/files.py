@@ -19,7 +19,7 @@ from .source_facts import facts_of
 
 if TYPE_CHECKING:
     from ...skills_db.skills import Skill
-    from ..app import App
+    from .context import SkillContext
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "skills_db" / "examples"
 
@@ -35,20 +35,20 @@ class Imported:
     refused: str | None
 
 
-async def import_from(app: App, source: Path, only: Sequence[str] = ()) -> list[Imported]:
+async def import_from(context: SkillContext, source: Path, only: Sequence[str] = ()) -> list[Imported]:
     """Store the skills of a folder, file or archive as new versions, their tests unrun. Raises `SkillRefused`."""
     from ...skills_db.skill_folders import found
 
     folders = await anyio.to_thread.run_sync(found, source)
-    return [await _imported(app, folder, files) for folder, files in folders.items() if not only or folder in only]
+    return [await _imported(context, folder, files) for folder, files in folders.items() if not only or folder in only]
 
 
-async def export_to(app: App, target: Path, names: Iterable[str] = ()) -> list[tuple[str, Path]]:
+async def export_to(context: SkillContext, target: Path, names: Iterable[str] = ()) -> list[tuple[str, Path]]:
     """Write skills, all by default, as folders below `target`; return each with its folder. Raises `UsageError`."""
-    wanted = list(names) or list(await app.skills.ask(lambda store: store.names()))
+    wanted = list(names) or list(await context.service.ask(lambda store: store.names()))
     exported: list[tuple[str, Path]] = []
     for name in wanted:
-        skill = await skills.stored(app, name)
+        skill = await skills.stored(context, name)
         exported.append((name, await anyio.to_thread.run_sync(_write, target, skill)))
     return exported
 
@@ -61,7 +61,7 @@ def files_of(skill: Skill) -> tuple[str, dict[str, bytes]]:
     return folder_name(skill.name), written(portable(skill.draft), skill.draft)
 
 
-async def _imported(app: App, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
+async def _imported(context: SkillContext, folder: str, files: Mapping[str, bytes] | SkillRefused) -> Imported:
     from ...skills_db.skill_md import read
 
     name: str | None = None
@@ -71,7 +71,7 @@ async def _imported(app: App, folder: str, files: Mapping[str, bytes] | SkillRef
         skill = read(folder, files)
         name = skill.name
         judge_name(name)
-        facts = await facts_of(app, skill.code, Reading(name, skill.tests), nested=False)
+        facts = await facts_of(context.executor, skill.code, Reading(name, skill.tests), nested=False)
         draft = skills.draft_from(
             name,
             facts,
@@ -81,7 +81,7 @@ async def _imported(app: App, folder: str, files: Mapping[str, bytes] | SkillRef
             recordings=skill.recordings,
             more=skill.extra,
         )
-        saved = await app.skills.ask(lambda store: store.save(draft))
+        saved = await context.service.ask(lambda store: store.save(draft))
     except (ServerError, SkillsDbError) as error:
         return Imported(folder, name, None, created=False, refused=str(error))
     return Imported(folder, name, saved.version, created=saved.created, refused=None)

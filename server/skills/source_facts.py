@@ -16,7 +16,7 @@ from ..host_work import Kind, in_thread
 from ..runs.escalation import escalated
 
 if TYPE_CHECKING:
-    from ..app import App
+    from ..runs.executor import Executor
 
 SOURCE_CHARS_MAX = 500_000
 SCHEMA_CHARS_MAX = 100_000
@@ -46,7 +46,9 @@ class SkillFacts:
     wider: bool = False
 
 
-async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, caller: Caller = LOCAL) -> SkillFacts:
+async def facts_of(
+    executor: Executor, code: str, reading: Reading, *, nested: bool, caller: Caller = LOCAL
+) -> SkillFacts:
     """Read the code of a skill. Raises `SkillUnfit`, with the line where there is one."""
     for part, text in (("code", code), ("tests", reading.tests)):
         if len(text) > SOURCE_CHARS_MAX:
@@ -57,22 +59,22 @@ async def facts_of(app: App, code: str, reading: Reading, *, nested: bool, calle
     if not code.strip():
         raise SkillUnfit(f"There is no code for {reading.name}. Give code, or from_run with the run_id of a report.")
     limits = Limits(
-        timeout_seconds=min(_READING_SECONDS, app.settings.max_timeout_seconds),
-        memory_mb=app.settings.memory_mb,
-        pids_max=app.settings.pids_max,
+        timeout_seconds=min(_READING_SECONDS, executor.settings.max_timeout_seconds),
+        memory_mb=executor.settings.memory_mb,
+        pids_max=executor.settings.pids_max,
     )
     job = Job(
         code=code,
         limits=limits,
-        isolation=app.pools.default,
+        isolation=executor.pools.default,
         reads=reading,
         nested=nested,
         caller=caller.scope,
     )
-    outcome = await app.pools.run(job, _no_calls)
+    outcome = await executor.pools.run(job, _no_calls)
     wider = outcome.refusal is not None
     if wider:
-        outcome = await escalated(app, job, _no_calls, outcome)
+        outcome = await escalated(executor, job, _no_calls, outcome)
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(reading.name, outcome))
     return await in_thread(Kind.SEARCH, partial(_judged, reading.name, outcome.result, wider=wider))

@@ -23,7 +23,7 @@ from .recordings import Recorder, Replay
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
-    from ..app import App
+    from ..runs.executor import Executor
 
 _NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
 _OUTPUT_SHOWN_MAX = 600
@@ -69,7 +69,7 @@ class TestPlan:
 
 
 async def run_tests(
-    app: App,
+    executor: Executor,
     plan: TestPlan,
     *,
     caller: Caller = LOCAL,
@@ -83,15 +83,17 @@ async def run_tests(
     writes of tools where it does.
     """
     program, variables = _program(plan)
-    handlers = _handlers(app, plan, recorder, replay)
-    guest = app.privacy.guest(caller.scope) if within is None else within.guest
-    calls = Calls(handlers, budget=app.settings.tool_calls_max, caller=caller, within=within, guest=guest)
+    handlers = _handlers(executor, plan, recorder, replay)
+    guest = executor.privacy.guest(caller.scope) if within is None else within.guest
+    calls = Calls(handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, guest=guest)
     if within is not None:
         calls.dry_run, calls.log = within.dry_run, within.log
-    settings = app.settings
+    settings = executor.settings
     limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
     wider = bool(plan.draft.extra.get("wider"))
-    isolation = next((each for each in app.pools.offered[1:]), app.pools.default) if wider else app.pools.default
+    isolation = (
+        next((each for each in executor.pools.offered[1:]), executor.pools.default) if wider else executor.pools.default
+    )
     job = Job(
         program,
         variables,
@@ -102,9 +104,9 @@ async def run_tests(
         caller=caller.scope,
     )
     with charged(limits.timeout_seconds) as account:
-        gate = Gate(app.privacy, caller.scope, calls.answer, account, guest)
-        outcome = await app.pools.run(job, gate.answer)
-        outcome = await escalated(app, job, gate.answer, outcome)
+        gate = Gate(executor.privacy, caller.scope, calls.answer, account, guest)
+        outcome = await executor.pools.run(job, gate.answer)
+        outcome = await escalated(executor, job, gate.answer, outcome)
         await gate.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
@@ -129,12 +131,14 @@ def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:
     return f"{tests}\n{calls}{examples}\nNone\n", {}
 
 
-def _handlers(app: App, plan: TestPlan, recorder: Recorder | None, replay: Replay | None) -> Mapping[str, Handler]:
+def _handlers(
+    executor: Executor, plan: TestPlan, recorder: Recorder | None, replay: Replay | None
+) -> Mapping[str, Handler]:
     handlers: dict[str, Handler] = {
         name: replace(handler, answer=_refuse) if name in _NOT_FROM_TESTS else handler
-        for name, handler in app.host_functions.items()
+        for name, handler in executor.host_functions.items()
     }
-    handlers["use_skill"] = _candidate_first(plan, app.host_functions["use_skill"])
+    handlers["use_skill"] = _candidate_first(plan, executor.host_functions["use_skill"])
     if recorder is not None and "call_tool" in handlers:
         handlers["call_tool"] = recorder.around(handlers["call_tool"])
     if replay is not None and "call_tool" in handlers:

@@ -32,7 +32,7 @@ from .testing import TestPlan, line_of_skill, run_tests
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ...skills_db.skills import Skill, SkillStore
-    from ..app import App
+    from .context import SkillContext
 
 RUN_SKILL_BYTES_MAX = 4_000_000
 """What one run may save of skills, each version counted as the store does."""
@@ -118,24 +118,24 @@ class RunSkillRequest:
     caller: Caller = LOCAL
 
 
-async def save(app: App, request: SaveRequest) -> SavedSkill:
+async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     """Store code as the next version of a skill, when it can be one and its tests pass.
 
     Raises `SkillNameRefused` and `SkillUnfit`, and then nothing is stored; else what the store raises.
     """
     judge_name(request.name)
-    code, variables = await _code_of(app, request)
+    code, variables = await _code_of(context, request)
     reading = Reading(request.name, request.tests, variables)
-    facts = await facts_of(app, code, reading, nested=request.within is not None, caller=request.caller)
+    facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
-    warnings = await _warnings(app, draft, facts)
+    warnings = await _warnings(context, draft, facts)
     recorder = Recorder() if request.record else None
-    await run_tests(app, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
+    await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
     if recorder is not None:
-        recordings = await app.privacy.kept_value(request.caller.scope, recorder.recordings())
+        recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)
-    saved = await app.skills.ask(lambda store: store.save(draft))
+    saved = await context.service.ask(lambda store: store.save(draft))
     return SavedSkill(
         name=saved.name,
         version=saved.version,
@@ -145,9 +145,9 @@ async def save(app: App, request: SaveRequest) -> SavedSkill:
     )
 
 
-async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
+async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
     """Return one version of a skill. Raises `SkillNotFound`."""
-    skill = await stored(app, name, version)
+    skill = await stored(context, name, version)
     draft = skill.draft
     return LoadedSkill(
         name=draft.name,
@@ -173,7 +173,7 @@ async def load(app: App, name: str, version: int | None = None) -> LoadedSkill:
     )
 
 
-async def listed(app: App, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
+async def listed(context: SkillContext, query: str | None = None, tag: str | None = None, limit: int = 50) -> SkillList:
     """Return the skills that fit a query, best first, or all by name.
 
     With a limit of 0 they are only counted. Raises `RequestRefused` for a long query and a limit below 0.
@@ -182,7 +182,7 @@ async def listed(app: App, query: str | None = None, tag: str | None = None, lim
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give 0, to count only, or more.")
     if len(query or "") > QUERY_CHARS_MAX:
         raise RequestRefused(f"The query has {len(query or '')} characters. Give at most {QUERY_CHARS_MAX}.")
-    page = await app.skill_index.page(query, tag, limit)
+    page = await context.index.page(query, tag, limit)
     return SkillList(
         count=page.total,
         skills=[
@@ -200,18 +200,18 @@ async def listed(app: App, query: str | None = None, tag: str | None = None, lim
     )
 
 
-async def run(app: App, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:
+async def run(context: SkillContext, request: RunSkillRequest, *, progress: Progress | None = None) -> Execution:
     """Run a skill with arguments that fit its schema, and report it as any code.
 
     `error.line` is a line of the skill. Raises `SkillNotFound`, `ArgumentsRefused`, and what `execute` does.
     """
-    skill = await stored(app, request.name, request.version)
+    skill = await stored(context, request.name, request.version)
     draft = skill.draft
     await in_thread(Kind.SEARCH, partial(judge_arguments, draft.name, draft.parameters, request.arguments))
     awaits = "await " if draft.extra.get("is_async") else ""
     isolation = request.isolation
-    if isolation == AUTO and draft.extra.get("wider") and len(app.pools.offered) > 1:
-        isolation = app.pools.offered[1].value
+    if isolation == AUTO and draft.extra.get("wider") and len(context.executor.pools.offered) > 1:
+        isolation = context.executor.pools.offered[1].value
     code = CodeRequest(
         code=f"{awaits}call_skill({draft.name!r}, {skill.version}, arguments)",
         context_vars={"arguments": dict(request.arguments)},
@@ -220,7 +220,7 @@ async def run(app: App, request: RunSkillRequest, *, progress: Progress | None =
         isolation=isolation,
         caller=request.caller,
     )
-    execution = await execute(app, code, progress=progress)
+    execution = await execute(context.executor, code, progress=progress)
     error = execution.report["error"]
     line = None if error is None else line_of_skill(draft.name, error["traceback"])
     if error is not None and line is not None:
@@ -228,32 +228,32 @@ async def run(app: App, request: RunSkillRequest, *, progress: Progress | None =
     return execution
 
 
-async def delete(app: App, name: str) -> DeletedSkill:
+async def delete(context: SkillContext, name: str) -> DeletedSkill:
     """Bury a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
-    versions = await app.skills.ask(lambda store: store.delete(name))
+    versions = await context.service.ask(lambda store: store.delete(name))
     return DeletedSkill(name=name, deleted_versions=len(versions))
 
 
-async def examine(app: App, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:
+async def examine(context: SkillContext, name: str, *, record: bool = False, caller: Caller = LOCAL) -> Outcome:
     """Run the tests of a stored skill: with `record` against upstream, keeping the answers, else offline from these.
 
     Raises `SkillUnfit` with what failed.
     """
-    skill = await stored(app, name)
+    skill = await stored(context, name)
     plan = plan_of(skill.draft)
     if not record:
-        return await run_tests(app, plan, caller=caller, replay=Replay(skill.draft.recordings))
+        return await run_tests(context.executor, plan, caller=caller, replay=Replay(skill.draft.recordings))
     recorder = Recorder()
-    outcome = await run_tests(app, plan, caller=caller, recorder=recorder)
-    recordings = await app.privacy.kept_value(caller.scope, recorder.recordings())
+    outcome = await run_tests(context.executor, plan, caller=caller, recorder=recorder)
+    recordings = await context.executor.privacy.kept_value(caller.scope, recorder.recordings())
     draft = replace(skill.draft, recordings=recordings)
-    await app.skills.ask(lambda store: store.save(draft))
+    await context.service.ask(lambda store: store.save(draft))
     return outcome
 
 
-async def stored(app: App, name: str, version: int | None = None) -> Skill:
+async def stored(context: SkillContext, name: str, version: int | None = None) -> Skill:
     """Return a stored version of a skill. Raises `SkillNotFound`, which names the nearest."""
-    return await app.skills.ask(lambda store: store.load(name, version))
+    return await context.service.ask(lambda store: store.load(name, version))
 
 
 def draft_from(
@@ -332,7 +332,7 @@ def _refuse_too_much(draft: SkillDraft) -> None:
         )
 
 
-async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
+async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tuple[str, ...] | None]:
     """Return the code to save, and the variables chosen to become parameters, if any were."""
     if request.from_run is None:
         return request.code, None
@@ -345,7 +345,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
             )
     path = RunArchive.path_of(request.from_run, "code.py")
     try:
-        kept = await in_thread(Kind.FILES, partial(app.workspace.read, path, owner=request.caller.scope))
+        kept = await in_thread(Kind.FILES, partial(context.workspace.read, path, owner=request.caller.scope))
     except WorkspaceError:
         raise SkillUnfit(
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
@@ -353,7 +353,7 @@ async def _code_of(app: App, request: SaveRequest) -> tuple[str, tuple[str, ...]
     return str(kept.content), chosen or None
 
 
-async def _warnings(app: App, draft: SkillDraft, facts: SkillFacts) -> list[str]:
+async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts) -> list[str]:
     """Return what the author may want to mend. Raises `SkillUnfit` where skills would use one another in a circle."""
     warnings: list[str] = []
     if not draft.description:
@@ -363,17 +363,17 @@ async def _warnings(app: App, draft: SkillDraft, facts: SkillFacts) -> list[str]
     if facts.wider:
         warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
     if draft.skills:
-        warnings += await app.skills.ask(lambda store: _missing_skills(store, draft))
+        warnings += await context.service.ask(lambda store: _missing_skills(store, draft))
     if draft.tools:
-        known = await asyncio.gather(*(_knows(app, tool) for tool in draft.tools))
+        known = await asyncio.gather(*(_knows(context, tool) for tool in draft.tools))
         missing = [tool for tool, is_known in zip(draft.tools, known, strict=True) if not is_known]
         warnings += [f"It uses the tool {tool}, which is not configured." for tool in missing]
     return warnings
 
 
-async def _knows(app: App, tool: str) -> bool:
+async def _knows(context: SkillContext, tool: str) -> bool:
     try:
-        await app.registry.find(tool)
+        await context.registry.find(tool)
     except RegistryError:
         return False
     return True

@@ -1,0 +1,38 @@
+"""What running code takes: workers, the limits of the operator, the functions of the host, and who counts the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..stats.run_stats import RunStats
+
+if TYPE_CHECKING:
+    from ...sandbox.host.pools import Pools
+    from ..host_functions.broker import Handler
+    from ..privacy.privacy import Privacy
+    from ..settings import Settings
+    from .archive import RunKeeper
+    from .isolations import Offer
+
+
+class RunRecorder(Protocol):
+    """Keeps a record of each run that has ended."""
+
+    def note(self, run_id: str, *, duration_ms: float, status: str, isolation: str, skills: Mapping[str, int]) -> None:
+        """Record a run, and that it used these versions of skills; returns at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """What `execute` runs code with."""
+
+    settings: Settings
+    pools: Pools
+    offer: Offer
+    host_functions: Mapping[str, Handler]
+    privacy: Privacy
+    archive: RunKeeper
+    recorder: RunRecorder
+    stats: RunStats = field(default_factory=RunStats)
