@@ -16,7 +16,7 @@ import pytest
 
 from sealab.sandbox.confine import cgroups
 from sealab.sandbox.errors import HostCallError, LevelMissing, LimitRefused, WorkerLost
-from sealab.sandbox.host import worker as live_worker
+from sealab.sandbox.host import worker as host_worker
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 
@@ -324,14 +324,14 @@ async def test_the_clock_kills_while_the_loop_is_busy(pool):
 
 
 async def test_a_large_report_is_not_lost_to_the_clock_while_it_is_read(pool, monkeypatch):
-    read = live_worker.child_frame
+    read = host_worker.child_frame
 
     def read_late(body):
         assert threading.current_thread() is not threading.main_thread()
         time.sleep(2)
         return read(body)
 
-    monkeypatch.setattr(live_worker, "child_frame", read_late)
+    monkeypatch.setattr(host_worker, "child_frame", read_late)
     outcome = await run(pool, "'x' * 100_000", timeout_seconds=1)
     assert (outcome.status, len(outcome.result)) == (Status.OK, 100_000)
 
