@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -17,17 +17,8 @@ from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
-from ..host_functions.call_log import Entry
 from ..host_work import Account, Kind, charged_to, in_thread
-from ..privacy.gates.run_gate import (
-    Gate,
-    ShownRun,
-    hidden_files,
-    hidden_run,
-    hidden_value,
-    hiding_caller,
-    hiding_progress,
-)
+from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, ShownRun, WrittenName
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
@@ -77,25 +68,25 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     """
     run_id = new_run_id()
     job = _allowed(request, executor)
-    caller = hiding_caller(executor.privacy, request.caller)
-    telling = ProgressReporter(hiding_progress(executor.privacy, caller.scope, progress), job.limits.timeout_seconds)
+    filtering = Account.of(job.limits.timeout_seconds)
+    gate = Gate(executor.privacy, request.caller, filtering)
+    telling = ProgressReporter(gate.telling(progress), job.limits.timeout_seconds)
     calls = Calls(
         executor.host_functions,
         budget=executor.settings.tool_calls_max,
-        caller=caller,
+        caller=gate.caller,
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
-        guest=executor.privacy.guest(caller.scope),
+        guest=gate.tokens,
     )
-    filtering = Account.of(job.limits.timeout_seconds)
-    gate = Gate(executor.privacy, request.caller.scope, calls.answer, filtering, calls.guest)
+    answer = gate.around(calls.answer)
     try:
         with telling, charged_to(Account.of(job.limits.timeout_seconds)):
             try:
-                outcome = await executor.pools.run(job, gate.answer)
+                outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
-                    outcome = await escalated(executor, job, gate.answer, outcome, ask=request.caller.ask)
+                    outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
@@ -111,33 +102,27 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         isolation=outcome.isolation.value,
         skills=calls.skills,
     )
-    with charged_to(filtering):
-        shown = await hidden_run(gate, outcome, job.code, calls.written)
-        dry = cast("list[Json] | None", await hidden_value(gate, calls.log.dry))
-        called = await _called(gate, calls.log.entries)
-        attached = await hidden_files(gate, calls.attachments.files)
-    fitted = None if attached or dry else _kept_soon(executor, run_id, caller.scope, shown)
+    shown = await gate.shown(_ended(outcome, job, calls))
+    owner = request.caller.scope
+    fitted = _kept_soon(executor, run_id, owner, shown.run)
     if fitted is None:
-        keep = partial(
-            _kept_and_fitted, executor, run_id, shown, owner=caller.scope, attached=attached, dry_run=dry or ()
-        )
-        fitted = await in_thread(Kind.FILES, keep)
-    report = _report(run_id, shown, fitted)
-    if called:
-        report["tool_calls"] = called
-    if fitted.dry_run:
-        report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
-    return Execution(report, shown.outcome.figures)
+        fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
+    return Execution(_report(run_id, shown, fitted), shown.run.outcome.figures)
 
 
-async def _called(gate: Gate, entries: Sequence[Entry]) -> list[ToolCall]:
-    """Tell of the calls of tools; a name that no tool has is the code's own text, and hidden as such."""
-    unknown = await hidden_value(gate, [each.tool for each in entries if not each.found])
-    names = iter(cast("list[str]", unknown or []))
-    return [
-        ToolCall(tool=each.tool if each.found else next(names, "(withheld)"), ok=each.ok, ms=each.ms)
-        for each in entries
-    ]
+def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
+    """Put together all that there is of a run. The name of a tool that there is not is the code's own text."""
+    return EndedRun(
+        outcome,
+        job.code,
+        tuple(WrittenName(name, size) for name, size in calls.written.items()),
+        tuple(
+            CalledTool(each.tool, each.ok, each.ms) if each.found else CalledTool("", each.ok, each.ms, each.tool)
+            for each in calls.log.entries
+        ),
+        calls.log.dry,
+        calls.attachments.files,
+    )
 
 
 def _allowed(request: CodeRequest, executor: Executor) -> Job:
@@ -170,29 +155,30 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
     )
 
 
-def _kept_soon(executor: Executor, run_id: str, owner: str, shown: ShownRun) -> Fitted | None:
+def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted | None:
     """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
-    outcome = shown.outcome
+    outcome = run.outcome
     max_chars = min(executor.settings.output_max_chars, _SMALL_CHARS)
-    if not fits(outcome.result, outcome.output, max_chars=max_chars) or not executor.archive.soon(
-        run_id, owner=owner, code=shown.code
+    if (
+        run.attached
+        or run.dry_calls
+        or not fits(outcome.result, outcome.output, max_chars=max_chars)
+        or not executor.archive.soon(run_id, owner=owner, code=run.code)
     ):
         return None
     return fit(outcome.result, outcome.output, notes=outcome.notes, max_chars=max_chars)
 
 
-def _kept_and_fitted(
-    executor: Executor,
-    run_id: str,
-    shown: ShownRun,
-    *,
-    owner: str,
-    attached: Mapping[str, bytes],
-    dry_run: Sequence[Json],
-) -> Fitted:
+def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted:
     """Cut what is too long for a model, and keep the run with the whole of what was cut."""
-    outcome = shown.outcome
-    cut = partial(fit, outcome.result, outcome.output, dry_run=dry_run, max_chars=executor.settings.output_max_chars)
+    outcome, attached = run.outcome, run.attached
+    cut = partial(
+        fit,
+        outcome.result,
+        outcome.output,
+        dry_run=run.dry_calls or (),
+        max_chars=executor.settings.output_max_chars,
+    )
     fitted = cut(run_id=run_id, notes=outcome.notes)
     if fitted.whole_dry_run is not None:
         attached = {**attached, "dry_run.json": fitted.whole_dry_run.encode(errors="backslashreplace")}
@@ -200,7 +186,7 @@ def _kept_and_fitted(
         executor.archive.archive.keep(
             run_id,
             owner=owner,
-            code=shown.code,
+            code=run.code,
             output=fitted.whole_output,
             result_json=fitted.whole_result,
             attached=attached,
@@ -212,7 +198,7 @@ def _kept_and_fitted(
 
 
 def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
-    outcome = shown.outcome
+    run, outcome = shown.run, shown.run.outcome
     report = Report(
         run_id=run_id,
         success=outcome.status is Status.OK,
@@ -228,8 +214,14 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
         report["queued_ms"] = round(outcome.queued_ms, 3)
     if fitted.cuts:
         report["truncated"] = fitted.truncated()
-    if shown.written:
-        report["files"] = [WrittenFile(name=name, size=size) for name, size in shown.written.items()]
+    if run.called:
+        report["tool_calls"] = [
+            ToolCall(tool=each.tool or each.unknown or "(withheld)", ok=each.ok, ms=each.ms) for each in run.called
+        ]
+    if fitted.dry_run:
+        report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
+    if run.written:
+        report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written]
     if outcome.figures:
         report["images"] = [Image(mime_type=FIGURE_MIME_TYPE, size=len(figure)) for figure in outcome.figures]
     if outcome.session_ended is not None:

@@ -104,9 +104,10 @@ async def run_tests(
         caller=caller.scope,
     )
     with charged(limits.timeout_seconds) as account:
-        gate = Gate(executor.privacy, caller.scope, calls.answer, account, guest)
-        outcome = await executor.pools.run(job, gate.answer)
-        outcome = await escalated(executor, job, gate.answer, outcome)
+        gate = Gate(executor.privacy, caller, account, guest)
+        answer = gate.around(calls.answer)
+        outcome = await executor.pools.run(job, answer)
+        outcome = await escalated(executor, job, answer, outcome)
         await gate.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(

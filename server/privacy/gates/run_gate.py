@@ -1,20 +1,20 @@
-"""The filter in the data path: what a run goes through on its way to the model under `PRIVACY=auto`.
+"""The gate around a run under `PRIVACY=auto`: it opens with the request, and all that leaves a run goes through it.
 
-A security boundary with two gates, each the only way (`answer_gate` is the third, for all that is no run):
-
-- `Gate` stands between the running code and the host. What code is given (answers of tools, files) is real, and
-  learned, so that a name is known wherever it shows up; what code sends out to files is restored.
-- `hidden_run` takes an ended run and gives what of it may be shown, before anything is cut, kept or logged.
+A security boundary. What code is given (answers of tools, files) is real, and learned, so that a name is known wherever
+it shows up; what code sends to files is restored. What the user is asked and told meanwhile has tokens. Of an ended run
+nothing may be shown, cut, kept or logged but what `Gate.shown` returns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar, cast
 
 from ....sandbox.errors import HostCallError
 from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
@@ -29,151 +29,206 @@ _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content")
 _PROGRESS_CPU_SECONDS = 1.0
+_OF_THE_HOST = frozenset({"layers", "tool"})
+"""Fields with texts that the host itself knows: the names of layers, and those that tools have in the catalog."""
+_T = TypeVar("_T")
 _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
 """Host functions that reach files: the names and contents that they are given become real."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class WrittenName:
+    """The name of a file that a run wrote in the workspace, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CalledTool:
+    """One call of an upstream tool; `unknown` is the name as the code wrote it, where no tool has it."""
+
+    tool: str
+    ok: bool
+    ms: float
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """All that the host has of an ended run: behind the gate as it is, in front of it as it may be shown.
+
+    `code` and `attached` are kept and not shown. `dry_calls` is None where they may not be shown.
+    """
+
+    outcome: Outcome
+    code: str = ""
+    written: tuple[WrittenName, ...] = ()
+    called: tuple[CalledTool, ...] = ()
+    dry_calls: Sequence[Json] | None = ()
+    attached: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """What may be shown of an ended run, and how many different values of each type were hidden in it."""
+
+    run: EndedRun
+    types: Mapping[str, int] = field(default_factory=dict)
+
+
 class Gate:
-    """The host calls of one run, with what they answer learned and what they send to files restored.
+    """What stands between one run on one side, and files, the user and the model on the other.
 
     Learning goes on after the run has ended, so it is charged to an account of its own: the one of the filter.
     """
 
-    privacy: Privacy
-    scope: str
-    calls: HostCalls
-    account: Account
-    guest: RunTokens | None = None
-    _learning: list[asyncio.Task[None]] = field(default_factory=list)
+    def __init__(self, privacy: Privacy, caller: Caller, account: Account, tokens: RunTokens | None = None) -> None:
+        self._privacy = privacy
+        self._scope = caller.scope
+        self._account = account
+        self._learning: list[asyncio.Task[None]] = []
+        self.tokens = privacy.guest(caller.scope) if tokens is None else tokens
+        self.caller = self._hiding(caller)
+        """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
-    async def answer(self, name: str, arguments: Mapping[str, Json]) -> Json:
-        """Answer one call, as the pool asks for it."""
-        if not self.privacy.filters:
-            return await self.calls(name, arguments)
-        if name in _RESTORED_FOR:
-            try:
-                arguments = await restored_for_file(self.privacy, self.scope, arguments)
-            except ServerError as error:
-                raise HostCallError(str(error)) from error
-        answer = await self.calls(name, arguments)
-        if name in _LEARNED_FROM and not is_harmless(answer):
-            self._learning.append(asyncio.create_task(self._learn(name, answer)))
+    def around(self, calls: HostCalls) -> HostCalls:
+        """Return what answers the run's host calls: what it gives is learned, what reaches files is restored."""
+        if not self._privacy.filters:
+            return calls
+
+        async def answer(name: str, arguments: Mapping[str, Json]) -> Json:
+            if name in _RESTORED_FOR:
+                try:
+                    arguments = await restored_for_file(self._privacy, self._scope, arguments)
+                except ServerError as error:
+                    raise HostCallError(str(error)) from error
+            given = await calls(name, arguments)
+            if name in _LEARNED_FROM and not is_harmless(given):
+                self._learning.append(asyncio.create_task(self._learn(name, given)))
+            return given
+
         return answer
+
+    def telling(self, progress: Progress | None) -> Progress | None:
+        """Return what tells of progress, with tokens in what is told. What cannot be looked at is not told."""
+        if progress is None or not self._privacy.filters:
+            return progress
+
+        async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            # Its own account: what a tool says last may be told when the run that called it has just ended.
+            with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
+                said = message if message == RUNNING else await self._privacy.hide_text(self._scope, message)
+                await progress(elapsed_seconds, timeout_seconds, said)
+
+        return tell_with_tokens
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
         await asyncio.gather(*self._learning)
 
-    async def _learn(self, name: str, answer: Json) -> None:
-        with charged_to(self.account, ends=False):
-            await self.privacy.learn(self.scope, _told(name, answer), self.guest)
+    async def shown(self, run: EndedRun) -> ShownRun:
+        """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
+        if not self._privacy.filters:
+            return ShownRun(run)
+        with charged_to(self._account):
+            apart = replace(run, code="", dry_calls=(), attached={})
+            parts: list[Part] = []
+
+            def collect(part: Part) -> Json:
+                parts.append(part)
+                return part.text if isinstance(part, Text) else part.value
+
+            _exchanged(apart, collect)
+            try:
+                await self.learned()
+                hidden = await self._privacy.hide(self._scope, parts, kept=parts_of([run.code]), guest=self.tokens)
+            except PrivacyFailed as failed:
+                called = tuple(replace(each, unknown="") for each in run.called)
+                cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
+            else:
+                *texts, code = hidden.parts
+                waiting = iter(texts)
+                cleared = replace(_exchanged(apart, lambda _part: next(waiting)), code=str(code))
+                types = dict(hidden.types)
+            return ShownRun(
+                replace(
+                    cleared,
+                    dry_calls=await self._hidden_calls(run.dry_calls),
+                    attached=await self._hidden_files(run.attached),
+                ),
+                types,
+            )
 
     def drop(self) -> None:
         """Leave off: the run was cancelled, and nothing of it will be shown."""
-        self.account.end()
+        self._account.end()
         for task in self._learning:
             task.cancel()
 
+    async def _learn(self, name: str, answer: Json) -> None:
+        with charged_to(self._account, ends=False):
+            await self._privacy.learn(self._scope, _told(name, answer), self.tokens)
 
-@dataclass(frozen=True, slots=True)
-class ShownRun:
-    """What may be shown of an ended run: its outcome, its source, the names of its files, and what was hidden."""
-
-    outcome: Outcome
-    code: str
-    written: Mapping[str, int]
-    types: Mapping[str, int]
-
-
-async def hidden_run(gate: Gate, outcome: Outcome, code: str, written: Mapping[str, int]) -> ShownRun:
-    """Return what of a run may be shown. Where that cannot be found out, nothing of it is but that it ended."""
-    privacy, scope = gate.privacy, gate.scope
-    if not privacy.filters:
-        return ShownRun(outcome, code, written, {})
-    try:
-        await gate.learned()
-        error = outcome.error
-        said: list[str] = [outcome.output, outcome.session_ended or "", *written]
-        if error is not None:
-            said += [error.type, error.message, error.hint or "", error.traceback or ""]
-        notes = dict(outcome.notes)
-        parts = parts_of([outcome.result, notes, *said])
-        hidden = await privacy.hide(scope, parts, kept=parts_of([code]), guest=gate.guest)
-    except PrivacyFailed as failed:
-        return ShownRun(_withheld(outcome, failed), "", {}, {})
-    result, noted, output, session_ended, *rest, kept_code = hidden.parts
-    names, texts = rest[: len(written)], cast("list[str]", rest[len(written) :])
-    if error is not None:
-        error = replace(
-            error,
-            type=texts[0],
-            message=texts[1],
-            hint=error.hint and texts[2],
-            traceback=error.traceback and texts[3],
-        )
-    cleared = replace(
-        outcome,
-        result=result,
-        output=str(output),
-        notes=cast("dict[str, str]", noted),
-        error=error,
-        session_ended=outcome.session_ended and str(session_ended),
-    )
-    real_sizes = dict(zip(map(str, names), written.values(), strict=True))
-    return ShownRun(cleared, str(kept_code), real_sizes, dict(hidden.types))
-
-
-async def hidden_value(gate: Gate, value: Json) -> Json:
-    """Return what may be shown of a value that the host has of a run; nothing where that cannot be found out."""
-    if not gate.privacy.filters or is_harmless(value):
-        return value
-    try:
-        return (await gate.privacy.hide(gate.scope, parts_of([value]), guest=gate.guest)).parts[0]
-    except PrivacyFailed:
-        return None
-
-
-async def hidden_files(gate: Gate, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return the files of a run as they may be kept: texts with tokens in them, all others as they are."""
-    if not gate.privacy.filters or not files:
-        return files
-    kept: dict[str, bytes] = {}
-    for name, content in files.items():
+    async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
+        if not calls:
+            return calls
         try:
-            text = content.decode()
-        except UnicodeDecodeError:
-            kept[name] = content
-            continue
-        with suppress(PrivacyFailed):
-            kept[name] = (await gate.privacy.hide_text(gate.scope, text)).encode("utf-8", "surrogatepass")
-    return kept
+            hidden = await self._privacy.hide(self._scope, [Tree(list(calls))], guest=self.tokens)
+        except PrivacyFailed:
+            return None
+        return cast("list[Json]", hidden.parts[0])
+
+    async def _hidden_files(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return files as they may be kept: texts with tokens in them, all others as they are."""
+        kept: dict[str, bytes] = {}
+        for name, content in files.items():
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                kept[name] = content
+                continue
+            with suppress(PrivacyFailed):
+                kept[name] = (await self._privacy.hide_text(self._scope, text)).encode("utf-8", "surrogatepass")
+        return kept
+
+    def _hiding(self, caller: Caller) -> Caller:
+        ask = caller.ask
+        if ask is None or not self._privacy.filters:
+            return caller
+
+        async def ask_with_tokens(question: str) -> bool:
+            return await ask(await self._privacy.hide_text(caller.scope, question))
+
+        return replace(caller, ask=ask_with_tokens)
 
 
-def hiding_caller(privacy: Privacy, caller: Caller) -> Caller:
-    """Return the caller with tokens in what its user is asked: the question goes through the model's own client."""
-    ask = caller.ask
-    if ask is None or not privacy.filters:
-        return caller
+def _exchanged(value: _T, exchange: Callable[[Part], object], *, is_json: bool = False) -> _T:
+    """Return a value of a run with another text or value for each that the guest or a tool may have written.
 
-    async def ask_with_tokens(question: str) -> bool:
-        return await ask(await privacy.hide_text(caller.scope, question))
-
-    return replace(caller, ask=ask_with_tokens)
-
-
-def hiding_progress(privacy: Privacy, scope: str, progress: Progress | None) -> Progress | None:
-    """Return what tells of progress, with tokens in what is told. What cannot be looked at is not told."""
-    if progress is None or not privacy.filters:
-        return progress
-
-    async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-        # Its own account: what a tool says last may be told when the run that called it has just ended.
-        with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
-            said = message if message == RUNNING else await privacy.hide_text(scope, message)
-            await progress(elapsed_seconds, timeout_seconds, said)
-
-    return tell_with_tokens
+    That is every one but numbers that the host measured and the fields in `_OF_THE_HOST`: a field that is new is
+    exchanged unless somebody decides otherwise. Raises TypeError for what is neither.
+    """
+    changed: object = value
+    if is_json or isinstance(value, list | dict | MappingProxyType):
+        if not is_harmless(cast("Json", value)):
+            changed = exchange(Text(value) if isinstance(value, str) else Tree(cast("Json", value)))
+    elif value is None or isinstance(value, bool | int | float | bytes | Enum):
+        pass
+    elif isinstance(value, str):
+        changed = str(exchange(Text(value))) if value else value
+    elif isinstance(value, tuple):
+        changed = tuple(_exchanged(each, exchange) for each in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        said = {
+            each.name: _exchanged(getattr(value, each.name), exchange, is_json=each.type == "Json")
+            for each in fields(value)
+            if each.name not in _OF_THE_HOST
+        }
+        changed = replace(value, **said)
+    else:
+        raise TypeError(f"{type(value).__name__} cannot be looked through for personal data.")
+    return cast("_T", changed)
 
 
 async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str, Json]) -> dict[str, Json]:

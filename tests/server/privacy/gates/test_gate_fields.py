@@ -1,0 +1,107 @@
+"""Nothing of an ended run gets past its gate, in whatever field it stands: those that there are, and new ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from sealab.sandbox.job import Failure, Outcome, Status
+from sealab.server.caller import Caller
+from sealab.server.database import HomeDatabase
+from sealab.server.host_work import Account
+from sealab.server.privacy.gates.run_gate import CalledTool, EndedRun, Gate, WrittenName
+from sealab.server.privacy.privacy import Privacy
+from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
+
+ADDRESS = "jane.miller@example.org"
+OF_THE_HOST = {"layers": ("limits",), "tool": "mail.send"}
+
+
+@dataclass(frozen=True, slots=True)
+class WiderOutcome(Outcome):
+    """An outcome that tells more, as a later version may."""
+
+    remark: str = ""
+    remarks: tuple[str, ...] = ()
+    table: Mapping[str, str] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+
+
+def planted(kind: Any, name: str = "") -> Any:
+    """Return a value of a type with an address wherever a text may stand."""
+    if name in OF_THE_HOST:
+        return OF_THE_HOST[name]
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        hints = get_type_hints(kind)
+        return kind(**{each.name: planted(hints[each.name], each.name) for each in fields(kind)})
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Mapping:
+        return {"note": ADDRESS}
+    if origin is tuple:
+        return (planted(arguments[0]),)
+    if origin is not None or arguments:  # a union, of which JSON is one
+        return planted(str if str in arguments else arguments[0])
+    if issubclass(kind, Enum):
+        return next(iter(kind))
+    return ADDRESS if kind is str else kind()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Any:
+    settings = Settings(privacy=PrivacyLevel.AUTO, privacy_mode=PrivacyMode.FAST)
+    with closing(HomeDatabase(None, tmp_path)) as database:
+        privacy = Privacy(settings, tmp_path, database)
+        yield Gate(privacy, Caller("someone"), Account(60.0))
+        privacy.close()
+
+
+def written(run: EndedRun) -> str:
+    return json.dumps(
+        asdict(run), default=lambda value: value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    )
+
+
+async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_version_adds(gate: Gate) -> None:
+    outcome = planted(WiderOutcome)
+    run = EndedRun(
+        outcome,
+        code=f"mail({ADDRESS!r})",
+        written=(WrittenName(ADDRESS, 1),),
+        called=(CalledTool("mail.send", True, 1.0), CalledTool("", False, 1.0, ADDRESS)),
+        dry_calls=[{"tool": "mail.send", "arguments": {"to": ADDRESS}}],
+        attached={"letter.txt": ADDRESS.encode(), "image.png": b"\x89PNG\xff"},
+    )
+    assert written(run).count(ADDRESS) >= len(fields(Failure)) + 10
+    shown = await gate.shown(run)
+    told = written(shown.run)
+    assert ADDRESS not in told
+    assert "mail.send" in told
+    assert shown.types == {"EMAIL": 1}
+    assert shown.run.attached["image.png"] == b"\x89PNG\xff"
+    assert {each.name for each in fields(EndedRun)} == {"outcome", "code", "written", "called", "dry_calls", "attached"}
+
+
+async def test_a_field_that_cannot_be_looked_through_lets_nothing_leave(gate: Gate) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd(Outcome):
+        seen: frozenset[str] = frozenset()
+
+    with pytest.raises(TypeError, match="frozenset cannot be looked through"):
+        await gate.shown(EndedRun(Odd(Status.OK, seen=frozenset({ADDRESS}))))
+
+
+async def test_numbers_that_the_host_measured_stay_as_they_are(gate: Gate) -> None:
+    outcome = Outcome(
+        Status.OK, result=4155550123, duration_ms=4155550123.0, cpu_ms=2025550123.0, notes=MappingProxyType({})
+    )
+    shown = (await gate.shown(EndedRun(outcome))).run.outcome
+    assert (shown.duration_ms, shown.cpu_ms) == (4155550123.0, 2025550123.0)
