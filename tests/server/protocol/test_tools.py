@@ -73,7 +73,7 @@ async def test_code_that_works_gives_a_report_and_a_short_text(caller: Caller) -
     assert not answer.is_error
     report = answer.structured_content
     assert report is not None
-    assert report.keys() == {
+    assert report.keys() - {"queued_ms"} == {  # on a busy machine it may have waited
         "run_id", "success", "status", "result", "output", "error", "execution_time_ms", "isolation", "layers",
     }  # fmt: skip
     assert (report["success"], report["status"], report["result"], report["output"]) == (True, "ok", 45, "hello\n")
