@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Final, NamedTuple, Self, TypedDict, cast
 
 from .answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
-from .names import CLASS_BODY, DEFINABLE, PREFIX, Verdict, demangle, given, judge, mangle
+from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
 from .ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
@@ -343,6 +343,8 @@ def _check_keys(entries: dict[str, object]) -> None:
     for key in dict.keys(entries):
         if type(key) is not str:
             raise TypeError(f"a name in the body of a class must be a string, not {type(key).__name__!r}")
+        if key in INSPECTION:
+            raise TypeError(f"{key!r} cannot be defined in a class here")
 
 
 def _rename(entries: dict[str, object], class_name: str) -> None:

@@ -30,7 +30,8 @@ class Refused(SandboxError):
 
     `line` is 1-based in the caller's source, or None where the refusal has no line. `type` is the name a
     report shows (`SecurityError`, `ImportError`, `SyntaxError`). `instead` says what to write instead.
-    `module` names the module of a refused import, so that a container may be asked for it.
+    `module` names the module of a refused import, so that a container may be asked for it. Code may catch one, and the
+    report believes it: so none of it can be changed.
     """
 
     code = "refused"
@@ -45,11 +46,32 @@ class Refused(SandboxError):
         module: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.line = line
-        self.type = type
-        self.instead = instead
-        self.module = module
+        self._said = (message, line, type, instead, module)
+
+    @property
+    def message(self) -> str:
+        """What the dialect does not allow."""
+        return self._said[0]
+
+    @property
+    def line(self) -> int | None:
+        """Where it stands."""
+        return self._said[1]
+
+    @property
+    def type(self) -> str:
+        """The name that a report shows."""
+        return self._said[2]
+
+    @property
+    def instead(self) -> str | None:
+        """What to write instead."""
+        return self._said[3]
+
+    @property
+    def module(self) -> str | None:
+        """The module of a refused import."""
+        return self._said[4]
 
 
 class LimitRefused(SandboxError):

@@ -23,6 +23,7 @@ from .classes import Slots, shown_type
 from .names import Verdict
 from .ownership import is_guest_callable, is_guest_class
 from .real_classes import derives
+from .remade import REMAKING, remade
 from .shields import SHIELDED, shielded, unshielded
 from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
@@ -289,7 +290,10 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
     """
     value = builtins.getattr(obj, name)
     if is_guest_callable(obj) or (issubclass(type(obj), type) and is_guest_class(cast("type", obj))):
-        return value
+        # A metaclass that has annotations lets a class show those of its base.
+        hosts = [base for base in _own_mro(obj) if not is_guest_class(base)] if issubclass(type(obj), type) else []
+        if not any(_own_dict(base).get(name) is value for base in hosts):
+            return value
     if type(value) is not dict:
         return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}
@@ -535,6 +539,7 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
     "groupindex": _proxied_copy,
     "__members__": _proxied_copy,
     **dict.fromkeys(_HOST_METHODS, _host_method),
+    **dict.fromkeys(REMAKING, lambda value, name: _judged(remade(value, name), name)),
 }
 
 

@@ -47,6 +47,8 @@ _TRANSFORMER_FRAMES: Final = 50_000
 own recursion does, so its limit stays as it is."""
 
 _IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
+_NO_FILE: Final = ""
+"""What the compiler is told: of a file it would read, and show, the line that an error is in."""
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
 
@@ -160,15 +162,19 @@ def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
         return _compile(source, filename, mode)
     except Refused as caught:
         refused = caught
-    # Raised outside the handler, since what is raised within has the other as its context.
+    raise error_of(refused)  # outside the handler, since what is raised within has the other as its context
+
+
+def error_of(refused: Refused) -> Exception:
+    """Return what running code gets in place of a refusal."""
     message = f"{refused.message}; {refused.instead}" if refused.instead else refused.message
     match refused.type:
         case "ImportError":
-            raise ImportError(message, name=refused.module)
+            return ImportError(message, name=refused.module)
         case "SyntaxError":
-            raise SyntaxError(message)
+            return SyntaxError(message)
         case _:
-            raise SecurityError(message)
+            return SecurityError(message)
 
 
 def _text(source: object, mode: _Mode) -> str:
@@ -232,14 +238,18 @@ def _compile(source: object, filename: str, mode: _Mode, flags: int = 0, policy:
     # What `catch_warnings` and a context manager would do, without their dozen calls in every run.
     warnings.filters = _IGNORE_ALL
     try:
-        tree = compile(source, filename, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = compile(source, _NO_FILE, mode, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         sys.setrecursionlimit(max(frames, _TRANSFORMER_FRAMES))
         transformer = policy()
         judged = transformer.visit(tree)
         sys.setrecursionlimit(frames)
-        return marked_code(
-            cast("CodeType", compile(judged, filename, mode, flags | transformer.flags, dont_inherit=True))
-        )
+        code = compile(judged, _NO_FILE, mode, flags | transformer.flags, dont_inherit=True)
+        return marked_code(cast("CodeType", code), filename)
+    except SyntaxError as error:
+        if error.filename == _NO_FILE:
+            error.filename = filename
+            error.args = (error.msg, *((filename, *where[1:]) for where in error.args[1:]))
+        raise
     except (RecursionError, MemoryError):
         raise Refused(
             "the code is nested too deeply to compile", type="SyntaxError", instead="split the long expression"

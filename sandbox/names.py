@@ -55,6 +55,9 @@ BINDING_METHOD: Final = "__get__"
 INITIALIZER: Final = "__init__"
 """A class may define it. The host's own, called again, would change a descriptor in a class of the host."""
 
+REPLACING_METHOD: Final = "__replace__"
+"""A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
+
 GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
 """A class may define them; only what the code itself defined may be called. The host's own take names as data, or give
 what a class of the host is made from."""
@@ -101,7 +104,8 @@ PUBLIC_SUNDERS: Final = SUNDER_METHODS | SUNDER_DATA | CLASS_TABLES | {NAMING_ME
 
 RUNTIME_PUBLIC: Final = frozenset(
     (
-        "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex fget fset fdel"
+        "format format_map mro obj parser get_loop get_context get_coro get_stack print_stack groupindex fget fset "
+        "fdel getter setter deleter"
     ).split()
 )
 """Public names that are harmless on the code's own objects and a way out on some host object of some version."""
@@ -151,7 +155,7 @@ GUARDED: Final = (
     | GUEST_ONLY_METHODS
     | RUNTIME_PUBLIC
     | CLASS_TABLES
-    | {BINDING_METHOD, INITIALIZER, NAMING_METHOD, VALUE_METHOD}
+    | {BINDING_METHOD, INITIALIZER, NAMING_METHOD, VALUE_METHOD, REPLACING_METHOD}
 )
 REFUSED: Final = _REFUSED_DUNDERS | INSPECTION | CLASS_BODY
 DEFINABLE: Final = (

@@ -45,10 +45,10 @@ def is_guest_class(cls: type) -> bool:
     return flags_of(cls) & GUEST != 0
 
 
-def marked_code(code: CodeType) -> CodeType:
-    """Return `code`, and all code within it, with the mark of code that was compiled from guest source."""
-    constants = tuple(marked_code(each) if type(each) is CodeType else each for each in code.co_consts)
-    return code.replace(co_consts=(*constants, _CODE_SEAL))
+def marked_code(code: CodeType, filename: str) -> CodeType:
+    """Return `code`, and all code within it, as of `filename`, with the mark of code compiled from guest source."""
+    constants = tuple(marked_code(each, filename) if type(each) is CodeType else each for each in code.co_consts)
+    return code.replace(co_consts=(*constants, _CODE_SEAL), co_filename=filename)
 
 
 def is_guest_code(code: CodeType) -> bool:

@@ -211,11 +211,13 @@ class Worker:
         except HostGone:
             raise
         except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt and the like are the guest's own here
-            # The code may have set it so low that nothing of what follows could run.
+            # The code may have set them so low that nothing of what follows could run.
             sys.setrecursionlimit(recursion_limit)
+            sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
             return self._failed(error, code, filename)
 
     def _ended(self, result: object) -> dict[str, Json]:
+        sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)  # the code may have set it otherwise
         rendered = values.render(result)
         return _report(Status.OK, result=rendered.json, notes=rendered.notes)
 

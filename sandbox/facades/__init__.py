@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
@@ -20,7 +20,18 @@ from .hints import instead_of
 from .listing import ALIASES, PUBLIC, STAND_INS
 from .sealing import seal
 
-__all__ = ["Facade", "exports", "find", "given_classes", "gives", "instead_of", "preload", "seal", "title"]
+__all__ = [
+    "Facade",
+    "exports",
+    "find",
+    "given_classes",
+    "given_values",
+    "gives",
+    "instead_of",
+    "preload",
+    "seal",
+    "title",
+]
 
 
 _IMPORTED_LATE = """
@@ -60,8 +71,12 @@ def gives(cls: type) -> bool:
 @cache
 def given_classes() -> frozenset[type]:
     """Return the classes that some module gives."""
-    values = (getattr(facade, name) for facade in _facades().values() for name in names(facade))
-    return frozenset(value for value in values if isinstance(value, type))
+    return frozenset(value for value in given_values() if isinstance(value, type))
+
+
+def given_values() -> Iterator[object]:
+    """Give what stands in the modules."""
+    return (getattr(facade, name) for facade in _facades().values() for name in names(facade))
 
 
 @cache
@@ -108,7 +123,7 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
 
 def _own_copy(value: object) -> object:
     """Return a table of a module's as one of the facade's own: what code does to it changes nothing else."""
-    return copy.copy(value) if type(value) in {dict, list, set} else value
+    return copy.copy(value) if type(value) in {dict, list, set, type(annotations)} else value
 
 
 def _name_module(value: type | FunctionType, module: str) -> None:

@@ -56,7 +56,7 @@ def _is_reachable(name: str) -> bool:
 def _is_to_be_bound(method: FunctionType, is_held: bool) -> bool:
     # The stand-ins hold what only they may hold: called on another object, they would tell it.
     return (
-        method.__globals__["__name__"].startswith(__package__)
+        str(method.__globals__.get("__name__")).startswith(__package__)
         or _asks_for_a_class(method.__code__)
         or (is_held and _reads_private_names(method))
     )

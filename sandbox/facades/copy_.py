@@ -21,9 +21,10 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 from ..classes import private_names, shown_type
-from ..names import NATIVE, PREFIX, SETTABLE, Verdict, demangle, exact, judge
+from ..names import NATIVE, PREFIX, REPLACING_METHOD, SETTABLE, Verdict, demangle, exact, judge
 from ..ownership import is_guest_callable, is_guest_class
 from ..real_classes import attribute_of_class, class_dict, mro_of
+from ..remade import remade
 from ..views import DictionaryView
 
 __all__ = ["Error", "copy", "deepcopy", "replace"]
@@ -63,7 +64,7 @@ def copy(x: T) -> T:
 
 def replace(obj: T, /, **changes: object) -> T:
     """Return a copy of `obj` with some fields changed, for classes with `__replace__` (named tuples, dataclasses)."""
-    own = getattr(type(obj), "__replace__", None)
+    own: Any = remade(getattr(type(obj), REPLACING_METHOD, None), REPLACING_METHOD)
     if own is None:
         raise TypeError(f"replace() does not support {type(obj).__name__} objects")
     return cast("T", own(obj, **changes))

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import Refused
 from ..guest import GUEST, variables_of
 from ..ownership import is_guest_callable, is_guest_class
 from .traceback_ import format_exception, format_exception_only
@@ -197,7 +198,7 @@ class _Run:
 
 def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException | None]:
     """Run one example and return what it wrote, with its value as a prompt shows it, and what it raised."""
-    from ..language import LAST_VALUE, compile_program, run_statements  # noqa: PLC0415 - the language imports the facades
+    from ..language import LAST_VALUE, compile_program, error_of, run_statements  # noqa: PLC0415 - the language imports the facades
 
     written: list[str] = []
     before, GUEST.write = GUEST.write, written.append
@@ -208,6 +209,8 @@ def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException
             written.append(f"{value!r}\n")
     except KeyboardInterrupt:
         raise
+    except Refused as refused:
+        return "".join(written), error_of(refused)
     except BaseException as error:  # noqa: BLE001 - an example may expect any exception
         return "".join(written), error
     finally:

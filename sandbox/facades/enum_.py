@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ..classes import enum_metaclass as EnumMeta  # noqa: N812 - it stands for that class
 from ..classes import make_class
+from ..guards import guarded_getattr
 from ..names import given, member_name
 from ..real_classes import derives
 
@@ -80,13 +81,23 @@ class _NameOnce:
 
 
 def keep_names() -> None:
-    """Let no store change a member of a host enum, or the name that an enum's attribute looks up (Python 3.12)."""
+    """Let no store change a member of a host enum, or the name that an enum's attribute looks up (Python 3.12).
+
+    What it looks up is judged, since code may hang it in another class, or give any object a `_value_`.
+    """
     type.__setattr__(enum.property, "name", _NameOnce())
+    vars(enum)["getattr"] = _getattr
     waiting: list[Any] = [enum.Enum]
     for kind in waiting:
         waiting += type.__subclasses__(kind)
         if kind.__members__:
             type.__setattr__(kind, "__setattr__", _keep_attributes)
+
+
+def _getattr(obj: object, name: str, *default: object) -> object:
+    """Read for the real module: a name of its own as it is, that of a member as the code could."""
+    own = default or (type(name) is str and name.startswith("_"))
+    return getattr(obj, name, *default) if own else guarded_getattr(obj, name)
 
 
 def _keep_attributes(self: enum.Enum, name: str, value: object) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import MappingProxyType
+
+from .tables import table
 
 __all__ = ["cpu_count", "environ", "getenv"]
 
-environ: Mapping[str, str] = MappingProxyType({})
+environ: Mapping[str, str] = table({})
 """Nothing of the server's environment belongs to the code."""
 
 PathLike = os.PathLike

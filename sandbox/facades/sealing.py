@@ -10,26 +10,30 @@ from __future__ import annotations
 
 import functools
 import gc
+import linecache
 import pathlib
 import re
 import statistics
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from doctest import TestResults
-from types import DynamicClassAttribute, FunctionType, MappingProxyType
+from types import DynamicClassAttribute, FunctionType
+from typing import Any
 
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from ..guest import GUEST
 from ..type_flags import IMMUTABLE, set_flag
-from . import asyncio_, copy_, enum_, functools_, inspect_, late_annotations, typing_
+from . import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, late_annotations, typing_, weakref_
 from .binding import bind_methods
+from .tables import table
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
 _DESCRIBED = (property, DynamicClassAttribute, type(TestResults.failed))
 """Descriptors whose texts can be changed: those of a property, an enum and a named tuple."""
+_KEPT_IN_CLASSES = sys.version_info < (3, 14)
 _CASE = "_is_case_sensitive"
 
 
@@ -44,13 +48,19 @@ def seal() -> int:
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()
+    contextvars_.keep_variables()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
+    weakref_.keep_objects()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
     typing_.keep_type()
+    vars(re)["_compile"] = _compiling(vars(re)["_compile"], vars(re).get("_cache2", vars(re)["_cache"]))
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
+    # What is said of a warning, or of an error that nobody can catch, shows lines of the file that the code names.
+    linecache.updatecache = lambda *_file: []
+    sys.unraisablehook = lambda _error: None
     _keep_conversions()
     _keep_tables()
     _blunt_annotations()
@@ -65,9 +75,11 @@ def seal() -> int:
 
 
 def _held() -> frozenset[type]:
-    from . import given_classes  # noqa: PLC0415 - the package imports this module
+    from . import given_values  # noqa: PLC0415 - the package imports this module
 
-    return frozenset(base for cls in given_classes() for base in cls.__mro__)
+    # Two methods that are compared are told each other's functions.
+    kinds = (value if isinstance(value, type) else type(value) for value in given_values())
+    return frozenset(base for kind in kinds for base in kind.__mro__)
 
 
 def _empty_caches() -> None:
@@ -95,7 +107,7 @@ def _keep_tables() -> None:
     for cls in _classes():
         for name, value in list(vars(cls).items()):
             if type(value) in {dict, list} and not name.startswith("_"):
-                type.__setattr__(cls, name, MappingProxyType(dict(value)) if type(value) is dict else tuple(value))
+                type.__setattr__(cls, name, table(dict(value)) if type(value) is dict else tuple(value))
 
 
 def _blunt_annotations() -> None:
@@ -103,11 +115,29 @@ def _blunt_annotations() -> None:
     functions = (each for each in gc.get_objects() if type(each) is FunctionType)
     for obj in [*(each for each in functions if not each.__code__.co_flags & _TEXTS), *_classes()]:
         try:
-            hints = obj.__annotations__
+            # Asking a class makes a dictionary, which its subclasses would share where a metaclass has one as well.
+            hints = (
+                vars(obj).get("__annotations__") if _KEPT_IN_CLASSES and isinstance(obj, type) else obj.__annotations__
+            )
         except Exception:  # noqa: BLE001, S112 - a class without any; names that only type checkers import (Python 3.14)
             continue
         if type(hints) is dict:
             hints.update({name: repr(hint) for name, hint in hints.items() if not leads_nowhere(hint)})
+
+
+def _compiling(real: Callable[..., object], known: dict[object, object]) -> Callable[..., object]:
+    def compiling(pattern: object, flags: Any) -> object:
+        """Do what `re` does first. A number of the code's own would stay in its cache, and equal any flags."""
+        if type(flags) is not int:
+            if not isinstance(flags, int):
+                raise TypeError(f"flags must be an int or a RegexFlag, not {type(flags).__name__!r}")
+            flags = int.__pos__(flags)
+        try:
+            return known[type(pattern), pattern, flags]
+        except KeyError:
+            return real(pattern, flags)
+
+    return compiling
 
 
 def _print(*values: object, end: str = "\n") -> None:

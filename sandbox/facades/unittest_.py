@@ -99,9 +99,8 @@ class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the pr
         return TestResult()
 
 
-for _name, _method in list(vars(TestCase).items()):
-    if isinstance(_method, FunctionType):
-        setattr(_case.TestCase, _name, _method)  # `super()` would reach the real one
+for _method in [each for each in vars(TestCase).values() if isinstance(each, FunctionType)]:
+    setattr(_case.TestCase, _method.__name__, _method)  # `super()` would reach the real one
 
 
 def _called(context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import Any, NamedTuple
 
+from ..ownership import is_guest_callable
+
 __all__ = ["finalize"]
+
+
+_real_new: Callable[..., Any] = weakref.WeakMethod.__new__
+
+
+def _new(cls: type, meth: Any, callback: Any = None) -> Any:
+    """Refer to a method of the code's own. The base class gives its object: that of the host's is not for code."""
+    if type(meth) is MethodType and not is_guest_callable(meth):
+        raise TypeError("a WeakMethod refers to methods that the code defined; keep one of Python's own as it is")
+    return _real_new(cls, meth, callback)
+
+
+def keep_objects() -> None:
+    """Let no weak reference lead from a method of the host to its object."""
+    type.__setattr__(weakref.WeakMethod, "__new__", _new)
 
 
 class _Kept(NamedTuple):

@@ -78,7 +78,7 @@ def _builtins_as_given() -> None:
     from sealab.sandbox import language
 
     marked = language.marked_code
-    language.marked_code = lambda code: code if code.co_filename == "<string>" else marked(code)  # type: ignore[assignment]
+    language.marked_code = lambda code, name: code if name == "<string>" else marked(code, name)  # type: ignore[assignment]
 
 
 def _raw_methods_kept() -> None:

@@ -6,13 +6,14 @@ For programs that change what they can reach: in the tests' own process nothing 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from textwrap import dedent
 
 
 def run_sealed(source: str) -> object:
-    """Return the result of `source`, which must be JSON."""
+    """Return the result of `source`, which must be JSON. Fails where anything opens a file."""
     done = subprocess.run(
         [sys.executable, __file__], input=dedent(source), capture_output=True, text=True, check=False, timeout=30
     )
@@ -21,7 +22,7 @@ def run_sealed(source: str) -> object:
 
 
 def main() -> None:
-    from sealab.sandbox import facades
+    from sealab.sandbox import facades, failures  # noqa: F401 - workers have both before they are confined
     from sealab.sandbox.guest import GUEST
     from sealab.sandbox.language import compile_program, run_program
     from sealab.sandbox.namespace import new_namespace
@@ -30,7 +31,14 @@ def main() -> None:
     facades.preload()
     GUEST.namespace = new_namespace()
     facades.seal()
+    sys.addaudithook(_opens_nothing)
     sys.stdout.write(dumps(run_program(compile_program(sys.stdin.read()), GUEST.namespace)))
+
+
+def _opens_nothing(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and arguments[0] not in {"", __file__}:  # Python shows lines of this file when it fails
+        sys.stderr.write(f"opened {arguments[0]!r}")
+        os._exit(2)
 
 
 if __name__ == "__main__":

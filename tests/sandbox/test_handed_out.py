@@ -1729,3 +1729,166 @@ def test_the_mean_is_of_the_type_of_its_data() -> None:
         ["int", 1.0],
         1.25,
     ]
+
+
+FOUND = {
+    "the redirect of an enum, in another class": """
+        import enum
+        class Mix:
+            def format(self): pass
+            def gi(self): pass
+        class E(Mix, enum.Enum):
+            format = 1
+            gi = 2
+        R = vars(E)["format"]
+        class C: pass
+        C.y = R
+        c = C()
+        c._value_ = "{0}"
+        try: made.append(c.y)
+        except AttributeError: pass
+        class W(Mix, enum.Enum):
+            format = 1
+            A = "{0}"
+        W.y = vars(W)["format"]
+        try: made.append(W.A.y)
+        except AttributeError: pass
+        made = [each for each in made if type(each) is type(len)]""",
+    "what leads to a frame, by a name in the body of a class": """
+        import enum
+        class Mix: pass
+        for name in ("gi_frame", "f_globals", "tb_frame"):
+            for body in ("def {}(self): pass", "{}: int", "{} = 1", "__slots__ = ('{}',)", "{} = enum.auto()"):
+                try: exec(f"class C(enum.Enum if 'auto' in body else Mix):\\n {body.format(name)}\\nmade.append(C)")
+                except (TypeError, SecurityError): pass
+            try: made.append(enum.Enum("E", [name]))
+            except ValueError: pass""",
+    "a feature of the future that is none": """
+        import __future__
+        __future__.annotations.compiler_flag = 0
+        ns = {}
+        exec("from __future__ import annotations\\nx: made.append(1)", {"made": made})""",
+    "a namespace that is a function": """
+        import copy, types
+        target = []
+        class N(types.SimpleNamespace):
+            def __new__(cls, *a, **k): return target[0] if target else super().__new__(cls)
+            def again(self, **k): return super().__replace__(**k)
+        n = N(a=1)
+        target.append(getattr)
+        class O: parser = 1
+        changes = {"_judged": lambda value, name: made.append(name)}
+        for way in ("n.__replace__(**changes)", "copy.replace(n, **changes)", "n.again(**changes)",
+                    "N.__replace__(n, **changes)", "types.SimpleNamespace.__replace__(n, **changes)",
+                    "getattr(n, '__replace__')(**changes)"):
+            attempt(way)
+            getattr(O(), "parser")""",
+    "the object of a method, by a weak reference": """
+        import calendar, mimetypes, random, reprlib, weakref
+        for method in (mimetypes.guess_type, random.choice, calendar.month, reprlib.repr):
+            try: kept = weakref.WeakMethod(method)
+            except TypeError: continue
+            made.append(weakref.ref.__call__(kept))
+            weakref.ref(Told()) == kept""",
+    "the function of a method, compared": """
+        import mimetypes, types, typing
+        class Called(Told):
+            def __call__(self): pass
+        for method in (mimetypes.guess_type, typing.List.copy_with):
+            types.MethodType(Called(), 1) == method
+        class O: pass
+        o = O()
+        o.__dict__ = {"_name": "List", "__origin__": int, "_nparams": 1, "_inst": True}
+        for function in told:
+            try: made.append(function(o, ("a.txt",)))
+            except TypeError: pass
+        told.clear()""",
+    "the variable that decimal keeps its context in": """
+        import asyncio, contextvars, decimal
+        mine = contextvars.ContextVar("mine")
+        decimal.getcontext()
+        empty = contextvars.Context()
+        empty.run(decimal.getcontext)
+        empty.run(mine.set, 1)
+        for context in (contextvars.copy_context(), empty, empty.copy(), empty.run(contextvars.copy_context)):
+            for found in (context, context.keys(), [key for key, value in context.items()]):
+                made += [each.name for each in found if each is not mine]
+            made += [] if len(context) == len(list(context)) == len(context.values()) else [1]
+        async def told_by_task():
+            async def f(): return mine.get()
+            return await asyncio.create_task(f(), context=empty)
+        made += [] if (empty[mine], mine in empty, asyncio.run(told_by_task())) == (1, True, 1) else [1]""",
+    "a table of a host class, compared": """
+        import configparser, os, textwrap
+        class Joined(Told):
+            def __ror__(self, other): told.append(other); return {}
+            __lt__ = __gt__ = __le__ = __ge__ = Told.__eq__
+        tables = [configparser.ConfigParser.BOOLEAN_STATES, os.environ, textwrap.TextWrapper.unicode_whitespace_trans]
+        for each in tables:
+            for way in ("each == Joined()", "each | Joined()", "each < Joined()", "each.keys().mapping == Joined()",
+                        "each.keys() == Joined()", "each.items() == Joined()"):
+                attempt(way)
+        for each in told:
+            try: each["MARK"] = "x"
+            except TypeError: pass
+        made += [each for each in tables if "MARK" in each]
+        told.clear()""",
+    "the lines of a file that code names": """
+        import gc
+        exec(compile("class A:\\n def __del__(self): raise ValueError\\nA()", "/etc/hostname", "exec"))
+        exec(compile("async def f(): pass\\nf()", "/etc/hostname", "exec"))
+        exec(compile("class T:\\n def __trunc__(self): return 1\\ntry: int(T())\\nexcept TypeError: pass", "/etc/hostname", "exec"))
+        exec(compile("x = True\\ny = ~x", "/etc/hostname", "exec"))
+        gc.collect()
+        for source in ("return", "invalid", "def f(a):\\n global a", "break", "nonlocal x", "x: int\\nawait y", "f(a=1, a=2)"):
+            for where in ("/etc/hostname", "hostname", "<string>"):
+                try: compile("\\n" * 3 + source, where, "exec")
+                except SyntaxError as error:
+                    made += [] if (error.filename, error.args[1:] and error.args[1][0] or where, error.text or source) == (where, where, source) else [error]""",
+    "the annotations of a base of the host": """
+        import abc, enum, json, logging, typing, unittest
+        class A(abc.ABC): pass
+        class P(typing.Protocol): pass
+        class N(typing.NamedTuple): pass
+        class D(typing.TypedDict): pass
+        class J(json.JSONEncoder): pass
+        class L(logging.Formatter): pass
+        class F(enum.Flag): pass
+        bases = (abc.ABC, enum.Enum, enum.Flag, json.JSONEncoder, logging.Formatter, typing.Protocol, typing.Generic)
+        for each in (enum.Enum("E", []), F, A, P, N, D, J, L):
+            each.__annotations__["MARK"] = 1
+            made += [] if each.__annotations__["MARK"] == 1 else [1]
+        made += [base for base in bases if "MARK" in getattr(base, "__annotations__", ())]
+        class E(enum.Enum): pass
+        made += list(E.__annotations__)""",
+    "flags that equal others in the cache of re": """
+        import re
+        class N(int):
+            def __eq__(self, other): told.append(other); return True
+            def __hash__(self): return self.h
+        n = N(2)
+        n.h = 0
+        made += [] if re.compile("k(a)", n).flags & 2 else ["no flag"]
+        made += [] if not re.compile("k(a)").flags & 2 else ["the flag of another"]
+        made += [] if re.findall("A", "a", re.I | re.A) and re.compile(re.compile("a")) else ["no pattern"]
+        re.purge()""",
+    "a property of a host class, given a name": """
+        from fractions import Fraction
+        target = []
+        class P(property):
+            def __new__(cls, *a, **k): return target[0] if target else property.__new__(cls)
+            def again(self, f): return super().setter(f)
+        class C:
+            @P
+            def hello(self): pass
+        p = vars(C)["hello"]
+        target.append(Fraction.numerator)
+        for way in (p.getter, p.setter, p.deleter, p.again, lambda f: property.getter(p, f), getattr(p, "setter")):
+            way(len)
+        made += [1] if getattr(Fraction.numerator, "__name__", "") == "hello" else []""",
+}
+
+
+@pytest.mark.parametrize("program", FOUND.values(), ids=FOUND.keys())
+def test_no_object_of_the_host_is_found(program: str) -> None:
+    assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0

@@ -53,6 +53,32 @@ async def test_a_syntax_error_is_an_error_of_the_code(pool):
     assert (outcome.status, outcome.error.type, outcome.error.line) == (Status.ERROR, "SyntaxError", 2)
 
 
+async def test_a_result_is_shown_whatever_limit_on_digits_the_code_set(pool):
+    outcome = await run(pool, "import sys\nsys.set_int_max_str_digits(640)\n[10**1000]")
+    assert (outcome.result, outcome.notes) == ([10**1000], {})
+
+
+async def test_a_report_believes_no_refusal_that_code_changed(pool):
+    code = """
+import doctest
+class Ends(str):
+    def split(self, *a): raise SystemExit(0)
+def f():
+    '''
+    >>> import subprocess
+    '''
+try: doctest.testmod(raise_on_error=True)
+except AssertionError as error: refused = error.__cause__
+for name, value in {"type": "Forged", "instead": Ends("x"), "message": "Forged"}.items():
+    try: setattr(refused, name, value)
+    except AttributeError: pass
+raise refused
+"""
+    outcome = await run(pool, code)
+    assert (outcome.status, outcome.error.type) == (Status.ERROR, "ImportError")
+    assert "Forged" not in f"{outcome.error.message} {outcome.error.hint}"
+
+
 async def test_output_before_a_failure_is_kept(pool):
     outcome = await run(pool, "print('so far')\n1 / 0")
     assert (outcome.status, outcome.output, outcome.error.line) == (Status.ERROR, "so far\n", 2)
