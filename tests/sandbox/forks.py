@@ -25,7 +25,7 @@ from .reached import Stuck, bounded
 Step = tuple[str, Callable[[], Iterator[str]]]
 _STEP_SECONDS = 2
 _FOUND_BY_STEP = 2
-_SILENT_SECONDS = 30
+_SILENT_SECONDS = 20
 _FORK_CPU_SECONDS = 90
 _MEMORY_BYTES = 2 << 30
 _HARMFUL = (
@@ -123,7 +123,6 @@ def _act(
         ):
             resource.setrlimit(kind, (most, most))
         start()
-        said: set[str] = set()
         for number, (label, act) in enumerate(steps()):
             if number < first:
                 continue
@@ -132,17 +131,14 @@ def _act(
             active[0] = True
             try:
                 with bounded(_STEP_SECONDS):
-                    for each in itertools.islice((each for each in act() if each not in said), _FOUND_BY_STEP):
-                        said.add(each)
+                    for each in itertools.islice(dict.fromkeys(act()), _FOUND_BY_STEP):
                         tell("found", f"{label}: {each}")
             except Stuck:
                 tell("slow", label)
             finally:
                 active[0] = False
-            for each in refused:
-                if each not in said:
-                    said.add(each)
-                    tell("found", f"{label}: {each}")
+            for each in refused[:_FOUND_BY_STEP]:
+                tell("found", f"{label}: {each}")
             refused.clear()
         status = 0
     except BaseException as error:  # a slip of the walk itself

@@ -9,10 +9,10 @@ descriptor (`descriptors`), a method of a base of its class works on it (`bases`
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import copy
 import gc
 import operator
+import sys
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +65,7 @@ class Misuse:
         self.reached = Reached(secrets, self.hosts, self.opaque)
         self.reached.walk(modules, self._of_library())
         self.values = self._distinct()
+        self._tried: set[types.FunctionType] = set()
 
     def _hosts(self) -> list[object]:
         """Return one object of the host of each kind that is told apart: what wrappers are made of."""
@@ -116,10 +117,20 @@ class Misuse:
         reason = self.opaque.why(value)
         if reason is not None:
             yield reason
+        elif type(value) in {types.FunctionType, types.MethodType, classmethod, staticmethod}:
+            yield from self._why_function(getattr(value, "__func__", value))
         elif self.reached.is_secret(value):
             yield f"a {_title(value)} that only the host has"
-        elif type(value) is types.MethodType and self.reached.is_secret_method(value):
-            yield "a method that only the host has"
+
+    def _why_function(self, function: Any) -> Iterator[str]:
+        """Say what a function of the host's tells when code calls it on what is no instance of its class."""
+        if type(function) is not types.FunctionType or not self.reached.is_secret(function) or function in self._tried:
+            return
+        self._tried.add(function)
+        for forged in self._forged():
+            for given in ((forged,), (forged, forged), (forged, "x"), (forged, "x", forged)):
+                for reason in self.attempt(lambda: function(*given), *given):
+                    yield f"the host's {function.__qualname__}, which tells {reason}"
 
     def told(self, *known: object) -> Iterator[str]:
         """Say what is wrong with what the spies were told."""
@@ -201,10 +212,10 @@ class Misuse:
                     for name in _names_of(value)
                     if name not in names.SETTABLE and (not own or name in _own_dict(kind))
                 ]
-                changed = [name for name in [*found, *([] if own else ["new_attribute"])] if self._stored(value, name)]
-                if changed and not self._is_of_a_facade(value):
+                changed = [name for name in found if self._stored(value, name)]
+                if changed and _title(value) not in _CHANGED_BY_CODE and not self._is_of_facades(value):
                     yield f"the host's {_title(value)} takes {' '.join(changed)}"
-                if kind in {dict, list, set, types.MappingProxyType} and not self._is_of_a_facade(value):
+                if kind in {dict, list, set, types.MappingProxyType} and not self._is_of_facades(value):
                     yield from self._items_stored(value)
 
             yield f"stores in {path}", act
@@ -213,10 +224,14 @@ class Misuse:
         first = next(found for found, value in self.reached.values if type(value) is kind and self.reached.is_host(value))
         return first == path
 
-    def _is_of_a_facade(self, value: object) -> bool:
-        """Return whether a table is a copy that a facade alone holds."""
-        holders = [each for each in gc.get_referrers(value) if self.reached.is_host(each)]
-        return all(isinstance(each, facades.Facade) for each in holders)
+    def _is_of_facades(self, value: object) -> bool:
+        """Return whether the facades and their modules alone hold a value: what code does to it is its own business."""
+        shared = {id(vars(module)) for name, module in list(sys.modules.items()) if not name.startswith(_FACADES)}
+        holders = [each for each in gc.get_referrers(value) if self.reached.is_host(each) and type(each) is not tuple]
+        return all(
+            isinstance(each, facades.Facade) or (type(each) is dict and "__name__" in each and id(each) not in shared)
+            for each in holders
+        )
 
     def _stored(self, value: Any, name: str) -> bool:
         """Return whether a store or a deletion changes an attribute; undo it."""
@@ -229,7 +244,7 @@ class Misuse:
             except BaseException:
                 self.noted.clear()
                 continue
-            changed = _raw(value, name) is not before and type(before) is not types.MethodType
+            changed = _raw(value, name) is given
             with contextlib.suppress(BaseException):
                 setattr(value, name, before) if before is not _MISSING else delattr(value, name)
             return changed
@@ -435,8 +450,8 @@ class Misuse:
     def variables(self) -> Iterator[forks.Step]:
         """Set each variable of the context to what it is not, then use all that was reached."""
         sample = [(path, value) for path, value in self.values if type(value) not in _FUNCTIONS]
-        found = list(contextvars.copy_context())
-        for variable in found:
+        copy_context: Any = facades.find("contextvars").copy_context  # type: ignore[union-attr]  # as it is given
+        for variable in copy_context():
             for forged in (bytes(400), self.space["Spy"](), guarded_getattr, None, 1):  # type: ignore[operator]  # a class
 
                 def act(variable: Any = variable, forged: Any = forged) -> Iterator[str]:
@@ -475,11 +490,15 @@ class Misuse:
                     except BaseException as error:
                         yield from self.why(error)
                     yield from self.told()
+                    found: list[object] = []
                     made = space.get("ns")
                     if isinstance(made, dict):
                         for key in ("__classcell__", "A", "x", "f"):
                             with contextlib.suppress(BaseException):
-                                yield from self.why(made[key])
+                                found.append(made[key])
+                    for each in found:
+                        if type(each) is not types.CellType:  # what a class body returns: source cannot read it
+                            yield from self.why(each)
 
                 yield f"a builtin {name} of the code's own", act
 
@@ -516,6 +535,11 @@ _OPERATORS: dict[str, Callable[[Any, Any], object]] = {
 } | {"divmod": divmod, "isinstance": isinstance, "issubclass": issubclass}
 _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains")}
 _MISSING = object()
+
+
+_FACADES = "sealab.sandbox.facades"
+_CHANGED_BY_CODE = frozenset({"logging.Logger", "decimal.Context", "typing.TypeVar"})
+"""Classes of objects that code may change, as documented, and that the host reads for the code alone."""
 
 
 def _is_class(value: object) -> bool:

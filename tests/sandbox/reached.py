@@ -112,10 +112,6 @@ class Reached:
         """Return whether a value stood in the process when it was sealed."""
         return self._standing.get(id(value)) is value
 
-    def is_secret_method(self, method: types.MethodType) -> bool:
-        """Return whether the function of a method is a secret, and no method of it was reached."""
-        return self.is_secret(method.__func__) and kind_of(method) not in self._methods
-
     def walk(
         self, modules: Iterable[str], more: Iterable[tuple[str, object]] = (), *, calling: bool = True
     ) -> None:
