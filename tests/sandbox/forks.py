@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,16 @@ _HARMFUL = (
     "signal.pthread_kill", "syslog.", "sqlite3.", "webbrowser.", "urllib.", "msvcrt.", "resource.setrlimit",
 )  # fmt: skip
 _HARMLESS = frozenset({"ctypes.cdata", "os.putenv", "os.unsetenv", "os.getxattr", "os.fwalk", "os.walk"})
-_OF_PYTHON = tuple({str(Path(each).resolve()) for each in (sys.base_prefix, sys.prefix, Path(__file__).parents[2], "/usr/share/zoneinfo")})
+_OF_PYTHON = tuple(
+    {
+        str(Path(each).resolve())
+        for each in (sys.base_prefix, sys.prefix, Path(__file__).parents[2], "/usr/share/zoneinfo")
+    }
+)
 
 
-def run(steps: Callable[[], Iterator[Step]], start: Callable[[], None] = lambda: None) -> tuple[list[str], int]:
-    """Do all steps and return what they found, and how many there were."""
+def run(steps: Callable[[], Iterator[Step]], changes: Callable[[], Iterable[str]]) -> tuple[list[str], int]:
+    """Do all steps and return what they found, and how many there were; `changes` says then what they did to the host."""
     found: list[str] = []
     progress = mmap.mmap(-1, 16)
     first = 0
@@ -47,7 +52,7 @@ def run(steps: Callable[[], Iterator[Step]], start: Callable[[], None] = lambda:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _act(steps, start, first, progress, writing)
+            _act(steps, changes, first, progress, writing)
         os.close(writing)
         label, hung = _follow(reading, child, progress, found)
         _, status = os.waitpid(child, 0)
@@ -89,7 +94,11 @@ class _Harmful(PermissionError):
 
 
 def _act(
-    steps: Callable[[], Iterator[Step]], start: Callable[[], None], first: int, progress: mmap.mmap, writing: int
+    steps: Callable[[], Iterator[Step]],
+    changes: Callable[[], Iterable[str]],
+    first: int,
+    progress: mmap.mmap,
+    writing: int,
 ) -> None:
     encode, write = json.JSONEncoder().encode, os.write
 
@@ -122,7 +131,7 @@ def _act(
             (resource.RLIMIT_CPU, _FORK_CPU_SECONDS),
         ):
             resource.setrlimit(kind, (most, most))
-        start()
+        list(changes())  # what a fork itself changes
         for number, (label, act) in enumerate(steps()):
             if number < first:
                 continue
@@ -140,6 +149,8 @@ def _act(
             for each in refused[:_FOUND_BY_STEP]:
                 tell("found", f"{label}: {each}")
             refused.clear()
+        for each in changes():
+            tell("found", f"writes into the host: {each}")
         status = 0
     except BaseException as error:  # a slip of the walk itself
         import traceback

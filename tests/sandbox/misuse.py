@@ -9,24 +9,24 @@ descriptor (`descriptors`), a method of a base of its class works on it (`bases`
 from __future__ import annotations
 
 import contextlib
-import copy
 import gc
 import operator
 import sys
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from sealab.sandbox import facades, names, ownership
-from sealab.sandbox.guards import guarded_delattr, guarded_getattr, guarded_hasattr, guarded_setattr, guarded_vars
+from sealab.sandbox import facades, names
+from sealab.sandbox.guards import guarded_delattr, guarded_getattr, guarded_setattr, guarded_vars
 from sealab.sandbox.guest import GUEST
 from sealab.sandbox.language import compile_program, run_program
 from sealab.sandbox.namespace import guarded_builtins, new_namespace
 
 from . import forks, spies
 from .opaque import HostState, Opaque
-from .reached import Reached, Stuck, is_own, items_of, may_read, readable, shown, standing
+from .reached import Reached, Stuck, is_own, items_of, may_read, readable, standing
 
 _ATOMS = frozenset({bytes, int, float, complex, bool, type(None), str})
 _own_dict = type.__dict__["__dict__"].__get__
@@ -108,12 +108,12 @@ class Misuse:
         """Say what is wrong with a value that the guest got, and with its items."""
         if type(value) in _ATOMS or any(value is each for each in known):
             return
-        yield from self._why_one(value, known)
+        yield from self._why_one(value)
         for _key, item in items_of(value):
             if type(item) not in _ATOMS and not any(item is each for each in known):
-                yield from self._why_one(item, known)
+                yield from self._why_one(item)
 
-    def _why_one(self, value: object, known: tuple[object, ...]) -> Iterator[str]:
+    def _why_one(self, value: object) -> Iterator[str]:
         reason = self.opaque.why(value)
         if reason is not None:
             yield reason
@@ -129,7 +129,7 @@ class Misuse:
         self._tried.add(function)
         for forged in self._forged():
             for given in ((forged,), (forged, forged), (forged, "x"), (forged, "x", forged)):
-                for reason in self.attempt(lambda: function(*given), *given):
+                for reason in self.attempt(partial(function, *given), *given):
                     yield f"the host's {function.__qualname__}, which tells {reason}"
 
     def told(self, *known: object) -> Iterator[str]:
@@ -165,15 +165,13 @@ class Misuse:
                 continue
 
             def act(value: Any = value) -> Iterator[str]:
-                near = [
-                    partner
-                    for kind in _mro(type(value))[:-1]
-                    for partner in partners.get(kind, ())
-                ]
+                near = [partner for kind in _mro(type(value))[:-1] for partner in partners.get(kind, ())]
                 for partner in (*bare, *near[:6]):
-                    for name, operate in (_OPERATORS if any(partner is each for each in bare) else _COMPARISONS).items():
+                    for name, operate in (
+                        _OPERATORS if any(partner is each for each in bare) else _COMPARISONS
+                    ).items():
                         for left, right in ((value, partner), (partner, value)):
-                            for reason in self.attempt(lambda: operate(left, right), value, partner):
+                            for reason in self.attempt(partial(operate, left, right), value, partner):
                                 yield f"{name} of a {type(value).__name__}: {reason}"
 
             yield f"operators of {path}", act
@@ -221,7 +219,9 @@ class Misuse:
             yield f"stores in {path}", act
 
     def _is_first(self, kind: type, path: str) -> bool:
-        first = next(found for found, value in self.reached.values if type(value) is kind and self.reached.is_host(value))
+        first = next(
+            found for found, value in self.reached.values if type(value) is kind and self.reached.is_host(value)
+        )
         return first == path
 
     def _is_of_facades(self, value: object) -> bool:
@@ -259,8 +259,8 @@ class Misuse:
     @staticmethod
     def _items_stored(value: Any) -> Iterator[str]:
         for change, undo in (
-            (lambda: value.__setitem__("new", 1), lambda: value.pop("new")),
-            (lambda: value.append(1), lambda: value.pop()),
+            (lambda: value.__setitem__("new", 1), lambda: value.__delitem__("new")),
+            (lambda: value.append(1), lambda: value.__delitem__(-1)),
             (lambda: value.add("new"), lambda: value.discard("new")),
         ):
             try:
@@ -315,7 +315,7 @@ class Misuse:
                 with contextlib.suppress(BaseException):
                     guarded_setattr(instance, name, forged)
         for each in (instance, answers(forged), held, answers):
-            for reason in self.attempt(lambda: each.y, *known, each):
+            for reason in self.attempt(partial(getattr, each, "y"), *known, each):
                 yield f"read: {reason}"
             with contextlib.suppress(BaseException):
                 result = each.y
@@ -323,9 +323,9 @@ class Misuse:
                     for reason in self.attempt(result, *known, each):
                         yield f"called: {reason}"
         for each in (instance, answers(forged)):
-            for reason in self.attempt(lambda: setattr(each, "y", forged), *known, each):
+            for reason in self.attempt(partial(setattr, each, "y", forged), *known, each):
                 yield f"stored: {reason}"
-            for reason in self.attempt(lambda: delattr(each, "y"), *known, each):
+            for reason in self.attempt(partial(delattr, each, "y"), *known, each):
                 yield f"deleted: {reason}"
 
     def _descriptors(self) -> Iterator[tuple[str, object]]:
@@ -388,7 +388,7 @@ class Misuse:
                         if not callable(method):
                             return
                         for given in ((), (spy(),), ("format",), (value,), ("format", spy()), (value, base)):  # type: ignore[operator]  # a class
-                            for reason in self.attempt(lambda: method(value, *given), value, base, method, *given):
+                            for reason in self.attempt(partial(method, value, *given), value, base, method, *given):
                                 yield f"{name} on a {type(value).__name__}: {reason}"
 
                     yield f"{base.__name__}.{name} on {path}", act
@@ -416,7 +416,7 @@ class Misuse:
                     with contextlib.suppress(BaseException):
                         given = guarded_getattr(cls, name)
                         known = [given, *(item for _key, item in items_of(given))]
-                    for reason in self.attempt(lambda: guarded_getattr(derived, name), cls, *known):
+                    for reason in self.attempt(partial(guarded_getattr, derived, name), cls, *known):
                         yield f"{name} of a class derived from it: {reason}"
                 made: Any = space["made"]
                 for instance in made[:2]:
@@ -438,7 +438,7 @@ class Misuse:
             for arguments, keywords in (((), {}), ((1,), {}), ((self.space["function"],), {}), ((), {"written": 1})):
                 target[:] = [given]
                 try:
-                    for reason in self.attempt(lambda: method(*arguments, **keywords), given, instance, *arguments):
+                    for reason in self.attempt(partial(method, *arguments, **keywords), given, instance, *arguments):
                         yield f"{name}: {reason}"
                 finally:
                     target.clear()
@@ -466,10 +466,16 @@ class Misuse:
                 yield f"the context's {variable.name} is a {type(forged).__name__}", act
 
     def _used(self, value: Any) -> Iterator[str]:
-        for use in (str, repr, operator.neg, lambda v: v + v, lambda v: v / v, lambda v: v == v, lambda v: v()):
+        for use in (
+            str,
+            repr,
+            operator.neg,
+            operator.call,
+            *(partial(each, value) for each in (operator.add, operator.truediv, operator.eq)),
+        ):
             if use is not str and (isinstance(value, type) or _is_endless(value)):
                 continue
-            yield from self.attempt(lambda: use(value), value)
+            yield from self.attempt(partial(use, value), value)
 
     def hooks(self) -> Iterator[forks.Step]:
         """Put a spy in place of each builtin of a namespace while source of every kind runs in it."""
@@ -529,9 +535,31 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 _OPERATORS: dict[str, Callable[[Any, Any], object]] = {
     name: getattr(operator, name)
-    for name in (
-        "eq ne lt le gt ge add sub mul truediv floordiv mod matmul and_ or_ xor lshift rshift pow contains getitem iadd ior"
-    ).split()  # noqa: SIM905
+    for name in [
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "matmul",
+        "and_",
+        "or_",
+        "xor",
+        "lshift",
+        "rshift",
+        "pow",
+        "contains",
+        "getitem",
+        "iadd",
+        "ior",
+    ]
 } | {"divmod": divmod, "isinstance": isinstance, "issubclass": issubclass}
 _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains")}
 _MISSING = object()
@@ -600,7 +628,9 @@ def _made_classes() -> Iterator[tuple[str, str]]:
             yield f"{title} with {name}", _IMPORTS + text.replace("NAME", name)
 
 
-_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib, property_ as p\n".replace(", property_ as p", "")
+_IMPORTS = "import enum, functools, dataclasses, collections, typing, abc, types, weakref, contextlib, property_ as p\n".replace(
+    ", property_ as p", ""
+)
 _TEMPLATES = {
     "an enum": "class Made(enum.Enum):\n    NAME = 1\n",
     "an enum over a mixin": "class Mix:\n    def NAME(self): pass\nclass Made(Mix, enum.Enum):\n    NAME = 1\n",
@@ -636,19 +666,13 @@ _TEMPLATES = {
 RULES = ("operators", "stores", "descriptors", "bases", "makers", "variables", "hooks")
 
 
-def walk(modules: Iterable[str], options: Iterable[str] = ()) -> dict[str, Any]:
-    """Apply the rules and return what was found, with how many steps and seconds each took."""
-    chosen = [each.partition("=")[2] for each in options if each.startswith("rule=")] or list(RULES)
-    started = time.monotonic()
-    misuse = Misuse(list(modules) or sorted(facades.exports()))
-    report: dict[str, Any] = {
-        "reached": len(misuse.reached.values), "distinct": len(misuse.values), "seconds": time.monotonic() - started, "slow": misuse.reached.slow,
-        "found": {}, "steps": {}, "took": {},
-    }  # fmt: skip
-    for rule in chosen:
+def walk(modules: list[str], rules: Iterable[str]) -> dict[str, Any]:
+    """Apply the rules to what the modules lead to, and return what was found, and how many steps each took."""
+    misuse = Misuse(modules)
+    state = HostState()
+    report: dict[str, Any] = {"reached": len(misuse.reached.values), "found": {}, "steps": {}, "seconds": {}}
+    for rule in rules:
         started = time.monotonic()
-        found, steps = forks.run(getattr(misuse, rule))
-        report["found"][rule] = found
-        report["steps"][rule] = steps
-        report["took"][rule] = round(time.monotonic() - started, 1)
+        report["found"][rule], report["steps"][rule] = forks.run(getattr(misuse, rule), state.changes)
+        report["seconds"][rule] = round(time.monotonic() - started, 1)
     return report

@@ -89,7 +89,7 @@ class Reached:
             self._standing.pop(id(value), None)
         self._given = list(given)
         self.opaque = opaque
-        self.paths: dict[int, str] = {id(each): "given" for each in self._given}
+        self.paths: dict[int, str] = {}
         self.values: list[tuple[str, Any]] = []
         self.made: dict[type, list[tuple[str, Any]]] = {}
         self._of_maker: dict[tuple[int, type], int] = {}
@@ -104,6 +104,7 @@ class Reached:
         return (
             type(value) not in _ATOMS
             and id(value) not in self.paths
+            and not any(value is each for each in self._given)
             and self._standing.get(id(value)) is value
             and not is_own(value)
         )
@@ -112,15 +113,11 @@ class Reached:
         """Return whether a value stood in the process when it was sealed."""
         return self._standing.get(id(value)) is value
 
-    def walk(
-        self, modules: Iterable[str], more: Iterable[tuple[str, object]] = (), *, calling: bool = True
-    ) -> None:
+    def walk(self, modules: Iterable[str], more: Iterable[tuple[str, object]] = (), *, calling: bool = True) -> None:
         """Reach everything from the builtins, from these modules and from `more`."""
         self._calls_max = _CALL_DEPTH_MAX if calling else 0
         roots: list[tuple[str, object]] = [
-            (name, value)
-            for name, value in guarded_builtins().items()
-            if name.isascii() and not name.startswith("_")
+            (name, value) for name, value in guarded_builtins().items() if name.isascii() and not name.startswith("_")
         ]
         listed = facades.exports()
         for module in modules:
