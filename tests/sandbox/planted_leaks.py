@@ -13,7 +13,6 @@ import builtins
 import contextvars
 import copy
 import dataclasses
-import decimal
 import enum
 import functools
 import keyword
@@ -276,9 +275,18 @@ def _replaced() -> None:
     _give("types", "SimpleNamespace", _Remade)
 
 
+_TRUSTED: contextvars.ContextVar[object] = contextvars.ContextVar("trusted")
+
+
+class _Trusting:
+    def __call__(self) -> object:
+        return getattr(_TRUSTED.get(), "__globals__", None)
+
+
 def _variables() -> None:
-    decimal.getcontext()
+    _TRUSTED.set(None)
     _give("contextvars", "copy_context", contextvars.copy_context)
+    _give("decimal", "getcontext", _Trusting())
 
 
 def _building() -> None:
@@ -299,7 +307,7 @@ MISUSED: Mapping[str, Planted] = {
     "descriptors: a redirect reads what was forged": Planted(_redirects, "functools", "a frame"),
     "bases: the base of a reference gives its object": Planted(_owners, "weakref calendar", "that only the host has"),
     "makers: an object is remade as what its class makes": Planted(_replaced, "types", "writes into a function"),
-    "variables: a context of C's own is forged": Planted(_variables, "decimal", "ends by signal"),
+    "variables: what the host trusts is forged": Planted(_variables, "decimal", "the dictionary of the module"),
     "hooks: a builtin of the code's own is told a frame": Planted(_building, "keyword", "a frame"),
 }
 """As `PLANTED`, for `misuse`: the rule that must find each stands before its name."""
