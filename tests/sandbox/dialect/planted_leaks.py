@@ -7,13 +7,16 @@ does what the real module or the stand-in of that time did. None of them relies 
 # What is planted is private by nature.
 
 from __future__ import annotations
+import __future__
 
 import builtins
+import contextvars
 import copy
 import dataclasses
 import enum
 import functools
 import keyword
+import sys
 import types
 import typing
 from abc import ABCMeta
@@ -23,6 +26,8 @@ from typing import Any, cast
 
 from sealab.sandbox.dialect import classes, facades, names, namespace, shields
 from sealab.sandbox.guest import ownership
+
+from .opaque import is_of_guest
 
 
 @dataclass(frozen=True)
@@ -214,3 +219,96 @@ PLANTED: Mapping[str, Planted] = {
     "i: a list of the host": Planted(_containers, "keyword.softkwlist", "removed"),
     "i: a functional enum": Planted(_functional_enums, "enum.Enum", "unjudged name"),
 }
+
+
+_TABLE = {"yes": True}
+
+
+def _tables() -> None:
+    _give("keyword", "softkwlist", types.MappingProxyType(_TABLE))
+
+
+def _features() -> None:
+    _give("__future__", "annotations", __future__.annotations)
+
+
+class _Redirect:
+    def __init__(self, _function: object = None) -> None:
+        """Take what it decorates."""
+
+    def __get__(self, instance: Any, _owner: object = None) -> object:
+        return getattr(instance._value_, "gi_frame", self)
+
+
+def _redirects() -> None:
+    _give("functools", "cached_property", _Redirect)
+
+
+class _OfOwner:
+    def __init__(self, method: Any) -> None:
+        self._owner = getattr(method, "__self__", None)
+
+    def __call__(self) -> object:
+        return self._owner if type(self) is not _OfOwner else None
+
+
+class _OfMethod(_OfOwner):
+    def __call__(self) -> object:
+        return None
+
+
+def _owners() -> None:
+    _give("weakref", "ReferenceType", _OfOwner)
+    _give("weakref", "WeakMethod", _OfMethod)
+
+
+class _Remade:
+    def __replace__(self, /, **changes: object) -> object:
+        made: Any = type(self)()
+        getattr(made, "__globals__", made.__dict__).update(changes)
+        return made
+
+    def replaced(self, /, **changes: object) -> object:
+        return self.__replace__(**changes)
+
+
+def _replaced() -> None:
+    _give("types", "SimpleNamespace", _Remade)
+
+
+_TRUSTED: contextvars.ContextVar[object] = contextvars.ContextVar("trusted")
+
+
+class _Trusting:
+    def __call__(self) -> object:
+        return getattr(_TRUSTED.get(), "__globals__", None)
+
+
+def _variables() -> None:
+    _TRUSTED.set(None)
+    _give("contextvars", "copy_context", contextvars.copy_context)
+    _give("decimal", "getcontext", _Trusting())
+
+
+def _building() -> None:
+    built = namespace.guarded_builtins()["__build_class__"]
+
+    def build(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
+        told = sys._getframe(1).f_builtins.get("print")
+        if is_of_guest(told):
+            cast("Any", told)(sys._getframe(1))
+        return built(function, name, *bases, **keywords)
+
+    _give_builtin("__build_class__", build)
+
+
+MISUSED: Mapping[str, Planted] = {
+    "operators: the dictionary behind a table": Planted(_tables, "keyword", "of a mappingproxy"),
+    "stores: the features of the future": Planted(_features, "__future__", "takes compiler_flag"),
+    "descriptors: a redirect reads what was forged": Planted(_redirects, "functools", "a frame"),
+    "bases: the base of a reference gives its object": Planted(_owners, "weakref calendar", "that only the host has"),
+    "makers: an object is remade as what its class makes": Planted(_replaced, "types", "writes into a function"),
+    "variables: what the host trusts is forged": Planted(_variables, "decimal", "the dictionary of the module"),
+    "hooks: a builtin of the code's own is told a frame": Planted(_building, "keyword", "a frame"),
+}
+"""As `PLANTED`, for `misuse`: the rule that must find each stands before its name."""
