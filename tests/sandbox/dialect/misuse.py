@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from sealab.sandbox import facades, names
-from sealab.sandbox.guards import guarded_delattr, guarded_getattr, guarded_setattr, guarded_vars
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.language import compile_program, run_program
-from sealab.sandbox.namespace import guarded_builtins, new_namespace
+from sealab.sandbox.dialect import facades, names
+from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.guards import guarded_delattr, guarded_getattr, guarded_setattr, guarded_vars
+from sealab.sandbox.dialect.namespace import guarded_builtins, new_namespace
+from sealab.sandbox.guest.guest import GUEST
 
 from . import forks, spies
 from .opaque import HostState, Opaque
@@ -565,7 +565,7 @@ _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains
 _MISSING = object()
 
 
-_FACADES = "sealab.sandbox.facades"
+_FACADES = "sealab.sandbox.dialect.facades"
 _CHANGED_BY_CODE = frozenset({"logging.Logger", "decimal.Context", "typing.TypeVar"})
 """Classes of objects that code may change, as documented, and that the host reads for the code alone."""
 

@@ -13,16 +13,17 @@ import os
 import sys
 import warnings
 
-from sealab.sandbox import facades
-from sealab.sandbox.guest import GUEST
-from sealab.sandbox.namespace import new_namespace
+from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect.facades import sealing
+from sealab.sandbox.dialect.namespace import new_namespace
+from sealab.sandbox.guest.guest import GUEST
 
 
 def main() -> None:
     """Seal, reach what can be reached, use it, and write what was found."""
     GUEST.namespace = new_namespace()
     facades.preload()
-    facades.seal()
+    sealing.seal()
     from . import misuse, planted_leaks  # here, so that their classes are none of the host's
 
     arguments = sys.argv[1:]

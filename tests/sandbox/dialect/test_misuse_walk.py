@@ -16,7 +16,7 @@ import pytest
 
 from . import planted_leaks
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _SECONDS_MAX = 600
 RULES = ("operators", "stores", "descriptors", "bases", "makers", "variables", "hooks")
 pytestmark = [

@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sealab.sandbox import facades, names, ownership
-from sealab.sandbox.guards import guarded_getattr
-from sealab.sandbox.names import Verdict
-from sealab.sandbox.namespace import guarded_builtins
+from sealab.sandbox.dialect import facades, names
+from sealab.sandbox.dialect.guards import guarded_getattr
+from sealab.sandbox.dialect.names import Verdict
+from sealab.sandbox.dialect.namespace import guarded_builtins
+from sealab.sandbox.guest import ownership
 
-from . import facades_walk
+from .. import facades_walk
 from .opaque import Opaque
 
 _ATOMS = frozenset(
