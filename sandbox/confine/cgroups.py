@@ -108,7 +108,7 @@ def remove_empty() -> None:
 
 
 def _is_being_made(group: str) -> bool:
-    """Tell whether the process that a group is named for lives: then a zygote may be about to enter it."""
+    """Return whether the process that a group is named for lives: then a zygote may be about to enter it."""
     return os.path.exists(f"/proc/{group.removeprefix(_PREFIX).partition('-')[0]}")
 
 

@@ -52,7 +52,7 @@ class Probe:
     is_root: bool = False
 
     def has(self, layer: str) -> bool:
-        """Tell whether the layer of that name is available."""
+        """Return whether the layer of that name is available."""
         return any(finding.available for finding in self.findings if finding.layer == layer)
 
     @property

@@ -80,7 +80,7 @@ class ContainerPool:
             return await pool.run(job, host_calls)
 
     def has_session(self, name: str) -> bool:
-        """Tell whether a session of that name is alive."""
+        """Return whether a session of that name is alive."""
         return self._pool is not None and self._pool.has_session(name)
 
     async def end_session(self, name: str) -> bool:

@@ -201,13 +201,13 @@ async def find(wanted: str | None, image: Image, code: Path, state: Path, *, cpu
 
 
 def is_there(wanted: str | None) -> bool:
-    """Tell whether there is a program that could be the engine; whether it works shows when it is used."""
+    """Return whether there is a program that could be the engine; whether it works shows when it is used."""
     program = (wanted or "").partition(":")[0]
     return any(shutil.which(name) for name in ([program] if program else ENGINES))
 
 
 def needs_copy(wanted: str | None) -> bool:
-    """Tell whether the engine will be docker, which runs only images that it holds itself."""
+    """Return whether the engine will be docker, which runs only images that it holds itself."""
     program = (wanted or "").partition(":")[0]
     return "docker" in os.path.basename(program) if program else shutil.which("podman") is None
 

@@ -79,10 +79,10 @@ class DirectHostLink:
             raise WorkerLost(f"A container takes no word any more: {error.strerror}.") from None
 
     def begin(self) -> None:
-        """Have nothing to do: the worker shares the host's own buffer."""
+        """Do nothing: the worker shares the host's own buffer."""
 
     def forget_worker(self) -> None:
-        """Have nothing to do: what belonged to it was its own."""
+        """Do nothing: what belonged to it was its own."""
 
     def close(self) -> None:
         """Close the socket."""

@@ -87,7 +87,7 @@ def _fork_too_often() -> None:
 
 
 def _is_held_back_when_busy() -> bool:
-    """Tell whether the kernel says that this container had to wait for processors."""
+    """Return whether the kernel says that this container had to wait for processors."""
     until = time.process_time() + _BUSY_SECONDS
     while time.process_time() < until:
         pass

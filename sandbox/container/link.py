@@ -73,10 +73,10 @@ class DirectLink:
         self._control.send(json.dumps(words).encode())
 
     def finish(self) -> None:
-        """Have nothing to do: workers speak for themselves."""
+        """Do nothing: workers speak for themselves."""
 
     def flush(self) -> None:
-        """Have nothing to do: a packet is sent at once."""
+        """Do nothing: a packet is sent at once."""
 
     def _request(self) -> Request:
         data, descriptors, _flags, _address = socket.recv_fds(self._control, PACKET_BYTES_MAX, 2)

@@ -140,7 +140,7 @@ def _shown_host_type(cls: type) -> type:
 
 
 def _is_given(cls: type) -> bool:
-    """Tell whether code may call `cls`: what a call of any other class does, nobody has judged.
+    """Return whether code may call `cls`: what a call of any other class does, nobody has judged.
 
     The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
     """

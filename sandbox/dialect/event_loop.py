@@ -183,11 +183,11 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self._stopped = True
 
     def is_running(self) -> bool:
-        """Tell whether the loop runs."""
+        """Return whether the loop runs."""
         return self._running
 
     def is_closed(self) -> bool:
-        """Tell whether the loop was closed."""
+        """Return whether the loop was closed."""
         return self._closed
 
     def close(self) -> None:

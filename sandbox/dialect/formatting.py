@@ -45,7 +45,7 @@ def format_string_map(template: str, mapping: Mapping[str, object], read_attribu
 
 
 def has_lookups(template: str) -> bool:
-    """Tell whether a field of `template` reads an attribute or an item (`{0.x}`, `{a[0]}`), at any depth."""
+    """Return whether a field of `template` reads an attribute or an item (`{0.x}`, `{a[0]}`), at any depth."""
     if "." not in template and "[" not in template:
         return False
     known = _has_lookups.get(template)

@@ -75,7 +75,7 @@ def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> obj
 
 
 def guarded_hasattr(obj: object, name: str, /) -> bool:
-    """Tell whether `guarded_getattr` would return a value."""
+    """Return whether `guarded_getattr` would return a value."""
     return guarded_getattr(obj, name, MISSING_VALUE) is not MISSING_VALUE
 
 

@@ -181,7 +181,7 @@ def judge(name: str) -> Verdict:
 
 
 def is_of_host(name: str) -> bool:
-    """Tell whether only the host's own code asks an object for the attribute `name`, spelled as it is.
+    """Return whether only the host's own code asks an object for the attribute `name`, spelled as it is.
 
     Guest source spells its private names inside with `PREFIX`. What an object of a guest class answered to such a name
     the host would take for its own state (`logging.Formatter._fill`).

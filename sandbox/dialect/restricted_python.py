@@ -94,4 +94,4 @@ class _Nowhere:
         return len(text)
 
     def flush(self) -> None:
-        """Have nothing to do."""
+        """Do nothing."""

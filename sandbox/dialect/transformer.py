@@ -434,7 +434,7 @@ def _is_class(node: ast.expr) -> bool:
 
 
 def _is_plain_template(node: ast.Attribute) -> bool:
-    """Tell whether this is `"…".format` of a literal that looks nothing up: CPython's own may serve it."""
+    """Return whether this is `"…".format` of a literal that looks nothing up: CPython's own may serve it."""
     template = node.value
     return (
         node.attr in {"format", "format_map"}

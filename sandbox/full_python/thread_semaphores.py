@@ -73,4 +73,4 @@ class ThreadSemaphore:
         return self._value == 0
 
     def _after_fork(self) -> None:
-        """Have nothing to do: there are no forks."""
+        """Do nothing: there are no forks."""

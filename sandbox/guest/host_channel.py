@@ -83,7 +83,7 @@ class HostChannel:
         return self._descriptor
 
     def is_waited_for(self) -> bool:
-        """Tell whether a task waits for an answer."""
+        """Return whether a task waits for an answer."""
         return bool(self._waiting)
 
     def next_run(self) -> dict[str, Json]:

@@ -28,7 +28,7 @@ def find(module: str) -> Facade | None:
 
 
 def gives(module: str, name: str) -> bool:
-    """Tell whether `from module import name` may be written."""
+    """Return whether `from module import name` may be written."""
     found = _table().get(module)
     if found is None:
         return False

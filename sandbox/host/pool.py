@@ -170,7 +170,7 @@ class Pool:
             return await self._run_once(job, host_calls, seat)
 
     def has_session(self, name: str) -> bool:
-        """Tell whether a session of that name is alive."""
+        """Return whether a session of that name is alive."""
         return name in self._sessions
 
     async def end_session(self, name: str) -> bool:

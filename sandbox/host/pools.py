@@ -31,7 +31,7 @@ class Runner(Protocol):
         ...
 
     def has_session(self, name: str) -> bool:
-        """Tell whether a session of that name is alive here."""
+        """Return whether a session of that name is alive here."""
         ...
 
     async def end_session(self, name: str) -> bool:

@@ -83,7 +83,7 @@ class ForkedWorker:
         os.close(self.pidfd)
 
     def begin(self) -> None:
-        """Have nothing to do: the worker shares the host's own buffer."""
+        """Do nothing: the worker shares the host's own buffer."""
 
     def cpu_ms(self) -> float | None:
         """Read the CPU clock of the process that runs the code."""

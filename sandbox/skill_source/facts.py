@@ -120,7 +120,7 @@ def _as_function(source: str, tree: ast.Module, reading: Reading, known: Collect
 
 
 def _acts(statements: list[ast.stmt]) -> bool:
-    """Tell whether statements do more than bind constants and say what the module is about."""
+    """Return whether statements do more than bind constants and say what the module is about."""
     return any(
         not isinstance(part, ast.Assign | ast.AnnAssign | ast.Pass)
         and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
@@ -199,7 +199,7 @@ def _remarked(parameters: Sequence[ast.arg], define_line: int, remarks: Mapping[
 
 
 def _admits_null(schema: Schema) -> bool:
-    """Tell whether a schema admits null, as that of `x: int = None` does not by itself."""
+    """Return whether a schema admits null, as that of `x: int = None` does not by itself."""
     kind = schema.get("type")
     if kind is not None:
         return kind == "null" or (not isinstance(kind, str) and "null" in kind)  # type: ignore[operator]  # a list of names
@@ -209,7 +209,7 @@ def _admits_null(schema: Schema) -> bool:
 
 
 def _may_be(value: Json, schema: Schema) -> bool:
-    """Tell whether a value is of a type that a schema names at its root, and among its choices."""
+    """Return whether a value is of a type that a schema names at its root, and among its choices."""
     if "enum" in schema and value not in cast("list[Json]", schema["enum"]):
         return False
     if "anyOf" in schema:

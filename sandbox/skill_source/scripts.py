@@ -208,7 +208,7 @@ def _hint_of(value: object) -> str:
 
 
 def _sets_result(tree: ast.Module) -> tuple[bool, bool]:
-    """Tell whether the top level sets `result`, and whether it surely does so."""
+    """Return whether the top level sets `result`, and whether it surely does so."""
     surely = any(
         isinstance(target, ast.Name) and target.id == "result"
         for statement in tree.body

@@ -389,7 +389,7 @@ def _refuse_too_long(parts: Sequence[Part]) -> None:
 
 
 def holds_token(value: Json) -> bool:
-    """Tell whether a token stands anywhere in a value."""
+    """Return whether a token stands anywhere in a value."""
     if isinstance(value, str):
         return "[" in value and TOKEN.search(value) is not None
     if isinstance(value, Mapping):
@@ -400,7 +400,7 @@ def holds_token(value: Json) -> bool:
 
 
 def is_harmless(value: Json) -> bool:
-    """Tell whether there is nothing in a value that could be personal: no text, and no number but short ones."""
+    """Return whether there is nothing in a value that could be personal: no text, and no number but short ones."""
     if value is None or isinstance(value, bool):
         return True
     if isinstance(value, int | float):

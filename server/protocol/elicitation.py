@@ -139,7 +139,7 @@ class Conversations:
 
 
 def can_be_asked(context: Context[Any, Any]) -> bool:
-    """Tell whether the client said that it can put a form to its user."""
+    """Return whether the client said that it can put a form to its user."""
     capabilities = context.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)

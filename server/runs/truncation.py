@@ -115,7 +115,7 @@ def fit(
 
 
 def fits(result: Json, output: str, *, max_chars: int) -> bool:
-    """Tell whether `fit` would cut nothing of either. Takes time in proportion to `max_chars`, whatever their sizes."""
+    """Return whether `fit` would cut nothing of either. Takes time by `max_chars`, whatever their sizes."""
     return len(output) <= max_chars and _size(result, max_chars) <= max_chars
 
 

@@ -184,7 +184,7 @@ class Registry:
             return wired.catalog.get(name, category)
 
     async def knows(self, full_name: str) -> bool:
-        """Tell whether a tool of that full name is known, without starting a server."""
+        """Return whether a tool of that full name is known, without starting a server."""
         try:
             return full_name in await self.catalog()
         except RegistryError:

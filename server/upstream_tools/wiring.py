@@ -126,7 +126,7 @@ def index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Sear
 
 
 def is_permitted(tool: Tool, configuration: Configuration) -> bool:
-    """Tell whether the operator lets a tool be seen; one whose server is not configured can be seen and not called."""
+    """Return whether the operator lets a tool be seen; one whose server is not configured is seen, not called."""
     server = configuration.servers.get(tool.server)
     return server is None or server.permits(tool.name)
 

@@ -424,7 +424,7 @@ def left(before: set[str], kept: tuple[str, ...], ground: Path, home: Path) -> l
 
 
 def made_here(path: str, ground: Path) -> bool:
-    """Tell whether a file was made on this machine, not in the layer below it, where other work may go on.
+    """Return whether a file was made on this machine, not in the layer below it, where other work may go on.
 
     An overlay shows the device of the layer that a file is in; a folder tells by the files in it and by its owner.
     """

@@ -103,5 +103,5 @@ class Vocabulary:
 
 
 def correctable(word: str) -> bool:
-    """Tell whether a word is long enough, and all letters, so that its spelling can be judged."""
+    """Return whether a word is long enough, and all letters, so that its spelling can be judged."""
     return len(word) >= SHORTEST_WORD and word.isalpha()

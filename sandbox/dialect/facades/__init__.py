@@ -62,7 +62,7 @@ def preload() -> None:
 
 
 def gives(cls: type) -> bool:
-    """Tell whether `cls` is a class that some module gives; its bases need not be."""
+    """Return whether `cls` is a class that some module gives; its bases need not be."""
     return cls in given_classes()
 
 

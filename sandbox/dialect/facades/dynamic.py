@@ -65,5 +65,5 @@ def dynamic(title: str, find: Find, listing: Listing, *, item: Find | None = Non
 
 
 def is_public(name: str) -> bool:
-    """Tell whether source may spell `name` as the public attribute of something."""
+    """Return whether source may spell `name` as the public attribute of something."""
     return name.isidentifier() and not name.startswith("_") and PREFIX not in name

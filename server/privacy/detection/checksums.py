@@ -11,7 +11,7 @@ _ROUTING_DIGITS = 9
 
 
 def luhn(digits: str) -> bool:
-    """Tell whether the last digit is the check digit of ISO/IEC 7812-1 annex B, as on payment cards."""
+    """Return whether the last digit is the check digit of ISO/IEC 7812-1 annex B, as on payment cards."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
         value = int(digit) * (1 + place % 2)
@@ -20,14 +20,14 @@ def luhn(digits: str) -> bool:
 
 
 def iban(number: str) -> bool:
-    """Tell whether an IBAN without separators has the check digits of ISO 13616 (mod 97-10 of ISO/IEC 7064)."""
+    """Return whether an IBAN without separators has the check digits of ISO 13616 (mod 97-10 of ISO/IEC 7064)."""
     if len(number) not in _IBAN_LENGTHS or not (number.isascii() and number.isalnum()):
         return False
     return int("".join(str(int(character, 36)) for character in number[4:] + number[:4])) % 97 == 1
 
 
 def routing(digits: str) -> bool:
-    """Tell whether nine digits are a routing number of the American Bankers Association, by its 3-7-1 weights."""
+    """Return whether nine digits are a routing number of the American Bankers Association, by its 3-7-1 weights."""
     return (
         len(digits) == _ROUTING_DIGITS
         and digits != "0" * _ROUTING_DIGITS
@@ -36,7 +36,7 @@ def routing(digits: str) -> bool:
 
 
 def base58check(address: str) -> bool:
-    """Tell whether a Bitcoin address of the old form carries its own checksum (double SHA-256)."""
+    """Return whether a Bitcoin address of the old form carries its own checksum (double SHA-256)."""
     value = 0
     for character in address:
         place = _BASE58.find(character)

@@ -71,7 +71,7 @@ _FEW = 40
 
 
 def _stands_free(text: str, value: str, taken: bytearray) -> bool:
-    """Tell whether a value stands anywhere where nothing is found yet."""
+    """Return whether a value stands anywhere where nothing is found yet."""
     at = text.find(value)
     while at >= 0:
         last = taken.rfind(1, at, at + len(value))

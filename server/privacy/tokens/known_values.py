@@ -155,7 +155,7 @@ def _places(text: str, beginning: str, start: int, end: int) -> Iterator[int]:
 
 
 def _stands_out(text: str, kind: str) -> bool:
-    """Tell whether a value is one to look for in any text: `12` is not, though it be a house number."""
+    """Return whether a value is one to look for in any text: `12` is not, though it be a house number."""
     if sum(map(str.isalnum, text)) < (_NAME_LEAST if kind == "PERSON" else _TEXT_LEAST):
         return False
     if not any(map(str.isalpha, text)):

@@ -28,7 +28,7 @@ class RestorePolicy:
     rule: object = None
 
     def allows(self, tool: str, path: Sequence[str], kind: str) -> bool:
-        """Tell whether a value of that type may go to a tool at that path of its arguments."""
+        """Return whether a value of that type may go to a tool at that path of its arguments."""
         argument = path[0] if path else ""
         rule = self.rule
         if kind in SECRETS:

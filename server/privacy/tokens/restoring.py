@@ -74,7 +74,7 @@ class RestoredCount:
         return cast("Json", json.loads(text)) if is_number else text
 
     def _is_number(self, path: tuple[str, ...], text: str, mention: Mention) -> bool:
-        """Tell whether a whole leaf is the token of a number that may be put in."""
+        """Return whether a whole leaf is the token of a number that may be put in."""
         entry = self._entries.get(mention.token)
         return (
             entry is not None

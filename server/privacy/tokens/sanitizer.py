@@ -383,7 +383,7 @@ class _Scope:
         return self.values.add(value.plain, value.type)
 
     def was_shown(self, mark: bytes | None) -> bool:
-        """Tell whether just this was shown lately: what was sanitised is not looked at again."""
+        """Return whether just this was shown lately: what was sanitised is not looked at again."""
         return mark is not None and mark in self._shown
 
     def remember_shown(self, marks: Iterable[bytes | None]) -> None:

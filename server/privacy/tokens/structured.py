@@ -88,7 +88,7 @@ def rebuilt(value: Json, leaves: Iterator[Json]) -> Json:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text is one object or array of JSON."""
+    """Return whether a text is one object or array of JSON."""
     stripped = text.strip(" \t\r\n")
     if not (stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"}):
         return False

@@ -150,7 +150,7 @@ def test_any_output_is_cut_to_the_bound(output, max_chars):
 
 
 def kept_of(shown: object, whole: object) -> bool:
-    """Tell whether `shown` is `whole` with only ends of lists, objects, texts, or long numbers, taken away."""
+    """Return whether `shown` is `whole` with only ends of lists, objects, texts, or long numbers, taken away."""
     if isinstance(shown, list) and isinstance(whole, list):
         return len(shown) <= len(whole) and all(map(kept_of, shown, whole))
     if isinstance(shown, dict) and isinstance(whole, dict):

@@ -159,10 +159,10 @@ def getdoc(obj: object) -> str | None:
 
 
 def isclass(obj: object) -> bool:
-    """Tell whether `obj` is a class."""
+    """Return whether `obj` is a class."""
     return isinstance(obj, type)
 
 
 def ismodule(obj: object) -> bool:
-    """Tell whether `obj` is a module."""
+    """Return whether `obj` is a module."""
     return isinstance(obj, Facade)

@@ -20,7 +20,7 @@ class Filter:
         self.name = name
 
     def filter(self, record: LogRecord) -> bool | LogRecord:
-        """Tell whether a record passes."""
+        """Return whether a record passes."""
         return not self.name or record.name == self.name or record.name.startswith(f"{self.name}.")
 
 
@@ -41,7 +41,7 @@ class Filterer:
             self.filters.remove(filter)
 
     def filter(self, record: LogRecord) -> bool | LogRecord:
-        """Tell whether all filters let a record pass."""
+        """Return whether all filters let a record pass."""
         for item in self.filters:
             passed = item.filter(record) if hasattr(item, "filter") else item(record)
             if not passed:

@@ -104,7 +104,7 @@ class Logger(_Levels, Filterer):
         return NOTSET
 
     def isEnabledFor(self, level: int) -> bool:
-        """Tell whether an event of `level` would be taken."""
+        """Return whether an event of `level` would be taken."""
         return not self.disabled and level > _disabled[0] and level >= self.getEffectiveLevel()
 
     def getChild(self, suffix: str) -> Logger:
@@ -122,7 +122,7 @@ class Logger(_Levels, Filterer):
             self.handlers.remove(hdlr)
 
     def hasHandlers(self) -> bool:
-        """Tell whether any handler would see an event of this logger."""
+        """Return whether any handler would see an event of this logger."""
         return any(True for _handler in self._all_handlers())
 
     fatal = _Levels.critical

@@ -36,7 +36,7 @@ def _path(name: str, *, dotted: bool = True) -> list[str]:
 
 
 def _is_plain(name: str) -> bool:
-    """Tell whether source may write `.name` without any guard at run time."""
+    """Return whether source may write `.name` without any guard at run time."""
     return judge(name) in {Verdict.PLAIN, Verdict.PRIVATE}
 
 

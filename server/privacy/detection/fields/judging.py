@@ -60,7 +60,7 @@ def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
 
 
 def _names_secret(rule: Rule, key: str, value: str) -> bool:
-    """Tell whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
+    """Return whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
     if key.endswith((" name", "private key id", "signing key id", "encryption key id")):
         return True
     words = in_words(value)

@@ -108,7 +108,7 @@ def _could_be_name(value: str) -> bool:
 
 
 def _named(value: str) -> bool:
-    """Tell whether a value below a key that names people may be a name: most have a capital letter."""
+    """Return whether a value below a key that names people may be a name: most have a capital letter."""
     words = value.split()
     return any(c.isupper() or _uncased(c) for word in words for c in word[:3]) or len(words) in {1, 2}
 
@@ -118,7 +118,7 @@ def _uncased(character: str) -> bool:
 
 
 def looks_like_full_name(value: str) -> bool:
-    """Tell whether a value alone looks like given and family name: `Ana de Souza`, not `Acme GmbH` or `IT Team`."""
+    """Return whether a value alone looks like given and family name: `Ana de Souza`, not `Acme GmbH` or `IT Team`."""
     words = value.split()
     return (
         2 <= len(words) <= 5

@@ -68,7 +68,7 @@ def _believed(text: str, word: Word, chances: Sequence[float]) -> _Judged:
 
 
 def _is_verb(text: str, word: Word) -> bool:
-    """Tell whether a word only follows a name: `Ms. Rennie flew`; it is not written as names are."""
+    """Return whether a word only follows a name: `Ms. Rennie flew`; it is not written as names are."""
     return (
         word.text[0].islower()
         and word.text not in _PARTICLES

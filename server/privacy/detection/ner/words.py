@@ -117,7 +117,7 @@ def comments(text: str) -> list[tuple[int, int]]:
 
 
 def is_asked(text: str, word: Word) -> bool:
-    """Tell whether a word is worth the model's time: whether it could be a name and would be believed to be one."""
+    """Return whether a word is worth the model's time: whether it could be a name and would be believed to be one."""
     said = word.text
     if said[0].isupper():
         low = said.lower()
@@ -134,7 +134,7 @@ def is_asked(text: str, word: Word) -> bool:
 
 
 def is_code(text: str, word: Word) -> bool:
-    """Tell whether a character of code stands beside a word."""
+    """Return whether a character of code stands beside a word."""
     start, end = word.start, word.end
     if start:
         before = text[start - 1]
@@ -145,7 +145,7 @@ def is_code(text: str, word: Word) -> bool:
 
 
 def is_key(text: str, word: Word) -> bool:
-    """Tell whether a word is the key of a field."""
+    """Return whether a word is the key of a field."""
     following = text[word.end : word.end + 8]
     if ":" not in following and "=" not in following:
         return False

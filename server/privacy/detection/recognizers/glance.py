@@ -22,10 +22,10 @@ def lowered(text: str) -> str:
 
 @lru_cache(maxsize=4)
 def has_digit(text: str) -> bool:
-    """Tell whether any digit stands in a text."""
+    """Return whether any digit stands in a text."""
     return _DIGIT.search(text) is not None
 
 
 def holds(text: str, parts: Iterable[str]) -> bool:
-    """Tell whether any of the parts stands in a text."""
+    """Return whether any of the parts stands in a text."""
     return any(part in text for part in parts)

@@ -83,7 +83,7 @@ def _path(enclosing: list[tuple[str, str]], pending: str) -> list[str]:
 
 
 def _starts_key(text: str, quotes: _Quotes, index: int) -> bool:
-    """Tell whether a key begins at this quote: a stray quote before it must not turn strings inside out."""
+    """Return whether a key begins at this quote: a stray quote before it must not turn strings inside out."""
     if index + 1 >= len(quotes):
         return False
     (opens, inside), (closes, after) = quotes[index], quotes[index + 1]
@@ -116,7 +116,7 @@ _AROUND = 200
 
 
 def _names_thing(text: str, start: int, end: int) -> bool:
-    """Tell whether the object around a name has fields that only things have: a price, a stock."""
+    """Return whether the object around a name has fields that only things have: a price, a stock."""
     before = text[max(0, start - _AROUND) : start]
     before = before[max(before.rfind("{"), before.rfind("}")) + 1 :]
     after = text[end : end + _AROUND].partition("}")[0].partition("{")[0]

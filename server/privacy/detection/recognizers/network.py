@@ -45,7 +45,7 @@ def devices(text: str) -> Iterator[Finding]:
 
 
 def _is_version(text: str, at: int) -> bool:
-    """Tell whether what stands before makes it a version: `v1.2.3.4`, `pkg@1.2.3.4`, but not `ssh me@1.2.3.4`."""
+    """Return whether what stands before makes it a version: `v1.2.3.4`, `pkg@1.2.3.4`, but not `ssh me@1.2.3.4`."""
     return _VERSION.search(text, max(0, at - 12), at) is not None and not _LOGIN_AT.search(text, max(0, at - 90), at)
 
 

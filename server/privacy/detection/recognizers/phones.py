@@ -79,7 +79,7 @@ def _context(before: str) -> str:
 
 
 def _in_contact_line(before: str, after: str, digits: int) -> bool:
-    """Tell whether a number stands alone between bars in a line with a mail address: `Ulm | jo@x.org | 0731 1234`."""
+    """Return whether a number stands alone between bars in a line with a mail address: `Ulm | jo@x.org | 0731 1234`."""
     line = before.rpartition("\n")[2], after.partition("\n")[0]
     return (
         digits >= 8

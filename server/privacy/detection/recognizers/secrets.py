@@ -186,11 +186,11 @@ _PLAIN = re.compile(
 
 
 def _mixed(text: str) -> bool:
-    """Tell whether letters stand with digits or signs, as in what nobody would write as a word."""
+    """Return whether letters stand with digits or signs, as in what nobody would write as a word."""
     return any(map(str.isalpha, text)) and any(not c.isalpha() and c not in "-_." for c in text)
 
 
 def _is_word(text: str) -> bool:
-    """Tell whether what looks like a vendor's key is words: `sk-learn-based-classification-model`."""
+    """Return whether what looks like a vendor's key is words: `sk-learn-based-classification-model`."""
     body = text.partition("-")[2] if text.startswith("sk-") else ""
     return bool(body) and not any(map(str.isdigit, body)) and entropy(body) < 4.2
