@@ -19,15 +19,18 @@ _doc_of_property: Final = class_dict(property)["__doc__"].__get__  # type: ignor
 _attributes: Final = class_dict(SimpleNamespace)["__dict__"].__get__  # type: ignore[attr-defined]  # as above
 
 
-def _replaced(self: Any, /, **changes: object) -> object:
-    """Return a namespace like this one, with some attributes changed."""
-    if not derives(type(self), SimpleNamespace):
-        raise TypeError(f"__replace__() needs a SimpleNamespace, not {type(self).__name__!r}")
-    made: Any = type(self)()
-    if not derives(type(made), SimpleNamespace):
-        raise TypeError(f"expected a SimpleNamespace, but {type(self).__name__}() returned {type(made).__name__!r}")
-    SimpleNamespace.__init__(made, **(_attributes(self) | changes))
-    return made
+def _replacing() -> Callable[..., object]:
+    def replaced(self: Any, /, **changes: object) -> object:
+        """Return a namespace like this one, with some attributes changed."""
+        if not derives(type(self), SimpleNamespace):
+            raise TypeError(f"__replace__() needs a SimpleNamespace, not {type(self).__name__!r}")
+        made: Any = type(self)()
+        if not derives(type(made), SimpleNamespace):
+            raise TypeError(f"expected a SimpleNamespace, but {type(self).__name__}() returned {type(made).__name__!r}")
+        SimpleNamespace.__init__(made, **(_attributes(self) | changes))
+        return made
+
+    return replaced
 
 
 def _copying(part: int, raw: Callable[..., object]) -> Callable[..., object]:
@@ -45,7 +48,7 @@ def _copying(part: int, raw: Callable[..., object]) -> Callable[..., object]:
 
 
 _STAND_INS: Final[Mapping[str, tuple[type, Callable[..., object]]]] = {
-    REPLACING_METHOD: (SimpleNamespace, _replaced),
+    REPLACING_METHOD: (SimpleNamespace, _replacing()),
     **{
         name: (property, _copying(part, cast("Any", class_dict(property)[name])))
         for part, name in enumerate(("getter", "setter", "deleter"))

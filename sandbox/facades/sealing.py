@@ -135,7 +135,8 @@ def _compiling(real: Callable[..., object], known: dict[object, object]) -> Call
         try:
             return known[type(pattern), pattern, flags]
         except KeyError:
-            return real(pattern, flags)
+            pass  # it holds the real class of the pattern, and must not be the context of what follows
+        return real(pattern, flags)
 
     return compiling
 

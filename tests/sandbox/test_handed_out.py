@@ -1871,7 +1871,10 @@ FOUND = {
         made += [] if re.compile("k(a)", n).flags & 2 else ["no flag"]
         made += [] if not re.compile("k(a)").flags & 2 else ["the flag of another"]
         made += [] if re.findall("A", "a", re.I | re.A) and re.compile(re.compile("a")) else ["no pattern"]
-        re.purge()""",
+        re.purge()
+        for wrong in (int, N, None):
+            try: re.compile(wrong)
+            except TypeError as error: made += [error.__context__] if error.__context__ else []""",
     "a property of a host class, given a name": """
         from fractions import Fraction
         target = []
