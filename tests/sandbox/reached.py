@@ -202,7 +202,18 @@ def may_call(value: object, path: str) -> bool:
 
 
 NOT_CALLED = facades_walk._NOT_CALLED | frozenset(
-    ["settrace", "setprofile", "breakpoint", "input", "shutdown", "reset_peak", "setlocale", "send", "throw", "acquire_lock"]
+    [
+        "settrace",
+        "setprofile",
+        "breakpoint",
+        "input",
+        "shutdown",
+        "reset_peak",
+        "setlocale",
+        "send",
+        "throw",
+        "acquire_lock",
+    ]
 )
 """What waits, ends, or changes the process that walks."""
 
