@@ -23,7 +23,7 @@ from typing import Any
 from .reached import Stuck, bounded
 
 Step = tuple[str, Callable[[], Iterator[str]]]
-_STEP_SECONDS = 2
+_STEP_SECONDS = 15
 _FOUND_BY_STEP = 2
 _SILENT_SECONDS = 20
 _FORK_CPU_SECONDS = 90
@@ -143,7 +143,7 @@ def _act(
                     for each in itertools.islice(dict.fromkeys(act()), _FOUND_BY_STEP):
                         tell("found", f"{label}: {each}")
             except Stuck:
-                tell("slow", label)
+                tell("found", f"{label}: takes more than {_STEP_SECONDS} s")
             finally:
                 active[0] = False
             for each in refused[:_FOUND_BY_STEP]:

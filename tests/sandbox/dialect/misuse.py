@@ -26,7 +26,7 @@ from sealab.sandbox.guest.guest import GUEST
 
 from . import forks, spies
 from .opaque import HostState, Opaque
-from .reached import Reached, Stuck, is_own, items_of, may_read, readable, standing
+from .reached import NOT_CALLED, Reached, Stuck, is_own, items_of, may_read, readable, standing
 
 _ATOMS = frozenset({bytes, int, float, complex, bool, type(None), str})
 _own_dict = type.__dict__["__dict__"].__get__
@@ -421,7 +421,11 @@ class Misuse:
                 made: Any = space["made"]
                 for instance in made[:2]:
                     for name in dir(instance):
-                        if type(name) is str and may_read(name) and name not in {"__new__", "__class__", "__init__"}:
+                        if (
+                            type(name) is str
+                            and may_read(name)
+                            and name not in {"__new__", "__class__", "__init__"} | NOT_CALLED
+                        ):
                             yield from self._remade(instance, name, space["target"], targets)
 
             yield f"what {path} makes", act
@@ -670,7 +674,13 @@ def walk(modules: list[str], rules: Iterable[str]) -> dict[str, Any]:
     """Apply the rules to what the modules lead to, and return what was found, and how many steps each took."""
     misuse = Misuse(modules)
     state = HostState()
-    report: dict[str, Any] = {"reached": len(misuse.reached.values), "found": {}, "steps": {}, "seconds": {}}
+    report: dict[str, Any] = {
+        "reached": len(misuse.reached.values),
+        "slow": misuse.reached.slow,
+        "found": {},
+        "steps": {},
+        "seconds": {},
+    }
     for rule in rules:
         started = time.monotonic()
         report["found"][rule], report["steps"][rule] = forks.run(getattr(misuse, rule), state.changes)

@@ -30,7 +30,7 @@ _ITEMS_MAX = 300
 _DEPTH_MAX = 4
 _CALL_DEPTH_MAX = 2
 _OF_ONE_MAKER = 3
-_CALL_SECONDS = 2
+_CALL_SECONDS = 15
 _OF_ONE_TYPE = 8
 _ARGUMENTS = [given for given in facades_walk._ARGUMENTS if facades_walk.Victim not in given]
 _BINDS_NOTHING = (
@@ -199,10 +199,24 @@ def kind_of(value: object) -> object:
 def may_call(value: object, path: str) -> bool:
     """Return whether a call ends, and leaves the process as it was."""
     known = {path.rpartition(".")[2], str(getattr(value, "__name__", ""))}
-    return not (known & (facades_walk._NOT_CALLED | _NOT_CALLED)) and not facades_walk.Walk.changes_a_container(value)
+    return not (known & NOT_CALLED) and not facades_walk.Walk.changes_a_container(value)
 
 
-_NOT_CALLED = frozenset("settrace setprofile breakpoint input shutdown reset_peak setlocale send throw".split())  # noqa: SIM905
+NOT_CALLED = facades_walk._NOT_CALLED | frozenset(
+    [
+        "settrace",
+        "setprofile",
+        "breakpoint",
+        "input",
+        "shutdown",
+        "reset_peak",
+        "setlocale",
+        "send",
+        "throw",
+        "acquire_lock",
+    ]
+)
+"""What waits, ends, or changes the process that walks."""
 
 
 def readable(value: object) -> list[str]:
