@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.job import Json
-from .visible import visible
+from .terminal_escaping import visible
 
 if TYPE_CHECKING:
     from jsonschema import FormatChecker, ValidationError

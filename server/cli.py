@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from .commands.group import Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
-from .visible import show_visibly
+from .terminal_escaping import show_visibly
 
 if TYPE_CHECKING:
     from .app import App

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Self
 
 from . import DATABASE_FILE, migrations, postgresql
+from .circuit_breaker import Silence
 from .errors import DatabaseUnavailable, OutcomeUnknown
 from .failures import connection_lost, translated
 from .file_check import refuse_damage
-from .silence import Silence
 from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
 
 BUSY_SECONDS = 30.0

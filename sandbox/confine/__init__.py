@@ -7,12 +7,12 @@ pid = confine.fork(plan)                    # per worker: 0 in the worker
 layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a line of code
 """
 
-from .entry import enter, fork
+from .confine_worker import enter, fork
+from .confine_zygote import prepare
 from .levels import Finding, Level, Probe, default_level, require
 from .plan import Plan
 from .probing import probe
 from .self_test import prove
-from .zygote_side import prepare
 
 __all__ = [
     "Finding",

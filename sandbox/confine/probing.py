@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ..job import Isolation
-from . import cgroups, landlock, layout, namespaces, privileges, processors, zygote_side
+from . import cgroups, confine_zygote, landlock, layout, namespaces, privileges, processors
 from .levels import Finding, Probe
 from .system_calls import allow_list, numbers, seccomp
 
@@ -92,7 +92,7 @@ def _landlock() -> tuple[int, Finding]:
 def _namespaces() -> Finding:
     def live_in_them() -> None:
         proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        zygote_side.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
+        confine_zygote.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
         privileges.leave_root()
         privileges.drop_capabilities()
         uid, gid = os.geteuid(), os.getegid()

@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from ..errors import LevelMissing
-from .entry import enter, fork
+from .confine_worker import enter, fork
 from .plan import Plan
 
 _FOREIGN_FILES = ("/etc/passwd", "/etc/hostname", "/proc/version", "/proc/self/status", sys.executable)

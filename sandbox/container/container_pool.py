@@ -22,9 +22,9 @@ from ..host.pool import Pool, PoolSettings, PoolStats
 from ..job import HostCalls, Isolation, Job, Outcome
 from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
+from .container_workers import Containers, Setup
 from .engine import Engine
 from .image import Image
-from .launcher import Containers, Setup
 
 _LOG = logging.getLogger(__name__)
 

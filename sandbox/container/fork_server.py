@@ -28,7 +28,7 @@ from ..job import Isolation
 from ..wire import output
 from ..wire.zygote_config import ZygoteConfig
 from ..worker import runner
-from ..worker.choice import dialect_of
+from ..worker.dialect_choice import dialect_of
 from ..worker.immortal import immortalize
 from . import limit_checks, messages
 from .cleaning import ContainerState

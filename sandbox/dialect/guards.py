@@ -25,8 +25,8 @@ from .classes import Slots, shown_type
 from .facades.dynamic import Dynamic
 from .formatting import format_string, format_string_map
 from .names import Verdict
-from .remade import REMAKING, remade
 from .shields import SHIELDED, shielded, unshielded
+from .unsafe_c_methods import REMAKING, remade
 from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
 
 MISSING: Final = object()

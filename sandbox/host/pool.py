@@ -26,9 +26,9 @@ from ..confine.limits import Allowance, processes_of
 from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome
 from ..wire.zygote_config import ZygoteConfig
-from .memory import Memory
+from .free_memory import Memory
+from .repl_sessions import Sessions
 from .scheduler import Room, Scheduler, Seat
-from .sessions import Sessions
 from .worker import WorkerHandle
 from .worker_process import Launches
 from .zygote_launcher import ZygoteLauncher

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from ..errors import LimitRefused, SessionRefused
 from ..job import HostCalls, Isolation, Job, Outcome
 from .pool import PoolStats
-from .sessions import shown
+from .repl_sessions import shown
 
 
 class Runner(Protocol):

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..job import Job
-from .clock import Clock
-from .memory import Memory
-from .shares import of_one_caller
-from .turns import Turn, Turns
+from .caller_quota import of_one_caller
+from .fair_queue import Turn, Turns
+from .free_memory import Memory
+from .run_clock import Clock
 
 _LOOK_SECONDS = 0.01
 _LOOK_SELDOM_SECONDS = 0.05

@@ -32,7 +32,7 @@ from ..wire.job_frame import encode_job
 from ..wire.output import Output
 from ..wire.zygote_packets import Exit
 from .call_slots import CALL_SLOT
-from .clock import CLOCK, Clock
+from .run_clock import CLOCK, Clock
 from .scheduler import Seat
 from .worker_process import Launches, WorkerProcess
 

@@ -16,7 +16,7 @@ from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.real_classes import derives
 from ..job import Failure
-from . import hints
+from . import hints_by_type
 from .disclosure import bounded, plain_names, repr_of, said_by, type_name
 
 SOURCE_NAME: Final = "<code>"
@@ -83,15 +83,15 @@ def _described(error: BaseException, sources: Mapping[str, str], filename: str) 
     kind, message = kind_of(error), message_of(error)
     refusal = _refusal(error)
     if refusal is not None:
-        hint = hints.hint_for_refusal(refusal)
+        hint = hints_by_type.hint_for_refusal(refusal)
     else:
         last = steps[-1] if steps else None
         where = (
-            hints.Scene(sources.get(last.filename, ""), last.line, last.frame)
+            hints_by_type.Scene(sources.get(last.filename, ""), last.line, last.frame)
             if last
-            else hints.Scene(sources[filename], line)
+            else hints_by_type.Scene(sources[filename], line)
         )
-        hint = hints.hint_for(error, message, where)
+        hint = hints_by_type.hint_for(error, message, where)
     return Failure(type=kind, message=message, line=line, hint=hint, traceback=_Writer(sources).story(error))
 
 
@@ -107,7 +107,7 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
         type=refusal.type,
         message=message,
         line=refusal.line,
-        hint=hints.hint_for_refusal(refusal),
+        hint=hints_by_type.hint_for_refusal(refusal),
         traceback=shown,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..wire.places import Notes, Path
+from ..wire.result_paths import Notes, Path
 from .disclosure import type_name
 from .value_sizes import is_unicode, json_size, size_as_it_is
 

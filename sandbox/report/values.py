@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from ..dialect.names import demangle
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
-from ..wire.places import Path
+from ..wire.result_paths import Path
 from .disclosure import repr_of, type_name
 from .rendering import TOO_LARGE, Rendering
 from .value_kinds import ITERATE, UNSET, dataclass_fields, field_of, is_enum, length_of, order_of, tuple_fields

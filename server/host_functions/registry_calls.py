@@ -14,7 +14,7 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.clock import paused
+from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light
 from ...tools_registry.errors import RegistryError

@@ -10,7 +10,7 @@ from pydantic import WithJsonSchema
 
 from ..runs.execute import FIGURE_MIME_TYPE, Execution
 from ..runs.report import as_text
-from ..visible import visible
+from ..terminal_escaping import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]

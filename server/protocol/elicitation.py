@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, ElicitRequest, ElicitRequestFormParams, El
 
 from ..caller import Ask
 from ..errors import RequestRefused
-from ..visible import visible
+from ..terminal_escaping import visible
 
 ANSWER_SECONDS = 300.0
 """How long a user may take to answer; after that it counts as a no."""

@@ -20,8 +20,8 @@ from ..privacy.gates.answer_gate import AnswerFilter
 from ..scopes import scope_of
 from ..startup.deferred import as_if_missing
 from ..startup.signals import signals
+from .draining import OpenRequests
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
-from .open_requests import OpenRequests
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .skills_extension import ServerWithSkills
 from .stdio import StandardInput, StandardOutput

@@ -17,7 +17,7 @@ from ..runs.report import Report
 from ..scopes import scope_of
 from ..skills import use_cases as skills
 from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
-from ..visible import visible
+from ..terminal_escaping import visible
 from .answers import READS, OptionalText, OptionalWhole, answered, answered_run
 from .elicitation import Conversations, Newest
 from .strict_tool import StrictTool, parsed_if_text

@@ -34,7 +34,7 @@ from ..arguments import shown
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..skills.files import files_of
-from ..visible import visible
+from ..terminal_escaping import visible
 
 if TYPE_CHECKING:
     from ...skills_db.skills import Skill, SkillStore

@@ -18,8 +18,8 @@ from pydantic import PrivateAttr, ValidationError
 
 from ..arguments import missing_argument, unknown_argument, wrong_argument
 from ..errors import KNOWN_ERRORS, shortage_in
-from ..visible import visible
-from .kept_schemas import Schemas, kept_schemas
+from ..terminal_escaping import visible
+from .generated_schemas import Schemas, generated_schemas
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
@@ -51,7 +51,7 @@ class StrictTool(Tool):
 
         `always_loaded` asks clients that defer tools to show this one from the start.
         """
-        schemas = kept_schemas(function) or derived_schemas(function)
+        schemas = generated_schemas(function) or derived_schemas(function)
         return cls(
             fn=function,
             name=function.__name__,

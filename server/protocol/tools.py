@@ -19,7 +19,7 @@ from ..runs.isolations import AUTO
 from ..runs.report import Report
 from ..scopes import scope_of
 from ..settings import Surface
-from ..visible import visible
+from ..terminal_escaping import visible
 from .answers import READS, OptionalText, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools

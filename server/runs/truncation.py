@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
-from ...sandbox.wire.places import place
+from ...sandbox.wire.result_paths import place
 from ...workspace.archive import RunArchive, What
 
 CUTS_MAX = 5

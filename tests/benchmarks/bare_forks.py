@@ -83,7 +83,7 @@ class EmptyForks:
     def __init__(self) -> None:
         from sealab.sandbox.job import Isolation
         from sealab.sandbox.worker import runner
-        from sealab.sandbox.worker.choice import dialect_of
+        from sealab.sandbox.worker.dialect_choice import dialect_of
         from sealab.sandbox.worker.huge_pages import HeapMap, reserve
         from sealab.sandbox.worker.immortal import immortalize
 

@@ -20,10 +20,10 @@ import time
 from dataclasses import replace
 
 from sealab.sandbox import confine
-from sealab.sandbox.confine import entry
+from sealab.sandbox.confine import confine_worker
 from sealab.sandbox.job import Isolation
 from sealab.sandbox.worker import runner
-from sealab.sandbox.worker.choice import dialect_of
+from sealab.sandbox.worker.dialect_choice import dialect_of
 
 ROUNDS = 100
 AT_ONCE = 8
@@ -52,7 +52,7 @@ def start(plan: confine.Plan | None, told: int) -> int:
     if pid == 0:
         try:
             if plan is not None:
-                entry.enter(plan, keep_fds={told})
+                confine_worker.enter(plan, keep_fds={told})
             usage = resource.getrusage(resource.RUSAGE_SELF)
             os.write(told, f"{(usage.ru_utime + usage.ru_stime) * 1000}".encode())
         finally:

@@ -14,9 +14,9 @@ from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
 
-from .alternatives import instead_of
 from .facade import Facade, make, names, title
-from .listing import ALIASES, PUBLIC, STAND_INS
+from .module_allow_list import ALIASES, PUBLIC, STAND_INS
+from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
 __all__ = [

@@ -27,8 +27,8 @@ from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, late_annotations
 from .binding import bind_methods
+from .read_only_table import table
 from .stand_ins import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, typing_, weakref_
-from .tables import table
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""

@@ -13,7 +13,7 @@ from ....sandbox.job import Json
 from ...errors import PrivacyFailed
 from ..token_texts import Mention, restored, spliced
 from . import structured
-from .sheets import Edit, Notation
+from .answer_parts import Edit, Notation
 from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from ...errors import HostWorkRefused, PrivacyFailed
 from ...host_work import checked, checkpoint
 from ..token_texts import Span, mentions_in, restored, spliced, tokens_in
 from . import structured
+from .answer_parts import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .known_values import KnownValues
 from .parts import Part, Text
 from .restoring import Allows, Restored, RestoredCount, allow_all, rebuilt
 from .run_tokens import RunTokens, ShownToken
-from .sheets import Edit, Notation, Sheet, TextSheet, WrittenSheet, sheet_of, text_sheet
 from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Protocol, cast
 
 from ..token_texts import TOKEN
+from .answer_parts import Notation
 from .sanitizer import Sanitizer
 from .separated_values import TableScanner
-from .sheets import Notation
 from .structured import JsonNotation, Scanner, WrittenLeaf
 
 PIECE_CHARS = 256 * 1024

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .callers import caller_of, header
-from .refusals import refusal
+from .error_responses import refusal
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """The largest body of one request."""

@@ -14,8 +14,8 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..open_requests import PEER, STOPPING, Peer
-from .refusals import refusal
+from ..draining import PEER, STOPPING, Peer
+from .error_responses import refusal
 
 LAST_ANSWERS_SECONDS = 1.0
 _RETRY_SECONDS = 5

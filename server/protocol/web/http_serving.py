@@ -19,7 +19,7 @@ from ...host_work import Kind, in_thread
 from ...scopes import of_mcp_session
 from ...startup.signals import signals
 from ..address import Address
-from ..open_requests import OpenRequests
+from ..draining import OpenRequests
 from ..serving import mcp_server
 from ..tools import tools_of
 from ..warming import warming
@@ -27,7 +27,7 @@ from .bodies import BODY_BYTES_MAX, Bodies
 from .connections import ACCEPTED_AT_ONCE, Bounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
-from .sessions import CALLERS_WORTH, Sessions
+from .mcp_sessions import CALLERS_WORTH, Sessions
 
 MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."

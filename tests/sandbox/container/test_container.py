@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from sealab.sandbox.container import engine, image, launcher
+from sealab.sandbox.container import container_workers, engine, image
 from sealab.sandbox.container.container_pool import ContainerPool, ContainerSettings
+from sealab.sandbox.container.container_workers import check_limits
 from sealab.sandbox.container.engine import Engine
 from sealab.sandbox.container.image import CODE_INSIDE, Image
-from sealab.sandbox.container.launcher import check_limits
 from sealab.sandbox.errors import ContainerMissing, HostCallError
 from sealab.sandbox.host.pool import PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
@@ -277,7 +277,7 @@ async def test_a_container_that_makes_no_worker_is_ended_and_another_runs_the_co
         assert stopped
         for each in stopped:
             os.kill(int(str(each["Pid"])), signal.SIGSTOP)
-        monkeypatch.setattr(launcher, "_FORK_SECONDS", 2.0)
+        monkeypatch.setattr(container_workers, "_FORK_SECONDS", 2.0)
         assert await value(own, "6 * 7") == 42
         gone = {each["Id"] for each in stopped}
         await _until(lambda: not gone & {each["Id"] for each in running(folder)})

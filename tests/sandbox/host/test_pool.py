@@ -371,10 +371,10 @@ async def test_host_calls_still_open_at_the_end_are_cancelled(pool):
 
 
 async def test_the_clock_stands_still_while_a_user_is_asked(pool):
-    from sealab.sandbox.host import clock
+    from sealab.sandbox.host import run_clock
 
     async def asks(name, arguments):
-        with clock.paused():
+        with run_clock.paused():
             await asyncio.sleep(1.0)
         return {"files": []}
 
@@ -382,10 +382,10 @@ async def test_the_clock_stands_still_while_a_user_is_asked(pool):
 
 
 async def test_a_pause_does_not_help_code_that_runs_on(pool):
-    from sealab.sandbox.host import clock
+    from sealab.sandbox.host import run_clock
 
     async def asks(name, arguments):
-        with clock.paused():
+        with run_clock.paused():
             await asyncio.sleep(0.3)
         return {"files": []}
 

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from sealab.sandbox.dialect import names
 from sealab.sandbox.report import values
 from sealab.sandbox.report.values import render
-from sealab.sandbox.wire import frames, places
+from sealab.sandbox.wire import frames, result_paths
 
 
 def strict(text: str) -> Any:
@@ -326,14 +326,14 @@ def test_a_result_of_the_greatest_depth_fits_one_frame():
 
 def test_notes_are_bounded_and_the_rest_is_counted():
     rendered = render([math.nan] * 1000)
-    assert len(rendered.notes) == places.NOTES_MAX + 1
-    assert rendered.notes["result (more)"] == f"{1000 - places.NOTES_MAX} more values are not shown as they were"
+    assert len(rendered.notes) == result_paths.NOTES_MAX + 1
+    assert rendered.notes["result (more)"] == f"{1000 - result_paths.NOTES_MAX} more values are not shown as they were"
 
 
 def test_many_notes_at_one_place_are_bounded_too():
     rendered = render({(number, number): number for number in range(10_000)})
     assert len(rendered.json) == 10_000
-    assert len(rendered.notes["result"]) < 200 * places.NOTES_MAX
+    assert len(rendered.notes["result"]) < 200 * result_paths.NOTES_MAX
 
 
 # Values that lie.

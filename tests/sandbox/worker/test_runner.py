@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sealab.sandbox.host.memory import Memory
+from sealab.sandbox.host.free_memory import Memory
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.host.scheduler import Room, Scheduler
 from sealab.sandbox.host.worker import CALLS_AT_ONCE_MAX, WorkerHandle

@@ -24,7 +24,7 @@ from ....guest.ownership import is_guest_callable, is_guest_class
 from ....guest.real_classes import attribute_of_class, class_dict, mro_of
 from ...classes import private_names, shown_type
 from ...names import NATIVE, PREFIX, REPLACING_METHOD, SETTABLE, Verdict, demangle, exact, judge
-from ...remade import remade
+from ...unsafe_c_methods import remade
 from ...views import DictionaryView
 
 __all__ = ["Error", "copy", "deepcopy", "replace"]

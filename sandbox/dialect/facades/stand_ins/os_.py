@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ..tables import table
+from ..read_only_table import table
 
 __all__ = ["cpu_count", "environ", "getenv"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from .glance import holds
+from .prefilter import holds
 
 _LOGIN = re.compile(
     r"(?<!\w)(?:for(?: invalid)?(?: user)?|(?:invalid )?user|acct|login|account|USER|session opened for user|session closed for user)[ =](?:user )?[\"']?([A-Za-z][\w.-]{2,31})[\"']?"

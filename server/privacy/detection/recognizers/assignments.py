@@ -12,8 +12,8 @@ from urllib.parse import unquote_plus
 from ..fields.judging import judge
 from ..fields.rules import LIKELY
 from ..findings import Finding, PiiType
-from .glance import holds
 from .keyed_values import field
+from .prefilter import holds
 
 _KEY = r"[^\W\d][\w.\-\[\]]{0,50}"
 _SINGLE = r"'(?:[^'\\\n]|\\.){0,400}'"

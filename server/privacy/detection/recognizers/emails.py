@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
-from .glance import holds
+from .prefilter import holds
 
 _SIGN = re.compile("@")
 _AT = re.compile(r"@|%40|\\u0040|&#64;|\s?[\[(](?:at|AT)[\])]\s?")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..findings import Finding, PiiType
-from .glance import has_digit, lowered
+from .prefilter import has_digit, lowered
 
 _MONTH = (
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mär|Mai|Juni?|Juli?|Okt|Dez|janv|févr|mars|avr|juin|juil|août|ene|abr|ago|dic|gen|mag|giu|lug|set|ott)"

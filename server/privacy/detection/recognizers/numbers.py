@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .. import checksums
 from ..findings import Finding, PiiType
-from .glance import has_digit
+from .prefilter import has_digit
 
 _CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..fields.name_keys import looks_like_full_name
 from ..findings import Finding, PiiType
-from .glance import holds, lowered
+from .prefilter import holds, lowered
 
 _UPPER = "A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĹĽŁŃŅŇŌŐŘŚŞŠŢŤŪŮŰŹŻŽİ"
 _NAME_WORD = rf"[{_UPPER}][^\W\d_]{{0,24}}(?:[.'’-](?!s\b)[^\W\d_]{{1,24}}){{0,2}}\.?"

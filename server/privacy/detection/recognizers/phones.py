@@ -10,7 +10,7 @@ import phonenumbers
 
 from ..fields.judging import in_words
 from ..findings import Finding, PiiType
-from .glance import has_digit
+from .prefilter import has_digit
 
 _CANDIDATE = re.compile(
     r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+(?=[\d(])|\((?=[\d+])|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"

@@ -17,7 +17,7 @@ from sealab.server.privacy.detection import detect
 from sealab.server.privacy.detection.detect import DetectionFailed, Detector, DetectorOptions, Finding, KeyedText, Mode
 from sealab.server.privacy.detection.findings import PiiType
 from sealab.server.privacy.detection.ner.bert import fused
-from sealab.server.privacy.detection.recognizers.glance import lowered
+from sealab.server.privacy.detection.recognizers.prefilter import lowered
 from sealab.server.privacy.detection.same_value import same_values
 from sealab.server.privacy.tokens.structured import leaves_of
 

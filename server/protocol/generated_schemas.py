@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-FILE = Path(__file__).with_name("kept_schemas.json")
+FILE = Path(__file__).with_name("generated_schemas.json")
 
 
 class _Kept(TypedDict):
@@ -31,7 +31,7 @@ class Schemas:
     output: dict[str, object] | None
 
 
-def kept_schemas(function: Callable[..., object]) -> Schemas | None:
+def generated_schemas(function: Callable[..., object]) -> Schemas | None:
     """Return the schemas of a tool, with the defaults that its function has now; None for a tool that is not kept."""
     kept = _all_kept().get(function.__name__)
     if kept is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 NEEDS_FULL_PYTHON = "it needs full Python"
-"""What stands for modules that are no part of the standard library; `sandbox.hints` says how full Python is had."""
+"""What stands for modules outside the standard library; `report.hints_by_type` says how to get full Python."""
 
 _INSTEAD_OF_MANY = {
     "use the helpers read_file, write_file, list_files and delete_file, which reach the workspace": """

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sealab.skills_db import circuit_breaker as silence_module
 from sealab.skills_db import postgresql
-from sealab.skills_db import silence as silence_module
+from sealab.skills_db.circuit_breaker import Silence
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database
 from sealab.skills_db.errors import DatabaseUnavailable, DatabaseUnreachable, OutcomeUnknown
-from sealab.skills_db.silence import Silence
 from sealab.skills_db.skills import SkillStore
 
 from ..waiting import wait_until

@@ -15,7 +15,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .callers import caller_of, header
-from .refusals import refusal
+from .error_responses import refusal
 
 CALLERS_WORTH = 2
 """How many callers' worth of sessions there may be in all."""

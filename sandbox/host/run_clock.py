@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-from .deadlines import DEADLINES
+from .timer_thread import DEADLINES
 
 PAUSE_SECONDS_MAX = 300.0
 """How long one execution's clock may stand still in all."""

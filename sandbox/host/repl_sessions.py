@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Status
+from .caller_quota import of_one_caller
 from .scheduler import Seat
-from .shares import of_one_caller
 from .worker import WorkerHandle
 
 _ENDINGS_KEPT = 1000

@@ -10,7 +10,7 @@ import pytest
 from sealab.sandbox.dialect import compiling, namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest.guest import GUEST
-from sealab.sandbox.report import failures, hints, message_hints
+from sealab.sandbox.report import failures, hints_by_message, hints_by_type
 
 
 def hint_of(source: str) -> str | None:
@@ -162,7 +162,7 @@ def test_where_there_is_nothing_to_say_nothing_is_said(source):
 def test_hints_are_bounded_and_tell_nothing_of_the_machine():
     keys = ", ".join(f"{'k' * 300 + str(i)!r}: 1" for i in range(100))
     hint = hint_of(f"d = {{{keys}}}\nd['q']")
-    assert len(hint) < hints.HINT_CHARS_MAX + 50
+    assert len(hint) < hints_by_type.HINT_CHARS_MAX + 50
     hint = hint_of(f"d = {{{sys.prefix + '/bin'!r}: 1}}\nd['q']")
     assert os.path.basename(sys.prefix) not in hint
 
@@ -207,12 +207,12 @@ def test_hostile_objects_are_not_asked(source):
 def test_many_names_and_long_ones_take_no_time():
     namespace_of_many = {"n" * 10_000 + str(i): i for i in range(3000)}
     error = NameError("name", name="m" * 10_000)
-    assert hints.hint_for(error, "", hints.Scene("", None, None)) is None
+    assert hints_by_type.hint_for(error, "", hints_by_type.Scene("", None, None)) is None
     try:
         exec("nnnnnnn", namespace_of_many)
     except NameError as missed:
         frame = missed.__traceback__.tb_next.tb_frame
-        hints.hint_for(missed, "", hints.Scene("", None, frame))
+        hints_by_type.hint_for(missed, "", hints_by_type.Scene("", None, frame))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_many_names_and_long_ones_take_no_time():
     ],
 )
 def test_a_clause_becomes_a_sentence_and_code_keeps_its_spelling(clause, said):
-    assert message_hints.sentence(clause) == said
+    assert hints_by_message.sentence(clause) == said
 
 
 def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monkeypatch):
@@ -242,6 +242,6 @@ def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monke
 def test_in_full_python_a_missing_module_is_one_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(GUEST, "full_python", True)
     error = ModuleNotFoundError("No module named 'requets'", name="requets")
-    assert hints.hint_for(error, str(error), hints.Scene("", None)) == (
+    assert hints_by_type.hint_for(error, str(error), hints_by_type.Scene("", None)) == (
         "Do without the module, which is not installed here."
     )

@@ -10,7 +10,7 @@ import pytest
 
 from sealab.sandbox.errors import SessionRefused
 from sealab.sandbox.host.pool import Pool, PoolSettings
-from sealab.sandbox.host.sessions import of_one_caller
+from sealab.sandbox.host.repl_sessions import of_one_caller
 from sealab.sandbox.job import Job, Status
 
 from ...processes import children

@@ -10,14 +10,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.types import CallToolResult
 
-from sealab.server.protocol.kept_schemas import FILE, kept_schemas
+from sealab.server.protocol.generated_schemas import FILE, generated_schemas
 from sealab.server.protocol.strict_tool import in_place
 
 from ..write_schemas import schemas_of_all_tools
 
 
 @pytest.mark.anyio
-async def test_the_kept_schemas_are_those_of_the_functions(tmp_path: Path) -> None:
+async def test_the_generated_schemas_are_those_of_the_functions(tmp_path: Path) -> None:
     derived = await schemas_of_all_tools(tmp_path)
     assert json.loads(FILE.read_bytes()) == derived, "Run `make schemas`."
 
@@ -32,7 +32,7 @@ def test_defaults_that_the_operator_set_are_published() -> None:
     async def run_skill(name: str, memory_mb: int = operator.memory_mb) -> CallToolResult:
         raise NotImplementedError(name, memory_mb)
 
-    schemas = kept_schemas(run_skill)
+    schemas = generated_schemas(run_skill)
     assert schemas is not None
     properties = schemas.parameters["properties"]
     assert isinstance(properties, dict)
@@ -98,4 +98,4 @@ def test_a_tool_that_is_not_kept_has_none() -> None:
     async def unheard_of() -> CallToolResult:
         raise NotImplementedError
 
-    assert kept_schemas(unheard_of) is None
+    assert generated_schemas(unheard_of) is None

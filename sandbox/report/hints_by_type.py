@@ -15,14 +15,14 @@ from types import FrameType
 from typing import Final, cast
 
 from ..dialect import facades
-from ..dialect.facades.alternatives import NEEDS_FULL_PYTHON
+from ..dialect.facades.refused_module_hints import NEEDS_FULL_PYTHON
 from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest_api import host_modules
 from .disclosure import bounded, plain_names
-from .message_hints import by_message, sentence
+from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
 from .subscripts import Missed, missed_by
 
