@@ -7,7 +7,7 @@ from ..private import copy_of
 __all__ = ["guess_all_extensions", "guess_extension", "guess_type"]
 
 # Functions, since the object behind a method may become known, and this one reads files.
-_copy = copy_of("mimetypes")
+_copy = copy_of("mimetypes", keeping=("__import__",))  # from 3.14 on its methods import
 _copy.inited = True  # type: ignore[attr-defined]  # the copy's own name; else it would read the machine's files
 _types = _copy.MimeTypes(filenames=())
 
