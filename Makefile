@@ -136,7 +136,7 @@ conformance: setup .conformance/.installed ## The official conformance suite and
 PY314_TESTS := $(addprefix tests/sandbox/,$(addsuffix .py,\
   $(addprefix dialect/test_,capability_argument compat compiling event_loop formatting guards names python_3_14) \
   $(addprefix dialect/facades/test_,doctest facades facades_walk) $(addprefix guest_api/test_,data_helpers host_modules) \
-  $(addprefix report/test_,failures hints values)))
+  $(addprefix report/test_,failures hints_by_type values)))
 # Node's default stack is too small for the compiler's recursion.
 PY314 = ulimit -s 65536 && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node --stack-size=60000 tests/py314/python.mjs
 py314: setup .py314/.installed ## The tests of the language on CPython 3.14, compiled for Node
