@@ -5,7 +5,7 @@ engine gets a mount namespace of its own, in which the workspace is mounted upon
 (mount_setattr(2), ID-mapped mounts); the container's read-only mount of it is a copy of that. It ends with the engine.
 Where a file system cannot translate owners, code in the container reads the workspace through its helpers alone.
 
-Called as `owners.main()` with the directory and the engine's command as arguments.
+Called as `idmapped_engine.main()` with the directory and the engine's command as arguments.
 """
 
 from __future__ import annotations
