@@ -44,7 +44,10 @@ _RUN_CHARS_MAX = 50
 """Podman refuses a longer path, since it makes sockets below it."""
 _OPEN_FILES = 1024
 _STACK_BYTES = 256 * limit_checks.MIB
-_SHOWING = "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from sealab.sandbox.container import idmapped_engine;idmapped_engine.main()"
+_SHOWING = (
+    "import json,sys;sys.path[:]=json.loads(sys.argv[1]);"
+    "from sealab.sandbox.container.idmapped_engine import main;main()"
+)
 # The packages of an image are found where its Python looks for them, and beside its library, since Debian's Python
 # looks elsewhere. -S leaves both out, so that nothing of the image runs at the start that sealab did not ask for.
 _FORK_SERVER = (
