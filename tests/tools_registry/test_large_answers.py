@@ -69,13 +69,14 @@ def test_the_time_for_a_line_is_in_proportion_to_its_length() -> None:
 
 
 NUMBERS = st.integers(-(10**17), 10**17) | st.text(
-    st.characters(exclude_characters='"\\', min_codepoint=32), max_size=60
+    st.characters(codec="utf-8", exclude_characters='"\\', min_codepoint=32), max_size=60
 )
+TEXTS = st.text(st.characters(codec="utf-8"))
 
 
 @given(
     number=NUMBERS,
-    more=st.dictionaries(st.text(max_size=5), st.text() | st.integers(), max_size=4),
+    more=st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), TEXTS | st.integers(), max_size=4),
     order=st.permutations(["jsonrpc", "id", "result"]),
 )
 def test_the_edges_of_a_message_never_name_another_call(
