@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -59,6 +60,7 @@ def preload() -> None:
     zoneinfo_.database()
     sys_.recursion_limit_max()
     time.localtime()
+    random.Random("")  # from 3.13 on the first seed that is a text imports what hashes it
 
 
 def gives(cls: type) -> bool:
