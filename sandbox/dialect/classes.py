@@ -20,7 +20,7 @@ from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .facades import gives
 from .facades.facade import Facade
-from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
+from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, exact, given, judge, mangle
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
 
@@ -171,8 +171,11 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     """
     if not is_guest_callable(function):
         raise TypeError("a class is made by a class statement")
-    maker = _Maker(keywords.pop("metaclass", None))
-    return _build_class(function, name, *bases, metaclass=cast("type", maker), **keywords)
+    name = given(name, "the name of a class")
+    # CPython looks the names up again, and a name that answers for itself would replace the maker.
+    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    maker = _Maker(keywords.pop("metaclass", None), keywords)
+    return _build_class(function, name, *bases, metaclass=cast("type", maker))
 
 
 def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
@@ -182,39 +185,40 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     for key, _value in entries:
         if key in _IMPLICIT:
             raise TypeError(f"{key!r} cannot be defined in a class here")
-    maker = _Maker(None)
-    prepared = cast("dict[str, object]", maker.__prepare__(name, bases, **keywords))
+    maker = _Maker(None, keywords)
+    prepared = cast("dict[str, object]", maker.__prepare__(name, bases))
     prepared["__module__"] = "__main__"
     for key, value in entries:
         prepared[key] = value
-    return maker(name, bases, prepared, **keywords)
+    return maker(name, bases, prepared)
 
 
 class _Maker:
     """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
 
-    __slots__ = ("_asked", "_metaclass")
+    __slots__ = ("_asked", "_keywords", "_metaclass")
 
-    def __init__(self, asked: object) -> None:
+    def __init__(self, asked: object, keywords: Mapping[str, object]) -> None:
         self._asked = asked
+        self._keywords = keywords
         self._metaclass: type = type
 
-    def __prepare__(self, name: str, bases: tuple[type, ...], /, **keywords: object) -> object:
+    def __prepare__(self, name: str, bases: tuple[type, ...], /) -> object:
         for base in bases:
             _check_base(base)
         _check_mixed(bases)
         self._metaclass = _metaclass(self._asked, bases)
-        if "_simple" in keywords and issubclass(self._metaclass, EnumMeta):
+        if "_simple" in self._keywords and issubclass(self._metaclass, EnumMeta):
             raise TypeError("an enum cannot be made without its members")
-        return self._metaclass.__prepare__(name, bases, **keywords)
+        return self._metaclass.__prepare__(name, bases, **self._keywords)
 
-    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /, **keywords: object) -> object:
+    def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /) -> object:
         own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
         _respell(body, name, own_annotations)
         if self._metaclass is _NAMED_TUPLE and _has_private_annotation(body):
             raise ValueError("Field names cannot start with an underscore")
         mark_body(body)  # already here, since the body's own methods may run while the class is being made
-        made = self._metaclass(name, bases, body, **keywords)
+        made = self._metaclass(name, bases, body, **self._keywords)
         if isinstance(made, type):
             mark_class(made)
             limit_match_args(made)
@@ -316,6 +320,8 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     _rename(body, class_name)
     if type(body.get("__module__")) is not str:  # host code looks the module up by it
         dict.__setitem__(body, "__module__", "__main__")
+    if issubclass(type(body.get("__qualname__")), str):  # host code puts it into messages
+        dict.__setitem__(body, "__qualname__", exact(cast("str", body["__qualname__"])))
     for name in SHIELDED:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from ..guest.guest import GUEST
+from .facades.stand_ins import contextvars_
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -84,6 +85,12 @@ def new_loop() -> GuestLoop:
     return GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
 
 
+def _check_context(context: object) -> None:
+    """Raise `TypeError` for a context of the code's own: its `run` would be handed what a task is stepped by."""
+    if context is not None and type(context) not in (Context, contextvars_.Context):
+        raise TypeError(f"a Context was expected, not {type(context).__name__!r}. Use contextvars.copy_context().")
+
+
 class _Timer(events.TimerHandle):
     """A timer that knows whether it stands in its loop's heap."""
 
@@ -117,6 +124,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.Handle:
         """Call back in the next round."""
+        _check_context(context)
         handle = events.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -133,6 +141,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.TimerHandle:
         """Call back when the loop's clock shows `when`."""
+        _check_context(context)
         timer = _Timer(when, callback, args, self, context)
         heapq.heappush(self._timers, timer)
         timer._queued = True

@@ -14,7 +14,7 @@ import builtins
 import types
 import typing
 from collections import UserString
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -72,6 +72,20 @@ def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> obj
         if default is MISSING:
             raise
         return default
+
+
+def keywords_of(mapping: Mapping[str, object], /) -> dict[str, object]:
+    """Return the keyword arguments that `**mapping` stands for, each name an exact `str`, in a new dictionary.
+
+    A name of a subclass answers for itself: looked up it may be one name, and bound by CPython another. Raises
+    `TypeError` for what is not a mapping, and for a name that is not a text.
+    """
+    keywords = {**mapping}
+    if all(type(name) is str for name in keywords):
+        return keywords
+    if not all(issubclass(type(name), str) for name in keywords):
+        raise TypeError("keywords must be strings")
+    return {names.exact(name): value for name, value in keywords.items()}
 
 
 def guarded_hasattr(obj: object, name: str, /) -> bool:

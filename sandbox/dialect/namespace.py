@@ -107,6 +107,7 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.INITIALIZER_HOOK: guards.initializer_of,
     transformer.SLOT_HOOK: guards.slot_of,
     transformer.STORE_HOOK: guards.store_field,
+    transformer.KEYWORDS_HOOK: guards.keywords_of,
     transformer.PLAIN_NAME_HOOK: demangle,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,

@@ -32,6 +32,7 @@ ATTRIBUTE_HOOK: Final = f"{PREFIX}attribute"
 INITIALIZER_HOOK: Final = f"{PREFIX}initializer"
 SLOT_HOOK: Final = f"{PREFIX}slot"
 STORE_HOOK: Final = f"{PREFIX}store"
+KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
@@ -90,9 +91,12 @@ class Transformer(RestrictingNodeTransformer):
         return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
-        """Allow every keyword argument but the machinery's names."""
+        """Allow every keyword argument but the machinery's names; those of a mapping (`**`) are judged at run time."""
         self.check_name(node, node.arg)
-        return self._children(node)
+        self._children(node)
+        if node.arg is None:
+            node.value = placed(hook_call(KEYWORDS_HOOK, node.value), node.value)
+        return node
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
         """Allow `global` and `nonlocal` for every variable but the machinery's."""

@@ -60,7 +60,7 @@ def preload() -> None:
     zoneinfo_.database()
     sys_.recursion_limit_max()
     time.localtime()
-    random.Random("")  # from 3.13 on the first seed that is a text imports what hashes it
+    random.Random("")  # noqa: S311 - from 3.13 on the first seed that is a text imports what hashes it
 
 
 def gives(cls: type) -> bool:

@@ -11,17 +11,19 @@ guest code sees holds only what guest code put there, and only objects of its ow
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy as real
 import copyreg
 import types
 import weakref
-from collections import UserDict, UserList
+from collections import UserDict, UserList, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from hmac import HMAC
 from typing import Any, Final, TypeVar, cast
 
 from ....guest.ownership import is_guest_callable, is_guest_class
-from ....guest.real_classes import attribute_of_class, class_dict, mro_of
+from ....guest.real_classes import attribute_of_class, class_dict, derives, mro_of
 from ...classes import private_names, shown_type
 from ...names import NATIVE, PREFIX, REPLACING_METHOD, SETTABLE, Verdict, demangle, exact, judge
 from ...unsafe_c_methods import remade
@@ -43,6 +45,7 @@ _ATOMIC: frozenset[type] = frozenset(
 )  # fmt: skip
 
 
+_ExitStacks = contextlib._BaseExitStack  # what both kinds of stack derive from
 _COPYABLE: frozenset[type] = frozenset({list, dict, set, bytearray})
 _IMMUTABLE: frozenset[type] = _ATOMIC | {tuple, frozenset}
 
@@ -341,6 +344,8 @@ def replace_real_copying() -> None:
     real.deepcopy.__code__ = _calling_guarded.__code__
     for cls in (UserDict, UserList):
         type.__setattr__(cls, "__copy__", _copy_of_user_collection)
+    type.__setattr__(HMAC, "copy", _copy_of_hmac)
+    type.__setattr__(_ExitStacks, "pop_all", _pop_all)
 
 
 def _copy_of_user_collection(self: Any) -> Any:
@@ -348,6 +353,26 @@ def _copy_of_user_collection(self: Any) -> Any:
     made = object.__new__(type(self))
     made.__dict__.update(self.__dict__)
     made.__dict__["data"] = self.__dict__["data"].copy()
+    return made
+
+
+def _copy_of_hmac(self: Any) -> Any:
+    """Do what `HMAC.copy` does, without asking a `__new__` of the code's own for the copy."""
+    made = object.__new__(type(self))
+    for name in cast("tuple[str, ...]", HMAC.__slots__):
+        member: Any = HMAC.__dict__[name]
+        with suppress(AttributeError):  # some have no value, by the way in which it was made
+            value = member.__get__(self)
+            member.__set__(made, value.copy() if hasattr(value, "update") else value)
+    return made
+
+
+def _pop_all(self: Any) -> Any:
+    """Return a new stack that holds the callbacks, as `ExitStack.pop_all` does; this one holds none any more."""
+    made = type(self)()
+    if not derives(type(made), _ExitStacks):
+        raise TypeError(f"expected a stack, but {type(self).__name__}() returned {type(made).__name__!r}")
+    made._exit_callbacks, self._exit_callbacks = self._exit_callbacks, deque()
     return made
 
 
