@@ -27,7 +27,7 @@ from ..settings import PrivacyMode, Settings
 from .token_texts import TOKEN
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
-from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
+from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer, part_of
 from .tokens.restore_policy import RestorePolicy
 from .tokens.run_tokens import Brake, RunTokens
 
@@ -161,7 +161,7 @@ class Privacy:
 
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
-        part = Text(value) if isinstance(value, str) else Tree(value)
+        part = part_of(value)
         await self._run([part], partial(self._learn, scope, part, guest))
 
     async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
@@ -305,7 +305,7 @@ class Privacy:
         from .tokens.restoring import Restored, allow_all
 
         lenient = self._settings.privacy_lenient_restore
-        part = Text(value) if isinstance(value, str) else Tree(value)
+        part = part_of(value)
         untouched = Restored(value, {}, ())
         if not lenient and not is_longer([part], SMALL_CHARS) and not holds_token(value):
             return untouched

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -22,7 +22,7 @@ from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import Privacy, is_harmless
-from ..tokens.parts import Part, Text, Tree
+from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 
 _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
@@ -133,23 +133,16 @@ class Gate:
             return ShownRun(run)
         with charged_to(self._account):
             apart = replace(run, code="", dry_calls=(), attached={})
-            parts: list[Part] = []
-
-            def collect(part: Part) -> Json:
-                parts.append(part)
-                return part.text if isinstance(part, Text) else part.value
-
-            _exchanged(apart, collect)
+            parts = collected(apart, _exchanged)
             try:
                 await self.learned()
-                hidden = await self._privacy.hide(self._scope, parts, kept=parts_of([run.code]), guest=self.tokens)
+                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], guest=self.tokens)
             except PrivacyFailed as failed:
                 called = tuple(replace(each, unknown="") for each in run.called)
                 cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
             else:
                 *texts, code = hidden.parts
-                waiting = iter(texts)
-                cleared = replace(_exchanged(apart, lambda _part: next(waiting)), code=str(code))
+                cleared = replace(replaced(apart, _exchanged, texts), code=str(code))
                 types = dict(hidden.types)
             return ShownRun(
                 replace(
@@ -203,7 +196,7 @@ class Gate:
         return replace(caller, ask=ask_with_tokens)
 
 
-def _exchanged(value: _T, exchange: Callable[[Part], object], *, is_json: bool = False) -> _T:
+def _exchanged(value: _T, exchange: Exchange, *, is_json: bool = False) -> _T:
     """Return a value of a run with another text or value for each that the guest or a tool may have written.
 
     That is every one but numbers that the host measured and the fields in `_OF_THE_HOST`: a field that is new is
@@ -212,7 +205,7 @@ def _exchanged(value: _T, exchange: Callable[[Part], object], *, is_json: bool =
     changed: object = value
     if is_json or isinstance(value, list | dict | MappingProxyType):
         if not is_harmless(cast("Json", value)):
-            changed = exchange(Text(value) if isinstance(value, str) else Tree(cast("Json", value)))
+            changed = exchange(part_of(cast("Json", value)))
     elif value is None or isinstance(value, bool | int | float | bytes | Enum):
         pass
     elif isinstance(value, str):
@@ -264,8 +257,3 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
         session_ended=outcome.session_ended and "ended",
         figures=(),
     )
-
-
-def parts_of(values: Sequence[Json]) -> list[Part]:
-    """Return texts and values as the parts that are hidden together."""
-    return [Text(value) if isinstance(value, str) else Tree(value) for value in values]
