@@ -50,8 +50,8 @@ class SkillIndex:
     every skill means something that is a little like the query, so that none could be counted as not found.
     """
 
-    def __init__(self, shelf: SkillService) -> None:
-        self._shelf = shelf
+    def __init__(self, service: SkillService) -> None:
+        self._service = service
         self._looking = threading.Lock()
         self._seen: _Seen | None = None
         self._reader: DocumentReader | None = None
@@ -65,7 +65,7 @@ class SkillIndex:
         """
         if self._late is not None and not self._late.done():
             return
-        asked = asyncio.create_task(self._shelf.ask(self._look))
+        asked = asyncio.create_task(self._service.ask(self._look))
         try:
             await asyncio.wait({asked}, timeout=FIRST_WAIT_SECONDS if self._seen is None else WAIT_SECONDS)
         except asyncio.CancelledError:
@@ -92,8 +92,8 @@ class SkillIndex:
         Raises `SkillsDbError`.
         """
         if query is None or not query.strip():
-            return await self._shelf.ask(lambda store: store.list(tag, limit))
-        return await self._shelf.ask(partial(self._page, query, tag, limit))
+            return await self._service.ask(lambda store: store.list(tag, limit))
+        return await self._service.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
         from ...skills_db.listing import SkillPage
@@ -150,7 +150,7 @@ class SkillIndex:
         return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
-        skill = await self._shelf.ask(lambda store: store.load(name))
+        skill = await self._service.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
 
 
