@@ -78,7 +78,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
-        guest=gate.tokens,
+        run_tokens=gate.tokens,
     )
     answer = gate.around(calls.answer)
     try:

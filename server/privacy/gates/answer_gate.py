@@ -81,7 +81,7 @@ class AnswerFilter:
         if not parts:
             return dict(answer)
         try:
-            hidden = await self._privacy.hide(scope, parts, guest=self._privacy.guest(scope))
+            hidden = await self._privacy.hide(scope, parts, run_tokens=self._privacy.new_run_tokens(scope))
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
         return dict(replaced(answer, _exchanged, hidden.parts))

@@ -88,7 +88,7 @@ class Gate:
         self._scope = caller.scope
         self._account = account
         self._learning: list[asyncio.Task[None]] = []
-        self.tokens = privacy.guest(caller.scope) if tokens is None else tokens
+        self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
@@ -136,7 +136,7 @@ class Gate:
             parts = collected(apart, _exchanged)
             try:
                 await self.learned()
-                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], guest=self.tokens)
+                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens)
             except PrivacyFailed as failed:
                 called = tuple(replace(each, unknown="") for each in run.called)
                 cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
@@ -167,7 +167,7 @@ class Gate:
         if not calls:
             return calls
         try:
-            hidden = await self._privacy.hide(self._scope, [Tree(list(calls))], guest=self.tokens)
+            hidden = await self._privacy.hide(self._scope, [Tree(list(calls))], run_tokens=self.tokens)
         except PrivacyFailed:
             return None
         return cast("list[Json]", hidden.parts[0])
