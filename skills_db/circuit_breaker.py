@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .errors import DatabaseUnreachable, OutcomeUnknown
+from .errors import CommitUnknown, DatabaseUnreachable
 
 QUICK_SECONDS = 1.0
 """A server that says no sooner than this is not silent, and may be asked again at once."""
@@ -38,7 +38,7 @@ class Silence:
         began = time.monotonic()
         try:
             yield
-        except (DatabaseUnreachable, OutcomeUnknown):
+        except (DatabaseUnreachable, CommitUnknown):
             now = time.monotonic()
             if now - began >= QUICK_SECONDS:
                 with self._changing:

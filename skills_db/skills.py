@@ -38,7 +38,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
+class StoredSkill:
     """One stored version: its draft, and what the store knows of it. `latest` is the newest version not deleted."""
 
     draft: SkillDraft
@@ -115,7 +115,7 @@ class SkillStore:
                 )
         return Saved(draft.name, number, created=True, content_hash=content_hash)
 
-    def load(self, name: str, version: int | None = None) -> Skill:
+    def load(self, name: str, version: int | None = None) -> StoredSkill:
         """Return the newest version of a skill, or the one asked for. Raises `SkillNotFound`."""
         with self._database.read() as session:
             skill = _row(session, name)
@@ -127,7 +127,7 @@ class SkillStore:
                     f"The skill {name!r} has no version {version}. Its newest is {skill.live_version}; "
                     "leave the version out to get that."
                 )
-            return Skill(
+            return StoredSkill(
                 draft=draft_of(skill.name, row),
                 version=row.number,
                 latest=skill.live_version,

@@ -33,7 +33,7 @@ from .tokens.run_tokens import Brake, RunTokens
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.vault import Vault, VaultCounts
+    from ...skills_db.vault import Vault, VaultTotals
     from .detection import detect
     from .tokens.restoring import Restored
     from .tokens.sanitizer import HiddenParts, Sanitizer
@@ -210,7 +210,7 @@ class Privacy:
         vault = self._vault.made
         if vault is None:
             return VaultReport(0, 0, {})
-        counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
+        counts: VaultTotals = await in_thread(Kind.DATABASE, vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
     def close(self) -> None:

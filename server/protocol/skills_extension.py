@@ -37,7 +37,7 @@ from ..skills.files import files_of
 from ..terminal_escaping import visible
 
 if TYPE_CHECKING:
-    from ...skills_db.skills import Skill, SkillStore
+    from ...skills_db.skills import SkillStore, StoredSkill
     from ..skills.service import SkillService
 
 _T = TypeVar("_T")
@@ -224,7 +224,7 @@ def _in_folder(store: SkillStore, folder: str) -> Served | None:
         return None
 
 
-def _served(skill: Skill) -> Served:
+def _served(skill: StoredSkill) -> Served:
     folder, files = files_of(skill)
     return Served(skill.name, skill.draft.description, folder, files)
 

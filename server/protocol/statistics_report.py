@@ -9,7 +9,7 @@ from typing import NotRequired
 import anyio.to_thread
 from typing_extensions import TypedDict
 
-from ...sandbox.confine.levels import Finding, Level, Probe
+from ...sandbox.confine.levels import LayerFinding, Level, Probe
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..errors import HostWorkBusy
@@ -237,4 +237,4 @@ def _problem(error: Exception) -> str:
 
 def level_of(layers: Iterable[str]) -> Level:
     """Return the level that these active layers amount to."""
-    return Probe(tuple(Finding(layer, available=True, detail="active") for layer in layers)).level
+    return Probe(tuple(LayerFinding(layer, available=True, detail="active") for layer in layers)).level

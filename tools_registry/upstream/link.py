@@ -62,7 +62,7 @@ class LinkOptions:
     read_large: ReadJson = read_in_thread
 
 
-class Link:
+class UpstreamLink:
     """A connection that is being made, stands, or ended. `closing` says that no new call may begin on it."""
 
     def __init__(self, config: ServerConfig, stderr: StderrTail, options: LinkOptions) -> None:

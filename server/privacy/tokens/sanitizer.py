@@ -33,7 +33,7 @@ from .run_tokens import RunTokens, ShownToken
 from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
-    from ....skills_db.vault import Entry, Form, Value, Vault
+    from ....skills_db.vault import Form, Value, Vault, VaultEntry
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
 
@@ -279,7 +279,7 @@ class _Scope:
         self._scope = scope
         self._turn = threading.RLock()
         self.values = KnownValues()
-        self._entries: OrderedDict[tuple[Form, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[Form, str], VaultEntry] = OrderedDict()
         self._last = 0
         self._purges: int | None = None
         self._shown: OrderedDict[bytes, None] = OrderedDict()
@@ -368,14 +368,14 @@ class _Scope:
             known.add(value.plain, value.type)
         return True
 
-    def _took(self, made: Sequence[Entry]) -> bool:
+    def _took(self, made: Sequence[VaultEntry]) -> bool:
         """Take in what the vault has made; return whether any value is new."""
         numbers = sorted({entry.number for entry in made})
         if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
             self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
         return sum(self._keep(entry) for entry in made) > 0
 
-    def _keep(self, entry: Entry) -> bool:
+    def _keep(self, entry: VaultEntry) -> bool:
         """Have a value found from now on, and remember its token; return whether it is new."""
         value = entry.value
         if not entry.apart and len(value.text) <= _ENTRY_CHARS_MAX:
@@ -408,7 +408,7 @@ def _admits(values: Sequence[Value], run_tokens: RunTokens | None) -> Callable[[
     return None if run_tokens is None else lambda count, _size: run_tokens.bring(value.text for value in values[:count])
 
 
-def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, ShownToken]:
+def _shown(values: Sequence[Value], made: Sequence[VaultEntry]) -> dict[Value, ShownToken]:
     return {value: ShownToken(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
 
 

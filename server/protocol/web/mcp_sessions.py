@@ -37,7 +37,7 @@ class _Session:
     streams: int = 0
 
 
-class Sessions:
+class McpSessions:
     """An ASGI app before the SDK's: it opens no more than `maximum` sessions for one caller, `CALLERS_WORTH` in all."""
 
     def __init__(self, app: ASGIApp, maximum: int, host: str, path: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .graph import Node, Reader, Writer
+from .graph import GraphReader, GraphWriter, Node
 
 _BITS: Final = 4
 _Floats = NDArray[np.float32]
@@ -26,14 +26,14 @@ def fused(model: bytes, *, layers: int, heads: int, epsilon: float) -> bytes:
 
     `places` are 0 to n - 1. Raises `ValueError`, `KeyError` or `IndexError` when `model` is not such a BERT.
     """
-    return _Bert(Reader(model), heads, epsilon).written(layers)
+    return _Bert(GraphReader(model), heads, epsilon).written(layers)
 
 
 class _Bert:
-    def __init__(self, stored: Reader, heads: int, epsilon: float) -> None:
+    def __init__(self, stored: GraphReader, heads: int, epsilon: float) -> None:
         self._stored = stored
         self._matrices = {node.name: node for node in stored.nodes if node.operator == "MatMulNBits"}
-        self._graph = Writer()
+        self._graph = GraphWriter()
         self._heads = heads
         self._epsilon = epsilon
 
