@@ -53,11 +53,11 @@ def mcp_server(
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
         """Say what the code run by execute_code can use."""
-        from ...sandbox.dialect import facades
+        from ...sandbox.guest_names import importable_modules
 
         wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
         return CAPABILITIES.format(
-            modules=" ".join(sorted(facades.exports())),
+            modules=" ".join(sorted(importable_modules())),
             full_python=FULL_PYTHON.format(asked=" or ".join(wider)) if wider else "",
             **asdict(app.settings),
         )
