@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
-from .http_faults import McpHttpClient
+from .mcp_http_client import McpHttpClient
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from ..configuration import ServerConfig
 from ..json_lines import Lines, ReadJson
-from .http_faults import MESSAGE_BYTES_MAX
+from .message_faults import MESSAGE_BYTES_MAX
 from .reading import Incoming, message
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
-from .http_faults import MESSAGE_BYTES_MAX, McpHttpClient
+from .mcp_http_client import McpHttpClient
+from .message_faults import MESSAGE_BYTES_MAX
 from .reading import Incoming, LargeMessages
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
