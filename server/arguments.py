@@ -62,7 +62,7 @@ def misfit(
 
 
 def unknown_argument(taker: str, name: str, known: Collection[str], takes: str) -> str:
-    """Return what to say of an argument that nobody takes: the nearest name, else what is taken."""
+    """Return what to say of an argument that is not taken: the nearest name, else what is taken."""
     import difflib
 
     likely = [each for each in known if each != name and len(each) <= _SHOWN_CHARS_MAX][:_LIKELY_MAX]

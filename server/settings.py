@@ -176,7 +176,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _days(value: object) -> float | None:
-    """Read days; 0 stands for ever."""
+    """Read days; 0 means without end."""
     days = _number(0)(value)
     return days or None
 

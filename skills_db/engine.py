@@ -141,7 +141,7 @@ class Database:
             self._turn.release()
 
     def _check_file(self) -> None:
-        """Refuse to go on with a file that has been removed or replaced: what it is told would be lost."""
+        """Refuse to go on with a file that has been removed or replaced: what is written to it would be lost."""
         if self.file is not None and _identity(self.file) != self._identity:
             raise DatabaseUnavailable(
                 f"{self.place} has been removed or replaced since it was opened. Put it back and start sealab again."

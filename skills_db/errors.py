@@ -90,7 +90,7 @@ class VaultKeyWrong(SkillsDbError):
 
 
 class VaultDamaged(SkillsDbError):
-    """An entry of the vault does not open: somebody changed it, or the disk did."""
+    """An entry of the vault does not open: it was changed, or the disk damaged it."""
 
     code = "vault_damaged"
 

@@ -1,6 +1,6 @@
 """Keeps the values that tokens stand for, encrypted, and gives the same value the same token.
 
-This is a security boundary: nothing below may write a value, or anything that tells two values apart without the key,
+This is a security boundary: nothing below may write a value, or anything that distinguishes two values without the key,
 to the disk. What a row holds is ciphertext and keyed hashes (`vault_keys`); the master key is never in the database.
 Since tokens follow from the value alone, several servers with one master key and one database agree on them; the unique
 constraints settle who came first.
@@ -54,7 +54,7 @@ __all__ = [
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
-"""How long values live whose owner is known by a connection alone, at most."""
+"""How long values live at most whose owner is identified by a connection alone."""
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
@@ -108,9 +108,9 @@ class Vault:
         ttl_days: float | None = None,
         is_brief: Callable[[str], bool] = lambda _scope: False,
     ) -> None:
-        """Open the vault; entries live `ttl_days` after they were last met, or for ever.
+        """Open the vault; entries live `ttl_days` after they were last met, or without end.
 
-        Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: nobody can ask for them after that.
+        Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: they cannot be asked for after that.
         Raises `VaultKeyWrong` when the vault was made with another key, and what `Database` raises.
         """
         if len(key) != KEY_BYTES:
@@ -135,7 +135,7 @@ class Vault:
         """Return the entry of each value, making those that are missing. A value known as another type keeps it.
 
         Whoever has an entry already need not ask again until it `fades`. `durable`: see above. With a `salt` the tokens
-        are the scope's, but tell only who knows the salt whether a value is the one of another token.
+        are the scope's, but show only with the salt whether a value is the one of another token.
         Raises `VaultFull`, or what `admits` raises, and then stores none of them.
         """
         keys = self._keys.of_scope(scope)
@@ -229,7 +229,7 @@ class Vault:
         return forgotten
 
     def drop_scopes(self, scopes: Iterable[str]) -> None:
-        """Remove all values of scopes that nobody can ask for any more."""
+        """Remove all values of scopes that have ended."""
         with self._database.transaction() as session:
             for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
@@ -307,7 +307,7 @@ class Vault:
     def _made(
         self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value], life: float | None
     ) -> tuple[dict[str, VaultEntry], _Size]:
-        """Insert what is missing, again with the next counter where a token is another value's; tell what was new."""
+        """Insert what is missing, again with the next counter where a token is another value's; return what was new."""
         expires = None if life is None else time.time() + life
         found: dict[str, VaultEntry] = {}
         inserted = inserted_bytes = counter = 0

@@ -70,7 +70,7 @@ class Privacy:
     def __init__(
         self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
     ) -> None:
-        """Make it; `durable` is for whoever hides what is then thrown away: no token is ever lost to a power cut.
+        """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         """
@@ -89,7 +89,7 @@ class Privacy:
 
     @property
     def is_off(self) -> bool:
-        """Whether the operator wants none of it."""
+        """Whether personal data is left alone (`PRIVACY=off`)."""
         return self._settings.privacy is Mode.OFF
 
     @property
@@ -196,7 +196,7 @@ class Privacy:
     async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code") -> Restored:
         """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
 
-        Raises `RequestRefused` for whoever guesses, and where code could show the model what it must not see.
+        Raises `RequestRefused` for guesses, and where code could show the model what it must not see.
         """
         if destination != MODEL and not (self.filters or self.shows_values):
             raise RequestRefused(

@@ -34,7 +34,7 @@ class RestoredAnswer(TypedDict):
 
 
 def privacy_tools(privacy: Privacy) -> list[StrictTool]:
-    """Return the tools that hide personal data and give it back; none where the operator wants none."""
+    """Return the tools that hide personal data and give it back; none under `PRIVACY=off`."""
     if privacy.is_off:
         return []
 

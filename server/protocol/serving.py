@@ -66,7 +66,7 @@ def mcp_server(
 
 
 def _filters(app: App) -> list[AnswerFilter]:
-    """Return what filters every answer, where the operator wants that."""
+    """Return the filter of every answer under `PRIVACY=auto`, else nothing."""
     if not app.privacy.filters:
         return []
     log_gate.install()

@@ -59,7 +59,7 @@ class SkillIndex:
         self._late: asyncio.Task[_Seen] | None = None
 
     async def refresh(self) -> None:
-        """Learn what has changed, whoever changed it. Without a database the skills are those that were known.
+        """Read what has changed. Without a database the skills are those that were known.
 
         A database that does not answer is waited for by one caller, and not for long.
         """
@@ -155,7 +155,7 @@ class SkillIndex:
 
 
 def _forgotten(asked: asyncio.Task[_Seen]) -> None:
-    """Take what nobody waits for any more, so that its failure is not reported as overlooked."""
+    """Take the failure of a task that is no longer awaited, so that asyncio does not report it."""
     if not asked.cancelled():
         asked.exception()
 
@@ -186,7 +186,7 @@ def _definition(draft: SkillDraft) -> Mapping[str, Json]:
 
 
 def _parameters(signature: str) -> Mapping[str, None]:
-    """Return the names of the parameters in a signature, as far as words before a colon or an equals sign tell."""
+    """Return the names of the parameters in a signature: what stands before a colon or an equals sign."""
     inner = signature.partition("(")[2].rpartition(")")[0]
     names = (part.strip().lstrip("*").partition(":")[0].partition("=")[0].strip() for part in inner.split(","))
     return dict.fromkeys(name for name in names if name.isidentifier())

@@ -15,14 +15,14 @@ _TURN = "__later__"
 
 @dataclass(slots=True)
 class _Turn:
-    """Who runs a module that was put off, and whether somebody has begun."""
+    """The lock of a module that was put off, and whether a thread has begun to run it."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     begun: bool = False
 
 
 class _Later(ModuleType):
-    """A module whose code runs when somebody asks for a name that it does not have yet.
+    """A module whose code runs at the first look-up of a name that it does not have yet.
 
     Its submodules can be imported without that, which `importlib.util.LazyLoader` does not allow: it runs a package
     for its `__path__`.

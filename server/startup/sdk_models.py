@@ -7,7 +7,7 @@ that are defined within a `with` block, by public names alone: the configuration
 `TypeAdapter` that modules import from pydantic. Each model and adapter then behaves as ever, only later. Where pydantic
 should come to differ, they are built at once, as without this module.
 
-The collector of cycles rests meanwhile: what an import makes, stays.
+The garbage collector is off meanwhile: what an import makes, stays.
 """
 
 from __future__ import annotations

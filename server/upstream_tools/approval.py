@@ -50,7 +50,7 @@ def why_refused(tool: str, server: ServerConfig) -> str:
 
 
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
-    """Say why a call that needs a yes is refused where nobody can be asked."""
+    """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
         f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
         f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '

@@ -67,7 +67,7 @@ class LearnedTypes:
             self._write(known)
 
     def save(self) -> None:
-        """Add what was observed to what the file holds by now. Where it cannot be written, only memory knows it."""
+        """Add what was observed to what the file holds by now. Where it cannot be written, it stays in memory alone."""
         with self._lock:
             if not self._pending:
                 return

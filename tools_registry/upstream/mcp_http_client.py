@@ -1,6 +1,6 @@
-"""An HTTP client for MCP whose failures stay with the message they befell.
+"""An HTTP client for MCP in which a failure ends one message and not the connection.
 
-The SDK lets a failed request end the whole connection, and with it every other call under way, and it tells nothing of
+The SDK lets a failed request end the whole connection, and with it every other call under way, and does not report
 a status such as 401 or 503. Here each message that cannot be delivered is answered by a JSON-RPC error of our own,
 whose data says what happened and whether the server can have seen the message.
 """
@@ -115,7 +115,7 @@ def _is_plain_events(response: httpx2.Response) -> bool:
 async def _refused(
     request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
 ) -> httpx2.Response:
-    """Read a refusal; one that is a JSON-RPC error speaks for itself."""
+    """Read a refusal; one that is a JSON-RPC error is returned as it is."""
     whole = await _whole(request, response)
     body = whole.content if whole.status_code == response.status_code else b""
     expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers

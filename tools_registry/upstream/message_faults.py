@@ -1,4 +1,4 @@
-"""What befell a message of MCP, as an error of our own: its data says what happened and whether it was seen."""
+"""Failures of single MCP messages, as JSON-RPC errors of our own, whose data says what happened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Fault(StrEnum):
-    """What befell a message."""
+    """What happened to a message."""
 
     NOT_SENT = "not_sent"
     CUT_OFF = "cut_off"
@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HttpFault:
-    """What befell a message, the HTTP status if there was one (else 0), and a short text on it."""
+    """What happened to a message, the HTTP status if there was one (else 0), and a short text on it."""
 
     fault: Fault
     status: int

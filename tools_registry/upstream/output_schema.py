@@ -1,4 +1,4 @@
-"""Checks a large structured answer against its tool's own schema: in a thread, which ends when nobody waits any more.
+"""Checks a large structured answer against its tool's own schema: in a thread, which ends when the call is cancelled.
 
 The SDK checks in the event loop, at about half a million values a second.
 """

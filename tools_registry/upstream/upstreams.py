@@ -51,7 +51,7 @@ OnListChanged = Callable[[str], Awaitable[None]]
 """Takes the name of a server that says that its tools changed."""
 
 SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
-"""Gives what signs requests to a server, or None where nobody signed in to it."""
+"""Gives what signs requests to a server, or None where no user signed in to it."""
 
 
 SIGN_INS = "sign-ins"
@@ -127,7 +127,7 @@ class Upstreams:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `era` tells how the protocol version is found, and `read_large` reads large answers.
+        sign-ins that are kept, `era` says how the protocol version is found, and `read_large` reads large answers.
         """
         self.configuration = configuration
         self._keep = keep

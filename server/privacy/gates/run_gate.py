@@ -1,7 +1,7 @@
 """The gate around a run under `PRIVACY=auto`: it opens with the request, and all that leaves a run goes through it.
 
 A security boundary. What code is given (answers of tools, files) is real, and learned, so that a name is known wherever
-it shows up; what code sends to files is restored. What the user is asked and told meanwhile has tokens. Of an ended run
+it shows up; what code sends to files is restored. Questions to the user and progress have tokens. Of an ended run
 nothing may be shown, cut, kept or logged but what `Gate.shown` returns.
 """
 
@@ -30,7 +30,7 @@ _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 FILE_ARGUMENTS = ("filename", "subpath", "content")
 _PROGRESS_CPU_SECONDS = 1.0
 _OF_THE_HOST = frozenset({"layers", "tool"})
-"""Fields with texts that the host itself knows: the names of layers, and those that tools have in the catalog."""
+"""Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
 _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
 """Host functions that reach files: the names and contents that they are given become real."""
@@ -110,18 +110,18 @@ class Gate:
 
         return answer
 
-    def telling(self, progress: Progress | None) -> Progress | None:
-        """Return what tells of progress, with tokens in what is told. What cannot be looked at is not told."""
+    def hiding_progress(self, progress: Progress | None) -> Progress | None:
+        """Return what reports progress, with tokens in each message. A message that cannot be filtered is left out."""
         if progress is None or not self._privacy.filters:
             return progress
 
-        async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            # Its own account: what a tool says last may be told when the run that called it has just ended.
+        async def report_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            # Its own account: the last message of a tool may come when the run that called it has just ended.
             with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
                 said = message if message == RUNNING else await self._privacy.hide_text(self._scope, message)
                 await progress(elapsed_seconds, timeout_seconds, said)
 
-        return tell_with_tokens
+        return report_with_tokens
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
@@ -161,7 +161,7 @@ class Gate:
 
     async def _learn(self, name: str, answer: Json) -> None:
         with charged_to(self._account, ends=False):
-            await self._privacy.learn(self._scope, _told(name, answer), self.tokens)
+            await self._privacy.learn(self._scope, _new_content(name, answer), self.tokens)
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:
@@ -234,7 +234,7 @@ async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str
     return restored
 
 
-def _told(name: str, answer: Json) -> Json:
+def _new_content(name: str, answer: Json) -> Json:
     """Return what of a host function's answer is new to the code: of a file its text."""
     if name == "read_file" and isinstance(answer, Mapping):
         content = str(answer.get("content", ""))

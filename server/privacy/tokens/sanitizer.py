@@ -144,7 +144,7 @@ class Sanitizer:
     def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> None:
         """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
 
-        The vault is told of it when it is shown. `run_tokens` are those of the run that was given it.
+        It is stored in the vault when it is shown. `run_tokens` are those of the run that was given it.
         """
         with _failing_closed():
             known = self._scope(scope)
@@ -172,7 +172,7 @@ class Sanitizer:
             return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
 
     def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> HiddenParts:
-        """Return a text with tokens in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        """Return a text with tokens in its leaves, which were found before. Raises `PrivacyFailed`."""
         with _failing_closed():
             sheet = WrittenSheet(text, leaves, notation)
             counts = self._edit(scope, [sheet])
@@ -181,7 +181,7 @@ class Sanitizer:
     def restore_written(
         self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
     ) -> Restored:
-        """Return a text with values in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        """Return a text with values in its leaves, which were found before. Raises `PrivacyFailed`."""
         mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
             entries = self._vault.resolve(scope, {mention.token for mention in mentions})
@@ -372,7 +372,7 @@ class _Scope:
         """Take in what the vault has made; return whether any value is new."""
         numbers = sorted({entry.number for entry in made})
         if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
-            self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
+            self._last = numbers[-1]  # no other server's came in between: `refresh` need not read them again
         return sum(self._keep(entry) for entry in made) > 0
 
     def _keep(self, entry: VaultEntry) -> bool:
@@ -400,7 +400,7 @@ _SHOWN_PER_VALUE = 4
 """So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
 _BATCH = 500
-"""Values that are given their tokens, or learned, at once: nobody else is for as long."""
+"""Values that are given their tokens, or learned, at once: other runs wait for as long."""
 
 
 def _admits(values: Sequence[Value], run_tokens: RunTokens | None) -> Callable[[int, int], None] | None:

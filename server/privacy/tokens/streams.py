@@ -41,7 +41,7 @@ class TextSource(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What was done so far: tokens put in or replaced, by type, and those that nobody knows."""
+    """What was done so far: tokens put in or replaced, by type, and those that the vault does not hold."""
 
     tokens: set[str] = field(default_factory=set)
     replaced: dict[str, int] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class McpSessions:
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
         self._opening: Counter[str] = Counter()
         self.ended = asyncio.Event()
-        """Set whenever a session has ended; whoever waits for that clears it."""
+        """Set whenever a session has ended; the waiting task clears it."""
 
     def alive(self) -> Sequence[str]:
         """Return the names of the sessions that have not ended."""
