@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 
-_TURN = "__later__"
+_TURN = "__deferred__"
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Turn:
     begun: bool = False
 
 
-class _Later(ModuleType):
+class _Deferred(ModuleType):
     """A module whose code runs at the first look-up of a name that it does not have yet.
 
     Its submodules can be imported without that, which `importlib.util.LazyLoader` does not allow: it runs a package
@@ -49,7 +49,7 @@ def put_off(name: str) -> None:
     if spec is None or spec.loader is None:
         return
     module = importlib.util.module_from_spec(spec)
-    module.__class__ = _Later
+    module.__class__ = _Deferred
     vars(module)[_TURN] = _Turn()
     sys.modules[name] = module
 
