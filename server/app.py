@@ -25,7 +25,7 @@ from .settings import Settings
 from .skills.context import SkillContext
 from .skills.search import SkillIndex
 from .skills.service import SkillService
-from .startup.loop_errors import LoopErrors
+from .startup.process_setup import LoopErrors
 from .stats.watchdog import LoopStats
 from .upstream_tools.registry import Registry
 

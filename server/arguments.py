@@ -1,8 +1,8 @@
 """Security boundary: arguments, judged against a JSON Schema that comes from outside.
 
 So nothing that it refers to is ever fetched, no pattern of it is run, and judging ends after `JUDGING_SECONDS`: a
-regular expression can take for ever, and so can references that branch at every step. What is not judged here is left
-to what takes the arguments.
+regular expression can take exponential time, and so can references that branch at every step. What is not judged here
+is left to what takes the arguments.
 
 Every message about arguments is made here: one sentence says what was wrong, one says what to give.
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.job import Json
+from ..tools_registry.schema_checks import end_of, endable, path_text
 from .terminal_escaping import visible
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def misfit(
 
 
 def unknown_argument(taker: str, name: str, known: Collection[str], takes: str) -> str:
-    """Return what to say of an argument that nobody takes: the nearest name, else what is taken."""
+    """Return what to say of an argument that is not taken: the nearest name, else what is taken."""
     import difflib
 
     likely = [each for each in known if each != name and len(each) <= _SHOWN_CHARS_MAX][:_LIKELY_MAX]
@@ -91,8 +92,7 @@ def shown(value: object, chars_max: int = _SHOWN_CHARS_MAX) -> str:
 
 
 def _message(taker: str, error: ValidationError, takes: str) -> str:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-    path = _cut(visible(steps.removeprefix(".")))
+    path = _cut(visible(path_text(error.absolute_path)))
     instance, wanted, schema = cast("Any", error.instance), cast("Any", error.validator_value), error.schema
     match error.validator:
         case "required" if isinstance(instance, dict) and isinstance(wanted, list):
@@ -131,7 +131,7 @@ def _reason(error: ValidationError) -> str:
     told = visible(error.message)
     value = visible(repr(error.instance))
     told = f"it{told.removeprefix(value)}" if told.startswith(f"{value} ") else told
-    return told if len(told) <= 2 * _SHOWN_CHARS_MAX else f"…{told[-2 * _SHOWN_CHARS_MAX :]}"
+    return end_of(told, 2 * _SHOWN_CHARS_MAX)
 
 
 def _cut(text: str) -> str:
@@ -186,9 +186,7 @@ def _validator_class(dialect: str) -> Any:
         "uniqueItems": unique_if_few,
         **dict.fromkeys(unjudged, not_judged),
     }
-    return validators.extend(  # type: ignore[no-untyped-call]  # the library has no types for it
-        base, {keyword: _in_time(judge) for keyword, judge in judges.items()}
-    )
+    return endable(base, judges, lambda: time.monotonic() > _JUDGING.until)
 
 
 class _Judging(threading.local):
@@ -198,14 +196,3 @@ class _Judging(threading.local):
 
 
 _JUDGING = _Judging()
-
-
-def _in_time(judge: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    """Return what judges one keyword as `judge` does, and raises `TimeoutError` once time is up."""
-
-    def judged(*arguments: object) -> Iterator[ValidationError]:
-        if time.monotonic() > _JUDGING.until:
-            raise TimeoutError
-        yield from judge(*arguments) or ()
-
-    return judged

@@ -1,4 +1,4 @@
-"""Who asks for a run, as the server knows it from the connection and never from what was sent over it."""
+"""Who asks for a run, taken from the connection and never from what was sent over it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from ..workspace.names import HOME_OWNER
 
 Ask = Callable[[str], Awaitable[bool]]
-"""Asks the user one question and tells whether the answer was yes."""
+"""Asks the user one question and returns whether the answer was yes."""
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 """Told `(elapsed_seconds, timeout_seconds, what is going on)`."""
 
 RUNNING = "running"
-"""What is told of a run of which there is nothing else to tell."""
+"""The progress message of a run that reports nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

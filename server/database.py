@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Opening(Generic[T]):
     """What is opened by the thread that first asks for it, while the others wait.
 
-    Where that fails since a server does not answer, those that waited are told so too, and do not try each in its turn;
+    Where that fails since a server does not answer, those that waited get that error, and do not try each in its turn;
     from then on nobody waits for another's try.
     """
 

@@ -111,7 +111,7 @@ class PrivacyFailed(ServerError):
 
 
 KNOWN_ERRORS = (ServerError, SandboxError, WorkspaceError, RegistryError, SkillsDbError)
-"""Errors whose message is meant for whoever asked. Anything else is a fault of sealab's own."""
+"""Errors whose message is meant for the caller. Anything else is a fault of sealab's own."""
 
 
 _SHORTAGES: Mapping[int | None, str] = MappingProxyType(

@@ -176,7 +176,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _days(value: object) -> float | None:
-    """Read days; 0 stands for ever."""
+    """Read days; 0 means without end."""
     days = _number(0)(value)
     return days or None
 
@@ -311,12 +311,12 @@ def _parsed(name: str, shown: str, value: object) -> object:
     try:
         parsed: object = declared["parser"](value)
     except ValueError as error:
-        given = "set to something" if declared["secret"] else _shown(value)
+        given = "set to something" if declared["secret"] else _repr_cut(value)
         raise SettingsError(f"{shown} is {given}, which cannot be used. Give {error}.") from None
     return parsed
 
 
-def _shown(value: object) -> str:
+def _repr_cut(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
 

@@ -1,4 +1,4 @@
-"""What is written to the database a moment after the call that it tells of, so that no call waits for the disk."""
+"""Writes to the database a moment after the call that caused it, so that no call waits for the disk."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class WriteBehind(Generic[T]):
                     with self._changing:
                         self._put_back(taken)
                     return
-                except Exception as error:  # noqa: BLE001 - the call that they tell of has been answered
+                except Exception as error:  # noqa: BLE001 - the call that caused them has been answered
                     _LOG.warning("%d %s could not be written: %s", len(items), self._name, error)
                 else:
                     self._is_silent = False
@@ -113,7 +113,7 @@ class WriteBehind(Generic[T]):
 
     def _work(self) -> None:
         while not self._ends.wait(self._every_seconds):
-            with suppress(IndexError):  # somebody else may write them meanwhile
+            with suppress(IndexError):  # another thread may write them meanwhile
                 first, last = self._waiting[0][0], self._waiting[-1][0]
                 now = time.monotonic()
                 if now - last >= self._quiet_seconds or now - first >= self._wait_seconds_max:

@@ -39,7 +39,7 @@ class BackedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredBackup:
     """What restoring added, and which skills it replaced. Zeros say that all was there already."""
 
     skills: int
@@ -59,7 +59,7 @@ def backup(database: Database, target: Path, *, overwrite: bool = False) -> Back
     return BackedUp(target, counts[SKILLS], counts[VERSIONS], counts[RUNS])
 
 
-def restore(database: Database, source: Path, *, replace: bool = False) -> Restored:
+def restore(database: Database, source: Path, *, replace: bool = False) -> RestoredBackup:
     """Bring back what an archive holds: all of it or, when anything is wrong, nothing.
 
     What is not there is added: skills, versions of skills, run records. What is there and in the archive alike stays,
@@ -117,7 +117,7 @@ class _Restoring:
         self._conflicting: list[str] = []
         self._added_skills = self._added_versions = 0
 
-    def all(self) -> Restored:
+    def all(self) -> RestoredBackup:
         """Add what is missing and say what that was."""
         known = {record["name"]: record for record in self._archive.records(SKILLS)}
         grouped = itertools.groupby(self._archive.records(VERSIONS), key=lambda record: record["skill"])
@@ -130,7 +130,7 @@ class _Restoring:
                 "Say that they may be replaced, or restore into an empty home; nothing was changed."
             )
         runs = sum(self._add_runs(batch) for batch in _batches(self._archive.records(RUNS)))
-        return Restored(self._added_skills, self._added_versions, runs, tuple(self._conflicting))
+        return RestoredBackup(self._added_skills, self._added_versions, runs, tuple(self._conflicting))
 
     def _skill(self, record: Record, versions: Iterable[Record]) -> None:
         skill = self._there.get(record["name"])

@@ -7,20 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .errors import DatabaseUnreachable, OutcomeUnknown
+from .errors import CommitUnknown, DatabaseUnreachable
 
 QUICK_SECONDS = 1.0
 """A server that says no sooner than this is not silent, and may be asked again at once."""
 REST_SECONDS = 1.0
-"""How long nobody asks after it was asked in vain."""
+"""How long no call tries again after one failed."""
 
 
 class Silence:
     """Remembers that a server did not answer: until it does, one thread at a time asks it, the others are refused.
 
-    For a moment after it was asked in vain nobody asks it, so that those who waited for a lock meanwhile do not each
+    For a moment after a call failed none is tried, so that those that waited for a lock meanwhile do not each
     ask in their turn. So the threads that are there for the database are free again, and however many callers wait for
-    them, all are told within the time that one answer may take. The next call after the server has come back finds that
+    them, all fail within the time that one answer may take. The next call after the server has come back finds that
     it has.
     """
 
@@ -38,7 +38,7 @@ class Silence:
         began = time.monotonic()
         try:
             yield
-        except (DatabaseUnreachable, OutcomeUnknown):
+        except (DatabaseUnreachable, CommitUnknown):
             now = time.monotonic()
             if now - began >= QUICK_SECONDS:
                 with self._changing:

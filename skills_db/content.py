@@ -1,4 +1,4 @@
-"""What one version of a skill holds, how large it may be, and the hash that tells whether two are the same."""
+"""What one version of a skill holds, how large it may be, and the hash that shows whether two are the same."""
 
 from __future__ import annotations
 

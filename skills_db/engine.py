@@ -18,7 +18,7 @@ from typing import Self
 
 from . import DATABASE_FILE, migrations, postgresql
 from .circuit_breaker import Silence
-from .errors import DatabaseUnavailable, OutcomeUnknown
+from .errors import CommitUnknown, DatabaseUnavailable
 from .failures import connection_lost, translated
 from .file_check import refuse_damage
 from .sql import ArgumentError, ConnectionPoolEntry, DBAPIConnection, DBAPIError, Session, sa
@@ -87,7 +87,7 @@ class Database:
         On SQLite one writer at a time: the block sees what was committed last, and nothing changes beneath it. On
         PostgreSQL others may commit meanwhile (READ COMMITTED); lock what must not change. Once the block has ended
         the changes survive a crash of the program and, when `durable`, a crash of the machine. Do not nest.
-        Raises `DatabaseUnavailable`, `DatabaseDamaged` or `OutcomeUnknown`.
+        Raises `DatabaseUnavailable`, `DatabaseDamaged` or `CommitUnknown`.
         """
         chosen = self.durable if durable else self._quick
         with self._silence.tried(), translated(self.place), self._writing(), Session(chosen) as session:
@@ -96,7 +96,7 @@ class Database:
                 session.commit()
             except DBAPIError as error:
                 if connection_lost(error):
-                    raise OutcomeUnknown(
+                    raise CommitUnknown(
                         f"The connection to {self.place} was lost while a change was being stored, so it is not known "
                         "whether it was. Look whether it is there, and repeat it if not."
                     ) from error
@@ -141,7 +141,7 @@ class Database:
             self._turn.release()
 
     def _check_file(self) -> None:
-        """Refuse to go on with a file that has been removed or replaced: what it is told would be lost."""
+        """Refuse to go on with a file that has been removed or replaced: what is written to it would be lost."""
         if self.file is not None and _identity(self.file) != self._identity:
             raise DatabaseUnavailable(
                 f"{self.place} has been removed or replaced since it was opened. Put it back and start sealab again."

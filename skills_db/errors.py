@@ -5,7 +5,7 @@
     │   └── DatabaseUnreachable   its server cannot be reached, or does not answer in time
     ├── DatabaseDamaged       the file is not a database, or a damaged one; it was not touched
     ├── DatabaseNewer         a newer sealab has changed its tables; this one would misread them
-    ├── OutcomeUnknown        the connection went away while a change was being committed
+    ├── CommitUnknown        the connection went away while a change was being committed
     ├── SkillNotFound         no skill, or no version of it, has this name
     ├── SkillRefused          what was to be stored is too large, or no text that a database can hold
     ├── StoreFull             the store holds as much of skills as it may
@@ -15,7 +15,7 @@
     └── VaultFull             a scope has as many values as it may have
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it never holds a password, nor
-anything that was to be stored. Whatever is raised, nothing was changed, except where `OutcomeUnknown` says otherwise.
+anything that was to be stored. Whatever is raised, nothing was changed, except where `CommitUnknown` says otherwise.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DatabaseNewer(SkillsDbError):
     code = "database_newer"
 
 
-class OutcomeUnknown(SkillsDbError):
+class CommitUnknown(SkillsDbError):
     """The connection was lost during a commit: the change may or may not be stored."""
 
     code = "database_outcome"
@@ -90,7 +90,7 @@ class VaultKeyWrong(SkillsDbError):
 
 
 class VaultDamaged(SkillsDbError):
-    """An entry of the vault does not open: somebody changed it, or the disk did."""
+    """An entry of the vault does not open: it was changed, or the disk damaged it."""
 
     code = "vault_damaged"
 

@@ -29,7 +29,7 @@ def refuse_damage(file: Path, place: str) -> None:
 def damage_of(file: Path, seconds: float | None = None) -> str | None:
     """Return the first damage that `PRAGMA quick_check` finds, "" where there is none, None where time was too short.
 
-    A file that cannot be read is not judged here: whoever opens it is told why.
+    A file that cannot be read is not judged here: opening it raises the reason.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     try:

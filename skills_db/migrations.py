@@ -2,7 +2,7 @@
 
 A step that has been released never changes; what comes later is a step of its own at the end. All missing steps are
 applied in one transaction under a lock, so that programs may start at the same moment and a crash leaves nothing
-half-made. The table `sealab_migration` tells which were applied, and by which version of sealab.
+half-made. The table `sealab_migration` lists which were applied, and by which version of sealab.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from .sql import BigInteger, Field, SQLModel, Text
 
 
 class RevisionRow(SQLModel, table=True):
-    """One row that counts the changes to skills, so that whoever keeps an index knows when it is stale.
+    """One row that counts the changes to skills, so that an index can be seen to be stale.
 
     `purged` is the number of the last change that removed rows, which therefore leave no trace of their own.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 """How long each address of the server may take to let this program in."""
 PING_SECONDS = 5.0
-"""How long a connection that was idle may take to say that it still lives."""
+"""How long a connection that was idle may take to show that it still works."""
 STATEMENT_SECONDS = 15.0
 """How long the server may compute for one statement."""
 ANSWER_SECONDS = 20.0

@@ -1,4 +1,4 @@
-"""Security boundary: reads Agent Skills out of folders, files and archives that somebody else made.
+"""Security boundary: reads Agent Skills out of folders, files and archives from outside.
 
 Only regular files inside are read, none through a symbolic link; paths in archives must stay inside; sizes and counts
 are bounded before anything is unpacked. Nothing is run.

@@ -38,8 +38,8 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
-    """One stored version: its draft, and what the store knows of it. `latest` is the newest version not deleted."""
+class StoredSkill:
+    """One stored version: its draft, and what the store adds to it. `latest` is the newest version not deleted."""
 
     draft: SkillDraft
     version: int
@@ -57,7 +57,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
-    """One entry of a skill's history; `deleted_at` tells when a version was buried."""
+    """One entry of a skill's history; `deleted_at` is when a version was deleted."""
 
     version: int
     content_hash: str
@@ -115,7 +115,7 @@ class SkillStore:
                 )
         return Saved(draft.name, number, created=True, content_hash=content_hash)
 
-    def load(self, name: str, version: int | None = None) -> Skill:
+    def load(self, name: str, version: int | None = None) -> StoredSkill:
         """Return the newest version of a skill, or the one asked for. Raises `SkillNotFound`."""
         with self._database.read() as session:
             skill = _row(session, name)
@@ -127,7 +127,7 @@ class SkillStore:
                     f"The skill {name!r} has no version {version}. Its newest is {skill.live_version}; "
                     "leave the version out to get that."
                 )
-            return Skill(
+            return StoredSkill(
                 draft=draft_of(skill.name, row),
                 version=row.number,
                 latest=skill.live_version,
@@ -194,7 +194,7 @@ class SkillStore:
             return tuple(sorted(session.exec(select(SkillRow.name).where(col(SkillRow.live_version).is_not(None)))))
 
     def versions(self, name: str) -> tuple[VersionInfo, ...]:
-        """Return the history of a skill, oldest first, buried versions too. Raises `SkillNotFound`."""
+        """Return the history of a skill, oldest first, deleted versions too. Raises `SkillNotFound`."""
         with self._database.read() as session:
             skill = _row(session, name)
             if skill is None:
@@ -225,7 +225,7 @@ class SkillStore:
             return tuple(row.number for row in rows)
 
     def restore(self, name: str) -> tuple[int, ...]:
-        """Dig up all buried versions of a skill and return their numbers. Raises `SkillNotFound` if there are none."""
+        """Restore all deleted versions of a skill; return their numbers. Raises `SkillNotFound` if there are none."""
         with self._database.transaction() as session:
             revision = next_revision(session)
             skill = _row(session, name)
@@ -243,9 +243,9 @@ class SkillStore:
             return tuple(row.number for row in rows)
 
     def purge(self, name: str | None = None, *, deleted_before: datetime | None = None) -> int:
-        """Remove buried versions for good, of one skill or of all, and return how many.
+        """Remove deleted versions for good, of one skill or of all, and return how many.
 
-        With `deleted_before`, only those buried before that moment. A skill without any version left is forgotten,
+        With `deleted_before`, only those deleted before that moment. A skill without any version left is forgotten,
         with what its run records say of it.
         """
         if name is not None and not storable(name):

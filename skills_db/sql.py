@@ -1,7 +1,7 @@
 """SQLAlchemy and SQLModel, imported whole and by one thread.
 
 Both are imported when a thread first needs the database, and several may at once. Importing SQLModel changes what
-SQLAlchemy's own functions do, step by step; whoever calls one in between fails. So every other module of this folder
+SQLAlchemy's own functions do, step by step; a call in between fails. So every other module of this folder
 gets them from here: Python lets one thread import this module, and the others wait until it has.
 """
 

@@ -1,6 +1,6 @@
 """Keeps the values that tokens stand for, encrypted, and gives the same value the same token.
 
-This is a security boundary: nothing below may write a value, or anything that tells two values apart without the key,
+This is a security boundary: nothing below may write a value, or anything that distinguishes two values without the key,
 to the disk. What a row holds is ciphertext and keyed hashes (`vault_keys`); the master key is never in the database.
 Since tokens follow from the value alone, several servers with one master key and one database agree on them; the unique
 constraints settle who came first.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import VaultDamaged, VaultFull, VaultKeyWrong
 from .sql import sa
-from .vault_entries import AuditLine, Entry, Form, Known, Note, Value, VaultCounts
+from .vault_entries import AuditLine, Form, Known, Note, Value, VaultEntry, VaultTotals
 from .vault_keys import ALPHABET, KEY_BYTES, TOKEN_CHARS, ScopeKeys, SealBroken, VaultKeys
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .engine import Database
 
-    _Chooses = Callable[["Entry"], bool]
+    _Chooses = Callable[["VaultEntry"], bool]
     Admits = Callable[[int, int], None]
     """Told how many new values, of how many bytes, are about to be stored; raises where that is too much."""
 
@@ -43,18 +43,18 @@ __all__ = [
     "KEY_BYTES",
     "TOKEN_CHARS",
     "AuditLine",
-    "Entry",
     "Form",
     "Known",
     "Note",
     "Value",
     "Vault",
-    "VaultCounts",
+    "VaultEntry",
+    "VaultTotals",
 ]
 
 SECONDS_PER_DAY = 86_400.0
 BRIEF_DAYS = 1.0
-"""How long values live whose owner is known by a connection alone, at most."""
+"""How long values live at most whose owner is identified by a connection alone."""
 AUDIT_DAYS = 365
 """How long the audit remembers."""
 
@@ -108,9 +108,9 @@ class Vault:
         ttl_days: float | None = None,
         is_brief: Callable[[str], bool] = lambda _scope: False,
     ) -> None:
-        """Open the vault; entries live `ttl_days` after they were last met, or for ever.
+        """Open the vault; entries live `ttl_days` after they were last met, or without end.
 
-        Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: nobody can ask for them after that.
+        Those of a scope that `is_brief` live no longer than `BRIEF_DAYS`: they cannot be asked for after that.
         Raises `VaultKeyWrong` when the vault was made with another key, and what `Database` raises.
         """
         if len(key) != KEY_BYTES:
@@ -131,11 +131,11 @@ class Vault:
         durable: bool = True,
         salt: bytes | None = None,
         admits: Admits | None = None,
-    ) -> list[Entry]:
+    ) -> list[VaultEntry]:
         """Return the entry of each value, making those that are missing. A value known as another type keeps it.
 
         Whoever has an entry already need not ask again until it `fades`. `durable`: see above. With a `salt` the tokens
-        are the scope's, but tell only who knows the salt whether a value is the one of another token.
+        are the scope's, but show only with the salt whether a value is the one of another token.
         Raises `VaultFull`, or what `admits` raises, and then stores none of them.
         """
         keys = self._keys.of_scope(scope)
@@ -152,7 +152,7 @@ class Vault:
             found = {lookup: replace(entry, apart=True) for lookup, entry in found.items()}
         return [found[lookup] for lookup in lookups]
 
-    def fades(self, entry: Entry, scope: str) -> bool:
+    def fades(self, entry: VaultEntry, scope: str) -> bool:
         """Return whether an entry that is met again should live longer; at most once a day, or a tenth of its life."""
         return _fades(entry, self._life_of(scope))
 
@@ -163,10 +163,10 @@ class Vault:
             return self._ttl_seconds
         return brief if self._ttl_seconds is None else min(brief, self._ttl_seconds)
 
-    def resolve(self, scope: str, tokens: Collection[str]) -> dict[str, Entry]:
+    def resolve(self, scope: str, tokens: Collection[str]) -> dict[str, VaultEntry]:
         """Return the entries of those tokens that the scope has; what is unknown costs as much as what is known."""
         keys = self._keys.of_scope(scope)
-        found: dict[str, Entry] = {}
+        found: dict[str, VaultEntry] = {}
         with self._database.read() as session:
             for some in _batches(dict.fromkeys(tokens)):
                 rows = session.execute(_BY_TOKEN, {"scope": keys.name, "tokens": some, "now": time.time()})
@@ -218,7 +218,7 @@ class Vault:
         if not sought:
             return forgotten
 
-        def holds(entry: Entry) -> bool:
+        def holds(entry: VaultEntry) -> bool:
             value = _folded(entry.value.plain)
             if value != sought and f" {sought} " not in f" {value} " and entry.shown != text.strip():
                 return False
@@ -229,7 +229,7 @@ class Vault:
         return forgotten
 
     def drop_scopes(self, scopes: Iterable[str]) -> None:
-        """Remove all values of scopes that nobody can ask for any more."""
+        """Remove all values of scopes that have ended."""
         with self._database.transaction() as session:
             for some in _batches(self._keys.of_scope(scope).name for scope in scopes):
                 session.execute(_DELETE_SCOPES, {"scopes": some})
@@ -259,14 +259,14 @@ class Vault:
             rows = session.execute(_AUDIT, {"limit": limit}).all()
         return [AuditLine(row.made_at, row.scope, row.action, row.destination, row.type, row.count_of) for row in rows]
 
-    def counts(self) -> VaultCounts:
+    def counts(self) -> VaultTotals:
         """Count what is kept, in all scopes."""
         with self._database.read() as session:
             rows = session.execute(_COUNTS, {"now": time.time()}).all()
         types: dict[str, int] = {}
         for row in rows:
             types[row.type] = types.get(row.type, 0) + row.count_of
-        return VaultCounts(sum(types.values()), len({row.scope for row in rows}), dict(sorted(types.items())))
+        return VaultTotals(sum(types.values()), len({row.scope for row in rows}), dict(sorted(types.items())))
 
     def _check_key(self) -> None:
         """Compare the key with the one that the vault was made with, or remember it. Raises `VaultKeyWrong`."""
@@ -306,10 +306,10 @@ class Vault:
 
     def _made(
         self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value], life: float | None
-    ) -> tuple[dict[str, Entry], _Size]:
-        """Insert what is missing, again with the next counter where a token is another value's; tell what was new."""
+    ) -> tuple[dict[str, VaultEntry], _Size]:
+        """Insert what is missing, again with the next counter where a token is another value's; return what was new."""
         expires = None if life is None else time.time() + life
-        found: dict[str, Entry] = {}
+        found: dict[str, VaultEntry] = {}
         inserted = inserted_bytes = counter = 0
         while missing := {lookup: value for lookup, value in wanted.items() if lookup not in found}:
             rows = [self._row(keys, lookup, value, counter, expires) for lookup, value in missing.items()]
@@ -317,7 +317,7 @@ class Vault:
                 for row, (lookup, value) in zip(rows, missing.items(), strict=True):
                     number = connection.execute(_INSERT_ONE, row).scalar_one_or_none()
                     if number is not None:
-                        found[lookup] = Entry(number, str(row["token"]), value, expires)
+                        found[lookup] = VaultEntry(number, str(row["token"]), value, expires)
                         inserted, inserted_bytes = inserted + 1, inserted_bytes + _sealed_bytes(row)
             else:
                 count = connection.execute(_INSERT, rows).rowcount
@@ -331,12 +331,12 @@ class Vault:
             connection.execute(_LONGER, {"ids": some, "expires": expires})
         return found | faded, _Size(inserted, inserted_bytes)
 
-    def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, Entry]:
-        found: dict[str, Entry] = {}
+    def _found(self, connection: sa.Connection, keys: ScopeKeys, wanted: Mapping[str, Value]) -> dict[str, VaultEntry]:
+        found: dict[str, VaultEntry] = {}
         for some in _batches(wanted):
             for row in connection.execute(_BY_LOOKUP, {"scope": keys.name, "lookups": some}):
                 value = Value(row.type, wanted[row.lookup].text, wanted[row.lookup].form)
-                found[row.lookup] = Entry(row.id, row.token, value, row.expires)
+                found[row.lookup] = VaultEntry(row.id, row.token, value, row.expires)
         return found
 
     def _row(
@@ -353,7 +353,7 @@ class Vault:
             "expires": expires,
         }
 
-    def _opened(self, keys: ScopeKeys, row: sa.Row[tuple[object, ...]]) -> Entry:
+    def _opened(self, keys: ScopeKeys, row: sa.Row[tuple[object, ...]]) -> VaultEntry:
         try:
             value = self._keys.opened(keys, Value(row.type, "", Form(row.form)), row.token, bytes(row.sealed))
         except SealBroken:
@@ -361,7 +361,7 @@ class Vault:
                 f"The vault's entry {row.id} was changed or is damaged, and is not used. Restore a backup, or "
                 f"remove it with `sealab pii forget [{row.type}_{row.token}]`."
             ) from None
-        return Entry(row.id, row.token, value, row.expires, apart=row.lookup != keys.lookup(value))
+        return VaultEntry(row.id, row.token, value, row.expires, apart=row.lookup != keys.lookup(value))
 
     def _forget(self, chosen: _Chooses, only: str | None) -> int:
         gone: list[int] = []
@@ -371,7 +371,7 @@ class Vault:
                 try:
                     entry = self._opened(keys, row)
                 except VaultDamaged:
-                    entry = Entry(row.id, row.token, Value(row.type, ""), row.expires)
+                    entry = VaultEntry(row.id, row.token, Value(row.type, ""), row.expires)
                 if chosen(entry):
                     gone.append(row.id)
             for some in _batches(gone):
@@ -395,7 +395,7 @@ class _Size:
         return self.values > SCOPE_VALUES_MAX or self.bytes > SCOPE_BYTES_MAX
 
 
-def _fades(entry: Entry, life: float | None) -> bool:
+def _fades(entry: VaultEntry, life: float | None) -> bool:
     if life is None or entry.expires is None:
         return entry.expires is not None
     return entry.expires < time.time() + life - min(SECONDS_PER_DAY, life / 10)

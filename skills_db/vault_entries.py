@@ -33,7 +33,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VaultEntry:
     """A value and its token; `number` counts the vault's entries, `expires` is seconds since 1970 or None.
 
     `apart` says that the token is not the scope's own for this value.
@@ -58,7 +58,7 @@ class Known:
     Where `purges` has changed, entries have gone too: begin anew.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[VaultEntry, ...]
     purges: int
 
 
@@ -89,7 +89,7 @@ class AuditLine:
 
 
 @dataclass(frozen=True, slots=True)
-class VaultCounts:
+class VaultTotals:
     """How much the vault holds."""
 
     values: int

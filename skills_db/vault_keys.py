@@ -5,7 +5,7 @@ This is a security boundary. All keys are derived from the master key with HMAC-
     scope    stands for the scope's name: whose token this is
     token    ten letters of Crockford's base 32: HMAC of type, counter, form and value under a key of the scope; the
              counter goes up when another value has that token already
-    lookup   HMAC of form and value under another key of the scope: tells that a value is known, whatever its type
+    lookup   HMAC of form and value under another key of the scope: shows that a value is known, whatever its type
     apart    both of these again, under keys that a random salt is part of: for tokens that must not tell whether their
              value is the one of another token
     sealed   12 bytes of nonce, then AES-256-GCM of the value, with scope, type, token and form as associated data, so
@@ -47,7 +47,7 @@ class VaultKeys:
 
     @property
     def mark(self) -> str:
-        """What tells this master key from others, and nothing else about it."""
+        """What distinguishes this master key from others, and shows nothing else about it."""
         return hmac.digest(self._master, b"sealab vault check", hashlib.sha256).hex()
 
     def of_scope(self, scope: str) -> ScopeKeys:
@@ -67,7 +67,7 @@ class VaultKeys:
         return nonce + self._cipher.encrypt(nonce, _bytes(value.text), _bound(keys.name, value, token))
 
     def opened(self, keys: ScopeKeys, empty: Value, token: str, sealed: bytes) -> Value:
-        """Decrypt what was sealed for the row with that token; `empty` tells type and form. Raises `SealBroken`."""
+        """Decrypt what was sealed for the row with that token; `empty` has type and form. Raises `SealBroken`."""
         from .cipher import InvalidTag
 
         bound = _bound(keys.name, empty, token)
@@ -78,7 +78,7 @@ class VaultKeys:
         return Value(empty.type, text.decode("utf-8", "surrogatepass"), empty.form)
 
     def spend(self, keys: ScopeKeys, token: str) -> None:
-        """Do for an unknown token the work of opening one, so that time does not tell which tokens exist."""
+        """Do for an unknown token the work of opening one, so that the time does not show which tokens exist."""
         nonce = bytes(_NONCE_BYTES)
         hidden = self._cipher.encrypt(os.urandom(_NONCE_BYTES), token.encode("utf-8", "surrogatepass"), None)
         hmac.compare_digest(hidden, nonce + keys.tokens)
@@ -99,7 +99,7 @@ class ScopeKeys:
     lookups: bytes
 
     def apart(self, salt: bytes) -> ScopeKeys:
-        """Return keys for tokens of the same scope that nobody can compare with its others, nor with other salts'."""
+        """Return keys for tokens of the same scope that cannot be compared with its others, nor with other salts'."""
         tokens, lookups = (_derived(key, "apart", salt.hex()) for key in (self.tokens, self.lookups))
         return ScopeKeys(self.name, tokens, lookups)
 

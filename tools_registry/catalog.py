@@ -115,7 +115,7 @@ class Catalog:
     def replace_server(self, server: str, listed: Sequence[Mapping[str, object]], version: str = "") -> None:
         """Take what a server answered to tools/list: its definitions as they came, and the version it says it has.
 
-        It is written to the cache, whole or not at all, so that the next session knows the tools before it starts the
+        It is written to the cache, whole or not at all, so that the next session has the tools before it starts the
         server. Where it cannot be written the tools are known in this session alone. Writes a file if anything changed.
         """
         tools, problems = tools_of(listed, server, version)

@@ -1,4 +1,4 @@
-"""Lets Python's garbage collector rest while very many objects are made that all stay."""
+"""Switches the garbage collector off while very many objects are made that all stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Let the collector rest inside: while thousands of schemas are made it would walk them all, again and again."""
+    """Switch the collector off in the block: it would walk thousands of schemas again and again."""
     resting = gc.isenabled()
     gc.disable()
     try:

@@ -246,7 +246,10 @@ _LONGEST_SECONDS = 86_400.0
 
 
 class _Entry:
-    """Reads one server's entry key by key, so that every error can name the key."""
+    """Reads one server's entry: `read` has a line for each key, and every error names the key and what to give.
+
+    pydantic would be imported for it alone: 0.13 s of CPU time, where `sealab servers list` takes 0.16 s in all.
+    """
 
     def __init__(self, name: str, entry: Mapping[str, object], environment: Mapping[str, str]) -> None:
         self.name = name

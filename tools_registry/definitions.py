@@ -110,7 +110,7 @@ def tools_of(listed: object, server: str, version: str) -> tuple[list[Tool], lis
     problems: list[Problem] = []
     if not isinstance(listed, list | tuple):
         return [], [Problem(server, "its list of tools is not a list. Ask its makers.")]
-    # Which server it is, is known from whom was asked, never from the answer.
+    # The server is the one that was asked, whatever the answer says.
     ours = [{**each, "server": server} if isinstance(each, Mapping) else each for each in listed]
     return list(_listed(ours, server, Provenance(Source.UPSTREAM, version), problems)), problems
 
@@ -186,7 +186,7 @@ def _entries(folder: str, shown: str, problems: list[Problem]) -> list[os.DirEnt
 
 def _content(path: str) -> object:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe without a writer holds nobody up
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe without a writer does not block
         try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_BYTES_MAX:

@@ -133,7 +133,7 @@ class OutcomeUnknown(RegistryError):
 
 
 class CallTimedOut(OutcomeUnknown):
-    """No answer came within the time for calls; the server was told to stop."""
+    """No answer came within the time for calls; the server was sent a cancellation."""
 
     code = "call_timeout"
 

@@ -10,7 +10,7 @@
     └── Unavailable      the operating system refused: disk full, no permission, folder gone
 
 Each class has a stable `code`. A message says what was wrong, then what to do; it names files as the caller
-does and never tells where the workspace lies on the host.
+does and never says where the workspace lies on the host.
 """
 
 from __future__ import annotations

@@ -9,13 +9,12 @@ layers = confine.enter(plan, keep_fds=…)    # in the worker, before it reads a
 
 from .confine_worker import enter, fork
 from .confine_zygote import prepare
-from .levels import Finding, Level, Probe, default_level, require
+from .levels import Level, Probe, default_level, require
 from .plan import Plan
 from .probing import probe
 from .self_test import prove
 
 __all__ = [
-    "Finding",
     "Level",
     "Plan",
     "Probe",

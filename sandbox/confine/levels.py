@@ -28,7 +28,7 @@ STRONGEST_FIRST = (Level.KERNEL, Level.LANDLOCK, Level.LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LayerFinding:
     """One layer as it was found by trying it.
 
     `detail` says what was seen (an ABI, an error); `remedy` what to do when it is not available, else "".
@@ -47,7 +47,7 @@ class Probe:
     `landlock_abi` is 0 without Landlock. `is_root` tells that workers must leave root first.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LayerFinding, ...]
     landlock_abi: int = 0
     is_root: bool = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..job import Isolation
-from .system_calls.seccomp import Filter
+from .system_calls.seccomp import SyscallFilter
 
 SIGNALLED = 128
 """What the first process of a pid namespace adds to the number of the signal that ended its worker."""
@@ -27,7 +27,7 @@ class Plan:
 
     isolation: Isolation
     layers: tuple[str, ...]
-    filter: Filter | None = None
+    filter: SyscallFilter | None = None
     landlock_abi: int = 0
     ruleset_fd: int | None = None
     readable: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..job import Isolation
 from . import cgroups, confine_zygote, landlock, layout, namespaces, privileges, processors
-from .levels import Finding, Probe
+from .levels import LayerFinding, Probe
 from .system_calls import allow_list, numbers, seccomp
 
 _TRY_SECONDS = 10
@@ -29,8 +29,8 @@ def probe() -> Probe:
     Call it from a process with one thread. It never raises, and leaves nothing behind.
     """
     if sys.platform != "linux":
-        missing = (Finding(name, False, _NO_LINUX, _ON_LINUX) for name in ("seccomp", "landlock", "namespaces"))
-        return Probe(findings=(Finding("process", True, "a fresh process for every run"), *missing))
+        missing = (LayerFinding(name, False, _NO_LINUX, _ON_LINUX) for name in ("seccomp", "landlock", "namespaces"))
+        return Probe(findings=(LayerFinding("process", True, "a fresh process for every run"), *missing))
     abi, landlock_finding = _landlock()
     return Probe(
         findings=(_process(), _seccomp(), landlock_finding, _namespaces(), _cgroup(), _cpus()),
@@ -39,7 +39,7 @@ def probe() -> Probe:
     )
 
 
-def _process() -> Finding:
+def _process() -> LayerFinding:
     def give_up() -> None:
         privileges.leave_root()
         privileges.drop_capabilities()
@@ -49,13 +49,13 @@ def _process() -> Finding:
 
     failure = _attempt(give_up)
     if failure is None:
-        return Finding("process", True, "a fresh process for every run, without privileges")
-    return Finding("process", False, failure, "Run the server as an ordinary user, or as root with CAP_SETUID.")
+        return LayerFinding("process", True, "a fresh process for every run, without privileges")
+    return LayerFinding("process", False, failure, "Run the server as an ordinary user, or as root with CAP_SETUID.")
 
 
-def _seccomp() -> Finding:
+def _seccomp() -> LayerFinding:
     if not numbers.ARCHITECTURE.numbers:
-        return Finding("seccomp", False, f"no table for {os.uname().machine}", "Use x86-64 or arm64.")
+        return LayerFinding("seccomp", False, f"no table for {os.uname().machine}", "Use x86-64 or arm64.")
 
     def filtered() -> None:
         privileges.no_new_privileges()
@@ -63,19 +63,19 @@ def _seccomp() -> Finding:
 
     failure = _attempt(filtered)
     if failure is None:
-        return Finding("seccomp", True, "an allow list of system calls can be loaded")
-    return Finding(
+        return LayerFinding("seccomp", True, "an allow list of system calls can be loaded")
+    return LayerFinding(
         "seccomp", False, failure, "Use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows it."
     )
 
 
-def _landlock() -> tuple[int, Finding]:
+def _landlock() -> tuple[int, LayerFinding]:
     try:
         abi = landlock.abi()
     except OSError as error:
         reason = "switched off at boot" if error.errno == errno.EOPNOTSUPP else str(error)
         remedy = "Use Linux 5.13 or newer with landlock among the security modules (boot option lsm=)."
-        return 0, Finding("landlock", False, reason, remedy)
+        return 0, LayerFinding("landlock", False, reason, remedy)
 
     def restricted() -> None:
         privileges.no_new_privileges()
@@ -83,13 +83,13 @@ def _landlock() -> tuple[int, Finding]:
 
     failure = _attempt(restricted)
     if failure is not None:
-        return 0, Finding(
+        return 0, LayerFinding(
             "landlock", False, failure, "Let the container's seccomp profile allow landlock_restrict_self."
         )
-    return abi, Finding("landlock", True, f"ABI {abi}")
+    return abi, LayerFinding("landlock", True, f"ABI {abi}")
 
 
-def _namespaces() -> Finding:
+def _namespaces() -> LayerFinding:
     def live_in_them() -> None:
         proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         confine_zygote.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
@@ -108,30 +108,30 @@ def _namespaces() -> Finding:
 
     failure = _attempt(live_in_them)
     if failure is None:
-        return Finding("namespaces", True, "user, mount, pid, net, ipc, uts, with a root of its own")
-    return Finding("namespaces", False, failure, _USER_NAMESPACES)
+        return LayerFinding("namespaces", True, "user, mount, pid, net, ipc, uts, with a root of its own")
+    return LayerFinding("namespaces", False, failure, _USER_NAMESPACES)
 
 
-def _cgroup() -> Finding:
+def _cgroup() -> LayerFinding:
     try:
         where = cgroups.where()
     except OSError as error:
-        return Finding("cgroup", False, str(error), "Nothing needs to be done: each worker has its own limits.")
+        return LayerFinding("cgroup", False, str(error), "Nothing needs to be done: each worker has its own limits.")
     if where is None:
         detail = "no writable control group has the memory and pids controllers"
-        return Finding("cgroup", False, detail, "Nothing needs to be done: each worker has its own limits.")
-    return Finding("cgroup", True, f"groups can be made in {where}; their limits are tried when a zygote starts")
+        return LayerFinding("cgroup", False, detail, "Nothing needs to be done: each worker has its own limits.")
+    return LayerFinding("cgroup", True, f"groups can be made in {where}; their limits are tried when a zygote starts")
 
 
-def _cpus() -> Finding:
+def _cpus() -> LayerFinding:
     try:
         where = cgroups.where_processors()
     except OSError:
         where = None
     if where is None:
         detail = "CPUS takes whole processors here, held by affinity: no writable control group has the cpu controller"
-        return Finding(processors.LAYER, True, detail)
-    return Finding(processors.LAYER, True, f"CPUS can be any share: groups can be made in {where}")
+        return LayerFinding(processors.LAYER, True, detail)
+    return LayerFinding(processors.LAYER, True, f"CPUS can be any share: groups can be made in {where}")
 
 
 def _attempt(action: Callable[[], None], fork: Callable[[], int] = os.fork) -> str | None:

@@ -24,7 +24,7 @@ from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
 from .container_workers import Containers, Setup
 from .engine import Engine
-from .image import Image
+from .image import ContainerImage
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class ContainerSettings:
     """
 
     pool: PoolSettings
-    image: Image
+    image: ContainerImage
     folder: Path
     wanted: str | None = None
     idle_seconds: float = 600.0

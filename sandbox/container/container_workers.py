@@ -24,11 +24,11 @@ from ..confine.limits import MIB
 from ..errors import ContainerMissing, WorkerLost
 from ..host.worker_process import WorkerProcess
 from ..wire.zygote_config import PACKETS, ZygoteConfig
-from ..wire.zygote_packets import Exit
+from ..wire.zygote_packets import ProcessExit
 from . import engine
 from .engine import SCRATCH_MB, Engine, new_name
 from .host_link import DirectHostLink, HostLink, StreamHostLink
-from .image import Image
+from .image import ContainerImage
 
 KILL_SECONDS = 1.0
 """How long a worker may take to end when told to, before its container is ended."""
@@ -54,7 +54,7 @@ class Setup:
     """
 
     engine: Engine
-    image: Image
+    image: ContainerImage
     code: Path
     workspace: Path | None
     orders: ZygoteConfig
@@ -278,7 +278,7 @@ class _Container:
         worker, self._worker = self._worker, None
         if worker is None:
             raise ValueError("the end of no worker")
-        ended = Exit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
+        ended = ProcessExit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
         if said["clean"] is not True:
             self.end()
         self._forget_worker(worker, ended)
@@ -292,10 +292,10 @@ class _Container:
             self._said.exception()
         worker, self._worker = self._worker, None
         if worker is not None:
-            self._forget_worker(worker, Exit())
+            self._forget_worker(worker, ProcessExit())
         self._done(self)
 
-    def _forget_worker(self, worker: _ContainedWorker, ended: Exit) -> None:
+    def _forget_worker(self, worker: _ContainedWorker, ended: ProcessExit) -> None:
         if self._link is not None:
             self._link.forget_worker()
         worker.has_ended(ended)
@@ -341,7 +341,7 @@ class _ContainedWorker:
         self._container = container
         self._overdue: asyncio.TimerHandle | None = None
         self.pid = 0
-        self.exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
 
     def kill(self) -> None:
         """Have the fork server end it; if that does not help within `KILL_SECONDS`, end the container."""
@@ -376,7 +376,7 @@ class _ContainedWorker:
     def go_on(self) -> None:
         """Do nothing: it was never stopped."""
 
-    def has_ended(self, ended: Exit) -> None:
+    def has_ended(self, ended: ProcessExit) -> None:
         """Tell how it ended."""
         if self._overdue is not None:
             self._overdue.cancel()

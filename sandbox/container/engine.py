@@ -28,7 +28,7 @@ from ..confine.limits import CONTAINED_PROCESSES_MAX
 from ..errors import ContainerMissing
 from ..wire.zygote_config import PACKETS
 from . import limit_checks
-from .image import CODE_INSIDE, LIBRARIES_INSIDE, Image
+from .image import CODE_INSIDE, LIBRARIES_INSIDE, ContainerImage
 from .messages import CONTROL_FD
 
 NOBODY = 65534
@@ -106,7 +106,7 @@ class Engine:
 
     def run(
         self,
-        image: Image,
+        image: ContainerImage,
         code: Path,
         *,
         name: str,
@@ -151,7 +151,7 @@ class Engine:
         where = image.root if own else (image.name or "")
         return [*arguments, *own, where or "", *command]
 
-    def fork_server(self, image: Image) -> list[str]:
+    def fork_server(self, image: ContainerImage) -> list[str]:
         """Give the command that a container runs to be a fork server."""
         return [image.python, "-I", "-S", "-X", "utf8", "-c", _FORK_SERVER, CODE_INSIDE]
 
@@ -178,7 +178,7 @@ class Engine:
             _LOG.warning("The container %s could not be removed: %s", name, complaint.strip()[-500:])
 
 
-async def find(wanted: str | None, image: Image, code: Path, state: Path, *, cpus: bool = False) -> Engine:
+async def find(wanted: str | None, image: ContainerImage, code: Path, state: Path, *, cpus: bool = False) -> Engine:
     """Find an engine that runs `image`, and prove which of its limits hold.
 
     `wanted` is the operator's choice: the name or path of an engine, with `:` and an OCI runtime if it should not be
@@ -213,7 +213,7 @@ def needs_copy(wanted: str | None) -> bool:
     return "docker" in os.path.basename(program) if program else shutil.which("podman") is None
 
 
-def give_to_docker(image: Image, wanted: str | None) -> str:
+def give_to_docker(image: ContainerImage, wanted: str | None) -> str:
     """Give docker a copy of an image that was built here, and return its name. Raises `ContainerMissing`."""
     program = (wanted or "").partition(":")[0] or "docker"
     assert image.root is not None
@@ -232,7 +232,7 @@ def give_to_docker(image: Image, wanted: str | None) -> str:
     return name
 
 
-def _candidates(wanted: str | None, image: Image, state: Path) -> list[Engine]:
+def _candidates(wanted: str | None, image: ContainerImage, state: Path) -> list[Engine]:
     program, _, runtime = (wanted or "").partition(":")
     found = []
     for name in [program] if program else ENGINES:
@@ -253,7 +253,7 @@ def _is_there(program: str) -> bool:
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin") is not None
 
 
-async def _tried(engine: Engine, image: Image, code: Path, *, cpus: bool) -> Engine:
+async def _tried(engine: Engine, image: ContainerImage, code: Path, *, cpus: bool) -> Engine:
     """Run the trials in a container with small limits. Raises `ContainerMissing` when it does not run."""
     name = new_name()
     command = engine.run(

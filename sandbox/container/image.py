@@ -56,7 +56,7 @@ _CODE_PACKAGES = ("RestrictedPython",)
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class ContainerImage:
     """One image that can be run: a root folder that was built here, or the name of one that an engine holds.
 
     `packages` maps what was installed to its version; `modules` are the names that `import` finds beyond the standard
@@ -76,22 +76,22 @@ class Image:
         return f"the image built here (Python {self.python_version})" if self.root is not None else str(self.name)
 
 
-def named(name: str) -> Image:
+def named(name: str) -> ContainerImage:
     """Give the image of that name, which holds Python 3.11 or newer as `python3`."""
-    return Image(python="python3", name=name)
+    return ContainerImage(python="python3", name=name)
 
 
-def current(folder: Path) -> Image | None:
+def current(folder: Path) -> ContainerImage | None:
     """Give the newest image that was built below `folder`, or None."""
     try:
         build = folder / (folder / "current").read_text(encoding="utf-8").strip()
         manifest = json.loads((build / "manifest.json").read_text(encoding="utf-8"))
-        return Image(**{**manifest, "root": str(build / "root"), "modules": tuple(manifest["modules"])})
+        return ContainerImage(**{**manifest, "root": str(build / "root"), "modules": tuple(manifest["modules"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def build(folder: Path, packages: Sequence[str] = ()) -> Image:
+def build(folder: Path, packages: Sequence[str] = ()) -> ContainerImage:
     """Build an image below `folder` and make it the current one.
 
     `packages` are requirements as pip takes them. Raises `ContainerMissing`, with what to do, when that fails; then
@@ -108,7 +108,7 @@ def build(folder: Path, packages: Sequence[str] = ()) -> Image:
         _bring_libraries(root)
         _open_to_all(root)
         (root / "tmp").chmod(0o1777)
-        image = Image(
+        image = ContainerImage(
             python=PYTHON_INSIDE,
             python_version=platform.python_version(),
             packages=installed,
@@ -129,7 +129,7 @@ def build(folder: Path, packages: Sequence[str] = ()) -> Image:
     return built
 
 
-def remember_name(image: Image, name: str) -> Image:
+def remember_name(image: ContainerImage, name: str) -> ContainerImage:
     """Note the name under which docker holds a copy of the current image."""
     assert image.root is not None
     renamed = replace(image, name=name)

@@ -30,7 +30,7 @@ from ..wire.frames import (
 )
 from ..wire.job_frame import encode_job
 from ..wire.output import Output
-from ..wire.zygote_packets import Exit
+from ..wire.zygote_packets import ProcessExit
 from .call_slots import CALL_SLOT
 from .run_clock import CLOCK, Clock
 from .scheduler import Seat
@@ -380,7 +380,7 @@ class WorkerHandle:
             async with asyncio.timeout(_EXIT_SECONDS):
                 ended = await asyncio.shield(self._forked.exit)
         except TimeoutError:
-            ended = Exit()
+            ended = ProcessExit()
         status, failure = _cause(job, clock, error, ended)
         return Outcome(status=status, error=failure, cpu_ms=ended.cpu_ms)
 
@@ -419,7 +419,7 @@ def _job_frame(job: Job, isolation: Isolation) -> bytes:
         raise LimitRefused(f"The code and its context_vars cannot be passed on: {error} Send less.") from None
 
 
-def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: Exit) -> tuple[Status, Failure]:
+def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessExit) -> tuple[Status, Failure]:
     limits = job.limits
     if clock.expired:
         message = f"The code ran longer than its {limits.timeout_seconds:g} seconds and was stopped."

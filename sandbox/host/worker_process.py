@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import Protocol
 
-from ..wire.zygote_packets import Exit
+from ..wire.zygote_packets import ProcessExit
 
 
 class WorkerProcess(Protocol):
@@ -18,7 +18,7 @@ class WorkerProcess(Protocol):
         ...
 
     @property
-    def exit(self) -> asyncio.Future[Exit]:
+    def exit(self) -> asyncio.Future[ProcessExit]:
         """How it ended, once it has."""
         ...
 

@@ -23,7 +23,7 @@ from ..errors import LevelMissing, WorkerLost
 from ..job import Isolation
 from ..wire import zygote_packets
 from ..wire.zygote_config import PACKET_BYTES_MAX, PACKETS, START_BYTES_MAX, ZygoteConfig, start_file
-from ..wire.zygote_packets import Exit
+from ..wire.zygote_packets import ProcessExit
 from . import process_state
 
 _T = TypeVar("_T")
@@ -64,7 +64,7 @@ class ForkedWorker:
 
     pid: int
     pidfd: int
-    exit: asyncio.Future[Exit]
+    exit: asyncio.Future[ProcessExit]
     behind_init: bool = False
     alone: bool = True
 
@@ -121,7 +121,7 @@ class ZygoteLauncher:
         self._number = 0
         self._retired = False
         self._forks: dict[int, asyncio.Future[ForkedWorker]] = {}
-        self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._exits: dict[int, asyncio.Future[ProcessExit]] = {}
         self._hello: asyncio.Future[None] | None = None
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -293,7 +293,7 @@ class ZygoteLauncher:
                 waiting.exception()  # whoever waited may have left; then nobody else will look at it
         self._forks.clear()
         for ended in self._exits.values():
-            ended.set_result(Exit())
+            ended.set_result(ProcessExit())
         self._exits.clear()
 
     async def _clean_up_after(self, process: subprocess.Popen[bytes]) -> None:

@@ -20,7 +20,7 @@ _WORDS_BYTES_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ProcessExit:
     """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
 
     Everything is None when the zygote died too and nobody can tell.
@@ -53,7 +53,7 @@ class Ended:
     """A worker has ended and was buried."""
 
     number: int
-    exit: Exit
+    exit: ProcessExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def read(packet: bytes) -> Packet:
             return Forked(*_FORKED.unpack(packet)[1:])
         case b"E":
             _kind, number, *how = _ENDED.unpack(packet)
-            return Ended(number, Exit(*how))
+            return Ended(number, ProcessExit(*how))
         case b"R":
             return ForkRefused(_REFUSED.unpack_from(packet)[1], packet[_REFUSED.size :].decode("utf-8", "replace"))
         case _:

@@ -1,4 +1,4 @@
-"""A small upstream MCP server for the demonstration: it tells of the Python packages that are installed here."""
+"""A small upstream MCP server for the demonstration: it lists the Python packages that are installed here."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from . import servers_test
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:
-    from ...tools_registry.clients.importing import Found, Plan
+    from ...tools_registry.clients.importing import FoundServer, ImportPlan
     from ...tools_registry.configuration import ServerConfig
 
 _WIDTH = 24
@@ -139,7 +139,7 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
 
     only = [name.strip() for each in chosen.clients for name in each.split(",") if name.strip()]
 
-    def planned(present: dict[str, object]) -> Plan:
+    def planned(present: dict[str, object]) -> ImportPlan:
         return plan(present, Path.home(), project, os.environ, only=only, copy_secrets=chosen.copy_secrets)
 
     result = planned(servers_of(read_document(home.servers_file), home.servers_file))
@@ -208,7 +208,7 @@ def _reached(written: object) -> str:
     return str(entry["url"]) if "url" in entry else shlex.join(map(str, [entry["command"], *entry.get("args", [])]))
 
 
-def _import_told(plan: Plan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
+def _import_told(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
     return {
         "file": str(home.servers_file),
         "dry_run": chosen.dry_run,
@@ -234,7 +234,7 @@ def _import_told(plan: Plan, home: Home, chosen: argparse.Namespace) -> dict[str
     }
 
 
-def _print_import(plan: Plan, home: Home, chosen: argparse.Namespace) -> None:
+def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> None:
     for each in plan.found:
         print(f"{each.name:<{_WIDTH}} {_ACTIONS[each.action.value]:<22} {each.client}: {each.file}{_scope(each)}")
         for secret in each.secrets if each.action.value == "add" else ():
@@ -265,7 +265,7 @@ _ACTIONS = {
 }
 
 
-def _scope(found: Found) -> str:
+def _scope(found: FoundServer) -> str:
     return f" ({found.scope})" if found.scope else ""
 
 

@@ -55,7 +55,7 @@ class Calls:
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
-    guest: RunTokens | None = None
+    run_tokens: RunTokens | None = None
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:

@@ -29,7 +29,9 @@ async def _sanitize(privacy: Privacy, calls: Calls, arguments: Arguments) -> Jso
     content = arguments["content"]
     part = Text(content, exact=True) if isinstance(content, str) else Tree(content, exact=True)
     try:
-        return (await privacy.hide(calls.caller.scope, (part,), destination="code", guest=calls.guest)).parts[0]
+        return (await privacy.hide(calls.caller.scope, (part,), destination="code", run_tokens=calls.run_tokens)).parts[
+            0
+        ]
     except ServerError as error:
         raise HostCallError(str(error), type="RuntimeError") from error
 

@@ -27,13 +27,13 @@ from ..settings import PrivacyMode, Settings
 from .token_texts import TOKEN
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
-from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer
+from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer, part_of
 from .tokens.restore_policy import RestorePolicy
 from .tokens.run_tokens import Brake, RunTokens
 
 if TYPE_CHECKING:
     from ...skills_db.engine import Database
-    from ...skills_db.vault import Vault, VaultCounts
+    from ...skills_db.vault import Vault, VaultTotals
     from .detection import detect
     from .tokens.restoring import Restored
     from .tokens.sanitizer import HiddenParts, Sanitizer
@@ -70,7 +70,7 @@ class Privacy:
     def __init__(
         self, settings: Settings, home: Path, database: Callable[[], Database], *, durable: bool = False
     ) -> None:
-        """Make it; `durable` is for whoever hides what is then thrown away: no token is ever lost to a power cut.
+        """Make it; with `durable`, for texts that are thrown away once hidden, no power cut loses a token.
 
         Otherwise, where the vault is a file, one may take along the tokens of the last half second (`AuditNotes`).
         """
@@ -89,7 +89,7 @@ class Privacy:
 
     @property
     def is_off(self) -> bool:
-        """Whether the operator wants none of it."""
+        """Whether personal data is left alone (`PRIVACY=off`)."""
         return self._settings.privacy is Mode.OFF
 
     @property
@@ -103,8 +103,8 @@ class Privacy:
         chosen = self._settings.restore_to_model
         return self._settings.privacy is Mode.TOOLS if chosen is None else chosen
 
-    def guest(self, scope: str) -> RunTokens:
-        """Return whose values those of a new run or request are: see `run_tokens`."""
+    def new_run_tokens(self, scope: str) -> RunTokens:
+        """Return the tokens of a run or request that begins: see `run_tokens`."""
         if self.shows_values:
             return RunTokens(scope)
         if self.filters:
@@ -122,15 +122,15 @@ class Privacy:
         *,
         kept: Sequence[Part] = (),
         destination: str | None = MODEL,
-        guest: RunTokens | None = None,
+        run_tokens: RunTokens | None = None,
     ) -> HiddenParts:
         """Return the parts with tokens in place of what is personal; noted in the audit where a destination is said.
 
-        After them come those that are only `kept`, which are not counted. `guest` is the run or the request that
-        wrote them, if one did.
+        After them come those that are only `kept`, which are not counted. `run_tokens` are those of the run or
+        the request that wrote them, if one did.
         Raises `PrivacyFailed`: then nothing of them may be shown.
         """
-        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination, guest))
+        return await self._run([*parts, *kept], partial(self._hide, scope, parts, kept, destination, run_tokens))
 
     async def hide_value(self, scope: str, value: Json) -> Json:
         """Return a value with tokens in it. Raises `PrivacyFailed`."""
@@ -156,13 +156,13 @@ class Privacy:
         """Return the types of what is personal in a text that is not going to be shown."""
         return (await self.hide(scope, (Text(text),), destination=None)).types
 
-    async def learn(self, scope: str, value: Json, guest: RunTokens | None = None) -> None:
+    async def learn(self, scope: str, value: Json, run_tokens: RunTokens | None = None) -> None:
         """Have what is personal in something that code was given hidden wherever it shows up. Raises `PrivacyFailed`.
 
         What stands in it without context would be found where it is shown; so the fast mode is enough.
         """
-        part = Text(value) if isinstance(value, str) else Tree(value)
-        await self._run([part], partial(self._learn, scope, part, guest))
+        part = part_of(value)
+        await self._run([part], partial(self._learn, scope, part, run_tokens))
 
     async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
         """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
@@ -196,7 +196,7 @@ class Privacy:
     async def restored_for_code(self, scope: str, value: Json, *, destination: str = "code") -> Restored:
         """Return what code asked to have restored, or the model; who asks for too many unknown tokens has to wait.
 
-        Raises `RequestRefused` for whoever guesses, and where code could show the model what it must not see.
+        Raises `RequestRefused` for guesses, and where code could show the model what it must not see.
         """
         if destination != MODEL and not (self.filters or self.shows_values):
             raise RequestRefused(
@@ -210,7 +210,7 @@ class Privacy:
         vault = self._vault.made
         if vault is None:
             return VaultReport(0, 0, {})
-        counts: VaultCounts = await in_thread(Kind.DATABASE, vault.counts)
+        counts: VaultTotals = await in_thread(Kind.DATABASE, vault.counts)
         return VaultReport(counts.values, counts.scopes, counts.types)
 
     def close(self) -> None:
@@ -285,19 +285,24 @@ class Privacy:
         return Vault(database, key, ttl_days=settings.privacy_ttl_days, is_brief=is_brief)
 
     def _hide(
-        self, scope: str, parts: Sequence[Part], kept: Sequence[Part], destination: str | None, guest: RunTokens | None
+        self,
+        scope: str,
+        parts: Sequence[Part],
+        kept: Sequence[Part],
+        destination: str | None,
+        run_tokens: RunTokens | None,
     ) -> HiddenParts:
         _refuse_too_long([*parts, *kept])
         if is_brief(scope):
             self._brief[scope] = None
-        hidden = self.sanitizer().hide(scope, parts, kept, guest=guest)
+        hidden = self.sanitizer().hide(scope, parts, kept, run_tokens=run_tokens)
         if destination is not None:
             self._notes.add(scope, "hide", destination, hidden.types)
         return hidden
 
-    def _learn(self, scope: str, part: Part, guest: RunTokens | None) -> None:
+    def _learn(self, scope: str, part: Part, run_tokens: RunTokens | None) -> None:
         _refuse_too_long([part])
-        self.sanitizer().learn(scope, (part,), guest)
+        self.sanitizer().learn(scope, (part,), run_tokens)
 
     async def _restored(
         self, scope: str, value: Json, destination: str, allows: Callable[[tuple[str, ...], str], bool] | None = None
@@ -305,7 +310,7 @@ class Privacy:
         from .tokens.restoring import Restored, allow_all
 
         lenient = self._settings.privacy_lenient_restore
-        part = Text(value) if isinstance(value, str) else Tree(value)
+        part = part_of(value)
         untouched = Restored(value, {}, ())
         if not lenient and not is_longer([part], SMALL_CHARS) and not holds_token(value):
             return untouched

@@ -48,7 +48,7 @@ class Mention:
     lenient: bool
 
     def names(self, kind: str) -> bool:
-        """Return whether the type that stands in the text is the one that the vault knows."""
+        """Return whether the type that stands in the text is the one in the vault."""
         return kind == self.kind if not self.lenient else _bare(kind) == _bare(self.kind)
 
 

@@ -1,4 +1,4 @@
-"""The requests that are being worked on: counted, refused while the server stops, ended when nobody awaits them.
+"""The requests that are being worked on: counted, refused while the server stops, ended when no longer awaited.
 
 A middleware of the SDK, the outermost one, over both transports and in both protocol eras.
 """
@@ -36,7 +36,7 @@ class Peer:
     works: set[CancelScope] = field(default_factory=set)
 
     def leave(self) -> None:
-        """End the work: its answer can reach nobody. May be called twice."""
+        """End the work: its answer can no longer be delivered. May be called twice."""
         self.gone = True
         for work in self.works:
             work.cancel()

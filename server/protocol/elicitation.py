@@ -28,7 +28,7 @@ ROUNDS_SINCE = "2026-07-28"
 """The first version of the protocol in which a question ends the call."""
 
 _KEPT_SECONDS = 60.0
-"""How long the answer of a call is kept that came while nobody waited for it: its user was still being asked."""
+"""How long the answer of a call is kept that came while no request waited for it: its user was still being asked."""
 
 _SETTLE_SECONDS = 0.01
 """How long questions that are asked at the same time are gathered for one round."""
@@ -67,7 +67,7 @@ class Conversations:
     async def hold(self, context: Context[Any, Any], work: Work) -> Answer:
         """Do the work of one request, or go on with what an earlier request began; return its answer or its questions.
 
-        Raises `RequestRefused` where the request answers questions that nobody asks any more.
+        Raises `RequestRefused` where the request answers questions that are no longer open.
         """
         if context.request_state is not None:
             return await self._resume(context, context.request_state)
@@ -116,9 +116,9 @@ class Conversations:
         )
 
     def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
-        """Keep an answer that nobody has come for yet."""
+        """Keep an answer that no request has taken yet."""
         if not task.cancelled():
-            task.exception()  # whoever comes back is told of it, and else nobody
+            task.exception()  # it is raised again where a request comes back for it
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
 
     def _asker(self, held: _Suspended) -> Ask:

@@ -1,4 +1,4 @@
-"""What the server tells a client's model of itself."""
+"""The server's instructions for a client's model."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ class RestoredAnswer(TypedDict):
 
 
 def privacy_tools(privacy: Privacy) -> list[StrictTool]:
-    """Return the tools that hide personal data and give it back; none where the operator wants none."""
+    """Return the tools that hide personal data and give it back; none under `PRIVACY=off`."""
     if privacy.is_off:
         return []
 
     async def sanitize_pii(text: str, ctx: Context[None, None]) -> Annotated[CallToolResult, SanitizedAnswer]:
         scope = scope_of(ctx.request_context)
-        hidden = await privacy.hide(scope, (Text(text, exact=True),), guest=privacy.guest(scope))
+        hidden = await privacy.hide(scope, (Text(text, exact=True),), run_tokens=privacy.new_run_tokens(scope))
         sanitized = cast("str", hidden.parts[0])
         answer = SanitizedAnswer(
             sanitized_text=sanitized, pii_found=sum(hidden.types.values()), pii_types=sorted(hidden.types)

@@ -18,7 +18,6 @@ from ..app import App
 from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
 from ..scopes import scope_of
-from ..startup.deferred import as_if_missing
 from ..startup.signals import signals
 from .draining import OpenRequests
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
@@ -37,27 +36,26 @@ def mcp_server(
     app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
 ) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
-    with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
-        server = ServerWithSkills(
-            app.skills.service,
-            "sealab",
-            title="sealab",
-            description="Runs Python for an agent in a sandbox.",
-            instructions=INSTRUCTIONS,
-            version=version("sealab"),
-            log_level=app.settings.log_level.value,
-            tools=list(tools_of(app) if tools is None else tools),
-            middleware=[*([] if requests is None else [requests]), *_filters(app)],
-        )
+    server = ServerWithSkills(
+        app.skills.service,
+        "sealab",
+        title="sealab",
+        description="Runs Python for an agent in a sandbox.",
+        instructions=INSTRUCTIONS,
+        version=version("sealab"),
+        log_level=app.settings.log_level.value,
+        tools=list(tools_of(app) if tools is None else tools),
+        middleware=[*([] if requests is None else [requests]), *_filters(app)],
+    )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
     def capabilities() -> str:
         """Say what the code run by execute_code can use."""
-        from ...sandbox.dialect import facades
+        from ...sandbox.guest_names import importable_modules
 
         wider = [f'isolation="{isolation}"' for isolation in app.pools.offered if isolation is not Isolation.RESTRICTED]
         return CAPABILITIES.format(
-            modules=" ".join(sorted(facades.exports())),
+            modules=" ".join(sorted(importable_modules())),
             full_python=FULL_PYTHON.format(asked=" or ".join(wider)) if wider else "",
             **asdict(app.settings),
         )
@@ -66,7 +64,7 @@ def mcp_server(
 
 
 def _filters(app: App) -> list[AnswerFilter]:
-    """Return what filters every answer, where the operator wants that."""
+    """Return the filter of every answer under `PRIVACY=auto`, else nothing."""
     if not app.privacy.filters:
         return []
     log_gate.install()

@@ -37,7 +37,7 @@ from ..skills.files import files_of
 from ..terminal_escaping import visible
 
 if TYPE_CHECKING:
-    from ...skills_db.skills import Skill, SkillStore
+    from ...skills_db.skills import SkillStore, StoredSkill
     from ..skills.service import SkillService
 
 _T = TypeVar("_T")
@@ -78,7 +78,7 @@ class Served:
         return f"{SCHEME}{self.folder}/SKILL.md"
 
     def entry(self) -> dict[str, object]:
-        """Return it as `skills/list` tells it."""
+        """Return it as `skills/list` shows it."""
         resources = [
             {
                 "uri": f"{SCHEME}{self.folder}/{path}",
@@ -189,7 +189,7 @@ async def found(service: SkillService, uri: str) -> tuple[Served | None, str]:
 
 
 async def _asked(service: SkillService, question: Callable[[SkillStore], _T]) -> _T:
-    """Ask the store; where it cannot be used, the client is told why, as a tool's caller is."""
+    """Ask the store; where it cannot be used, the client gets the reason, as a tool's caller does."""
     try:
         return await service.ask(question)
     except SkillNotFound:
@@ -224,7 +224,7 @@ def _in_folder(store: SkillStore, folder: str) -> Served | None:
         return None
 
 
-def _served(skill: Skill) -> Served:
+def _served(skill: StoredSkill) -> Served:
     folder, files = files_of(skill)
     return Served(skill.name, skill.draft.description, folder, files)
 

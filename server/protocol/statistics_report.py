@@ -9,7 +9,7 @@ from typing import NotRequired
 import anyio.to_thread
 from typing_extensions import TypedDict
 
-from ...sandbox.confine.levels import Finding, Level, Probe
+from ...sandbox.confine.levels import LayerFinding, Level, Probe
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..errors import HostWorkBusy
@@ -18,7 +18,7 @@ from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
 
 DATABASE_SECONDS = 5.0
-"""How long the database may take to count; without it everything else is told."""
+"""How long the database may take to count; after that, everything else is reported."""
 
 
 class LimitsReport(TypedDict):
@@ -80,7 +80,7 @@ class PoolReport(TypedDict):
 
 
 class EventLoopReport(TypedDict):
-    """How often one thing held the event loop for 100 ms or more, in which nobody was answered, and for how long."""
+    """How often one thing held the event loop for 100 ms or more, so that nothing was answered, and for how long."""
 
     held: int
     held_ms_total: float
@@ -217,7 +217,7 @@ async def _vault(app: App) -> VaultCounts:
 
 
 async def _skills(app: App) -> SkillsReport:
-    """Count what the store holds. A database that cannot be used is told of, and hides nothing else."""
+    """Count what the store holds. A database that cannot be used is reported as such."""
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             counts, recorded = await app.skills.service.ask(
@@ -237,4 +237,4 @@ def _problem(error: Exception) -> str:
 
 def level_of(layers: Iterable[str]) -> Level:
     """Return the level that these active layers amount to."""
-    return Probe(tuple(Finding(layer, available=True, detail="active") for layer in layers)).level
+    return Probe(tuple(LayerFinding(layer, available=True, detail="active") for layer in layers)).level

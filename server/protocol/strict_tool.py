@@ -116,7 +116,7 @@ class StrictTool(Tool):
 def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
     """Make the schemas of a tool from its signature.
 
-    They lose what costs a client's context and tells it nothing: titles, repeated descriptions, null defaults. That of
+    They leave out what only takes room in a client's context: titles, repeated descriptions, null defaults. That of
     the output says everything in its place, since clients check each answer with it, and follow each reference.
     """
     metadata = func_metadata(function, skip_names=_skipped(function))

@@ -101,7 +101,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
-    # The names alone, which only the operator's settings tell; `execute` says more than a schema when it refuses one.
+    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
     properties = tool.parameters["properties"]
     properties["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
     if settings.timeout_seconds.is_integer():

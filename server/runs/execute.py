@@ -70,7 +70,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     job = _allowed(request, executor)
     filtering = Account.of(job.limits.timeout_seconds)
     gate = Gate(executor.privacy, request.caller, filtering)
-    telling = ProgressReporter(gate.telling(progress), job.limits.timeout_seconds)
+    telling = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
     calls = Calls(
         executor.host_functions,
         budget=executor.settings.tool_calls_max,
@@ -78,7 +78,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         dry_run=request.dry_run,
         tell=telling.tell,
         attachments=Attachments(run_id),
-        guest=gate.tokens,
+        run_tokens=gate.tokens,
     )
     answer = gate.around(calls.answer)
     try:

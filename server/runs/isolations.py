@@ -11,7 +11,7 @@ from functools import partial
 
 from ...sandbox.container import engine
 from ...sandbox.container import image as images
-from ...sandbox.container.image import Image
+from ...sandbox.container.image import ContainerImage
 from ...sandbox.errors import LevelMissing
 from ...sandbox.host.pool import Pool, PoolSettings
 from ...sandbox.host.pools import Runner
@@ -40,7 +40,7 @@ class Offer:
 
     makers: Mapping[Isolation, Callable[[], Runner]]
     missing: Mapping[Isolation, str]
-    image: Image | None = None
+    image: ContainerImage | None = None
 
     def named(self, choice: str, settings: Settings) -> Isolation | None:
         """Return the isolation that a request asks for, or None for `auto`. Raises `RequestRefused`."""
@@ -70,7 +70,7 @@ def offer(settings: Settings, home: Home) -> Offer:
     wider: list[Isolation] = []
     makers: dict[Isolation, Callable[[], Runner]] = {}
     missing: dict[Isolation, str] = {}
-    image: Image | None = None
+    image: ContainerImage | None = None
     for isolation in Isolation:
         if isolation not in settings.allowed_isolation:
             continue
@@ -95,20 +95,20 @@ def offer(settings: Settings, home: Home) -> Offer:
     return Offer(makers, missing, image if Isolation.CONTAINER in makers else None)
 
 
-def chosen_image(settings: Settings, home: Home) -> Image | None:
+def chosen_image(settings: Settings, home: Home) -> ContainerImage | None:
     """Return the image that containers run: the operator's, else the newest that was built below the home."""
     if settings.container_image is not None:
         return images.named(settings.container_image)
     return images.current(home.containers)
 
 
-def _no_container(settings: Settings, image: Image | None) -> str | None:
+def _no_container(settings: Settings, image: ContainerImage | None) -> str | None:
     if not engine.is_there(settings.container_runtime):
         return f"There is no {settings.container_runtime or 'container engine'} here. {engine.HOW_TO_INSTALL}"
     return NO_IMAGE if image is None else None
 
 
-def _container_pool(settings: Settings, home: Home, image: Image) -> Runner:
+def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> Runner:
     from ...sandbox.container.container_pool import ContainerPool, ContainerSettings
 
     pool = _pool_settings(settings, home, Isolation.CONTAINER, ())

@@ -18,7 +18,7 @@ from .name_rules import judge_name
 from .source_facts import facts_of
 
 if TYPE_CHECKING:
-    from ...skills_db.skills import Skill
+    from ...skills_db.skills import StoredSkill
     from .context import SkillContext
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "skills_db" / "examples"
@@ -53,7 +53,7 @@ async def export_to(context: SkillContext, target: Path, names: Iterable[str] = 
     return exported
 
 
-def files_of(skill: Skill) -> tuple[str, dict[str, bytes]]:
+def files_of(skill: StoredSkill) -> tuple[str, dict[str, bytes]]:
     """Return a stored skill's folder: its name, and its files by their paths in it."""
     from ...skills_db.skill_md import portable, written
     from ...skills_db.skill_names import folder_name
@@ -87,7 +87,7 @@ async def _imported(context: SkillContext, folder: str, files: Mapping[str, byte
     return Imported(folder, name, saved.version, created=saved.created, refused=None)
 
 
-def _write(target: Path, skill: Skill) -> Path:
+def _write(target: Path, skill: StoredSkill) -> Path:
     name, files = files_of(skill)
     folder = target / name
     try:

@@ -41,7 +41,6 @@ def judge_name(name: str) -> None:
 
 @cache
 def _given_names() -> frozenset[str]:
-    from ...sandbox.guest.runtime import PRELOADED
-    from ...sandbox.guest_api import data_helpers, hosted
+    from ...sandbox.guest_names import given_names
 
-    return frozenset({*hosted.helpers(), *data_helpers.helpers(), *PRELOADED, "keep"})
+    return given_names()

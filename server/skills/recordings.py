@@ -60,7 +60,7 @@ class Replay:
             self._answers.setdefault(_key(entry["tool"], entry["arguments"]), deque()).append(entry)
 
     def instead_of(self, handler: Handler) -> Handler:
-        """Return a handler that takes what `handler` takes and asks nobody."""
+        """Return a handler that answers from the recordings, with the arguments of `handler`."""
 
         async def call_tool(_calls: Calls, arguments: Arguments) -> Json:
             given = arguments.get("arguments", {})

@@ -50,8 +50,8 @@ class SkillIndex:
     every skill means something that is a little like the query, so that none could be counted as not found.
     """
 
-    def __init__(self, shelf: SkillService) -> None:
-        self._shelf = shelf
+    def __init__(self, service: SkillService) -> None:
+        self._service = service
         self._looking = threading.Lock()
         self._seen: _Seen | None = None
         self._reader: DocumentReader | None = None
@@ -59,13 +59,13 @@ class SkillIndex:
         self._late: asyncio.Task[_Seen] | None = None
 
     async def refresh(self) -> None:
-        """Learn what has changed, whoever changed it. Without a database the skills are those that were known.
+        """Read what has changed. Without a database the skills are those that were known.
 
         A database that does not answer is waited for by one caller, and not for long.
         """
         if self._late is not None and not self._late.done():
             return
-        asked = asyncio.create_task(self._shelf.ask(self._look))
+        asked = asyncio.create_task(self._service.ask(self._look))
         try:
             await asyncio.wait({asked}, timeout=FIRST_WAIT_SECONDS if self._seen is None else WAIT_SECONDS)
         except asyncio.CancelledError:
@@ -92,8 +92,8 @@ class SkillIndex:
         Raises `SkillsDbError`.
         """
         if query is None or not query.strip():
-            return await self._shelf.ask(lambda store: store.list(tag, limit))
-        return await self._shelf.ask(partial(self._page, query, tag, limit))
+            return await self._service.ask(lambda store: store.list(tag, limit))
+        return await self._service.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
         from ...skills_db.listing import SkillPage
@@ -150,12 +150,12 @@ class SkillIndex:
         return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
-        skill = await self._shelf.ask(lambda store: store.load(name))
+        skill = await self._service.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
 
 
 def _forgotten(asked: asyncio.Task[_Seen]) -> None:
-    """Take what nobody waits for any more, so that its failure is not reported as overlooked."""
+    """Take the failure of a task that is no longer awaited, so that asyncio does not report it."""
     if not asked.cancelled():
         asked.exception()
 
@@ -186,7 +186,7 @@ def _definition(draft: SkillDraft) -> Mapping[str, Json]:
 
 
 def _parameters(signature: str) -> Mapping[str, None]:
-    """Return the names of the parameters in a signature, as far as words before a colon or an equals sign tell."""
+    """Return the names of the parameters in a signature: what stands before a colon or an equals sign."""
     inner = signature.partition("(")[2].rpartition(")")[0]
     names = (part.strip().lstrip("*").partition(":")[0].partition("=")[0].strip() for part in inner.split(","))
     return dict.fromkeys(name for name in names if name.isidentifier())

@@ -28,7 +28,7 @@ _ASKING = re.compile(r'[,.]? or ask for isolation="\w+"\.', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SkillFacts:
-    """What `sandbox.reading.facts` tells, once judged. `wider` says that the dialect refuses the code."""
+    """What `sandbox.skill_source.facts` returned, checked. `wider` says that the dialect refuses the code."""
 
     code: str
     entry: str

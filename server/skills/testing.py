@@ -84,8 +84,10 @@ async def run_tests(
     """
     program, variables = _program(plan)
     handlers = _handlers(executor, plan, recorder, replay)
-    guest = executor.privacy.guest(caller.scope) if within is None else within.guest
-    calls = Calls(handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, guest=guest)
+    run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
+    calls = Calls(
+        handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, run_tokens=run_tokens
+    )
     if within is not None:
         calls.dry_run, calls.log = within.dry_run, within.log
     settings = executor.settings
@@ -104,7 +106,7 @@ async def run_tests(
         caller=caller.scope,
     )
     with charged(limits.timeout_seconds) as account:
-        gate = Gate(executor.privacy, caller, account, guest)
+        gate = Gate(executor.privacy, caller, account, run_tokens)
         answer = gate.around(calls.answer)
         outcome = await executor.pools.run(job, answer)
         outcome = await escalated(executor, job, answer, outcome)
@@ -164,7 +166,7 @@ def _why(plan: TestPlan, outcome: Outcome) -> str:
     name, error = plan.draft.name, outcome.error
     what = "The tests" if plan.tests_something else "The code"
     if outcome.status is Status.CRASHED and error is not None:
-        # What ended the process need not be the code: the machine may have, or whoever looks after it.
+        # The process may have been ended from outside, so nothing is said of the code.
         return (
             f"{what} of {name} did not run to the end: {error.message.rstrip('.')}. Nothing was saved. Save it again."
         )

@@ -31,7 +31,7 @@ from .testing import TestPlan, line_of_skill, run_tests
 
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
-    from ...skills_db.skills import Skill, SkillStore
+    from ...skills_db.skills import SkillStore, StoredSkill
     from .context import SkillContext
 
 RUN_SKILL_BYTES_MAX = 4_000_000
@@ -251,7 +251,7 @@ async def examine(context: SkillContext, name: str, *, record: bool = False, cal
     return outcome
 
 
-async def stored(context: SkillContext, name: str, version: int | None = None) -> Skill:
+async def stored(context: SkillContext, name: str, version: int | None = None) -> StoredSkill:
     """Return a stored version of a skill. Raises `SkillNotFound`, which names the nearest."""
     return await context.service.ask(lambda store: store.load(name, version))
 

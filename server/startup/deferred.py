@@ -1,4 +1,9 @@
-"""Puts off what an import asks for and a start does not need: modules that run when they are first used."""
+"""Puts off what an import asks for and a start does not need: modules that run when they are first used.
+
+Until its first `tools/list`, a stdio server that puts off `mcp` takes 0.92 of the CPU time and 0.94 of the memory that
+it takes without that; one that puts off `httpx2` 0.92 and 0.96. Without uvicorn it takes 0.94 of the memory. These are
+medians of eight starts each in turns, with the request of `tests/benchmarks/start.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 
-_TURN = "__later__"
+_TURN = "__deferred__"
 
 
 @dataclass(slots=True)
 class _Turn:
-    """Who runs a module that was put off, and whether somebody has begun."""
+    """The lock of a module that was put off, and whether a thread has begun to run it."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     begun: bool = False
 
 
-class _Later(ModuleType):
-    """A module whose code runs when somebody asks for a name that it does not have yet.
+class _Deferred(ModuleType):
+    """A module whose code runs at the first look-up of a name that it does not have yet.
 
     Its submodules can be imported without that, which `importlib.util.LazyLoader` does not allow: it runs a package
     for its `__path__`.
@@ -44,7 +49,7 @@ def put_off(name: str) -> None:
     if spec is None or spec.loader is None:
         return
     module = importlib.util.module_from_spec(spec)
-    module.__class__ = _Later
+    module.__class__ = _Deferred
     vars(module)[_TURN] = _Turn()
     sys.modules[name] = module
 

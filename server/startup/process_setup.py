@@ -1,4 +1,4 @@
-"""What a server sets up in its own process before anything else: file descriptors, and a log that cannot flood."""
+"""What a server sets up in its own process before anything else: file descriptors, and logs that cannot flood."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..errors import shortage_in
+
+if TYPE_CHECKING:
+    import asyncio
 
 DESCRIPTORS_WANTED = 65_536
 """Enough for some ten thousand connections; more would only slow down programs that close them one by one."""
 _REPEATED_SECONDS = 60.0
 _KINDS_MAX = 1000
+_LOG = logging.getLogger(__name__)
 
 
 def raise_descriptor_limit() -> None:
@@ -64,3 +71,22 @@ class OncePerMinute(logging.Filter):
             record.msg = f"{record.getMessage()} ({left_out} more of this kind were left out in between.)"
             record.args = None
         return True
+
+
+class LoopErrors:
+    """An exception handler for an event loop: what the machine has run out of is logged once a minute, in a sentence.
+
+    asyncio tries again to accept a connection each second, and would log each failure with its traceback.
+    """
+
+    def __init__(self) -> None:
+        self._said_at = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handle one report, as `asyncio.loop.set_exception_handler` has it."""
+        error = context.get("exception")
+        if error is None or shortage_in(error) is None:
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._said_at >= _REPEATED_SECONDS:
+            self._said_at = time.monotonic()
+            _LOG.warning("Connections wait: %s. Raise the limit of what is short; this is said once a minute.", error)

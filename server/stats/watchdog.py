@@ -1,4 +1,4 @@
-"""Measures how long the event loop is held by one thing, during which it answers nobody.
+"""Measures how long the event loop is held by one thing, during which it answers no request.
 
 A loop is held from the moment in which its selector gives it something to do until it asks the selector again. A thread
 looks every `LOOK_SECONDS`, and where that goes on for long, at the stack of the loop's thread. What counts is the
@@ -148,7 +148,7 @@ class _Watchdog:
         self._left_out_most = 0.0
 
     def watch(self, stop: threading.Event) -> None:
-        """Look until told to stop."""
+        """Look until it is stopped."""
         while not stop.wait(LOOK_SECONDS):
             self._look()
         self._look()

@@ -50,7 +50,7 @@ def why_refused(tool: str, server: ServerConfig) -> str:
 
 
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
-    """Say why a call that needs a yes is refused where nobody can be asked."""
+    """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
         f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
         f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '
@@ -65,7 +65,7 @@ def why_not_approved(tool: Tool) -> str:
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
     """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{_named(name)}={_shown(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{_named(name)}={_quoted(value)}" for name, value in arguments.items())
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
     return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
@@ -81,10 +81,10 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
 
 def _named(name: str) -> str:
     """Return the name of an argument so that it cannot be taken for words of the question."""
-    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _shown(name)
+    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _quoted(name)
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     cut = len(text) - _VALUE_CHARS_MAX

@@ -56,7 +56,7 @@ class Registry:
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self.extra_documents: list[Extras] = []
-        """What else searches find, such as skills; whoever brings it appends to this."""
+        """What else searches find, such as skills; their owners append to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
         """What brings `extra_documents` up to date, before anything is searched or listed."""
 
@@ -149,7 +149,7 @@ class Registry:
         )
 
     async def flags(self, tool: Tool) -> tuple[str, ...]:
-        """Return what in a tool's texts speaks to the model; it is looked for once, since that takes long."""
+        """Return what in a tool's texts addresses the model; it is looked for once, since that takes long."""
         known = self._flagged.get(tool.full_name)
         if known is None or known[0] is not tool:
             from ...tools_registry.upstream.injection import flags
@@ -267,7 +267,7 @@ class Registry:
         ]
 
     def _asked(self, wired: Wired, server: str) -> asyncio.Task[None]:
-        """Return the task that asks a server what it has: one at a time, whoever waits for it."""
+        """Return the task that asks a server what it has: one at a time, shared by all that wait for it."""
         task = self._asking.get(server)
         if task is None:
             task = asyncio.create_task(self._ask_quietly(wired, server))

@@ -81,7 +81,7 @@ class Wired:
 def wire(
     home: Home, environment: Mapping[str, str], configured: int, defined: int, on_list_changed: OnListChanged
 ) -> Wired:
-    """Read `mcp.json` and the definitions, and make the connections that nobody has used yet."""
+    """Read `mcp.json` and the definitions, and make the connections, which are not opened yet."""
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.upstream.upstreams import Upstreams
 

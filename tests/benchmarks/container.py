@@ -20,7 +20,7 @@ from pathlib import Path
 from sealab.sandbox.container import engine, image
 from sealab.sandbox.container.container_pool import ContainerPool, ContainerSettings
 from sealab.sandbox.container.engine import Engine
-from sealab.sandbox.container.image import Image
+from sealab.sandbox.container.image import ContainerImage
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json
 
@@ -40,7 +40,7 @@ async def no_calls(_name: str, _arguments: Mapping[str, Json]) -> Json:
 class Bench:
     """The contestants: each name with what it does once."""
 
-    def __init__(self, built: Image, folder: Path, found: Engine) -> None:
+    def __init__(self, built: ContainerImage, folder: Path, found: Engine) -> None:
         self._image = built
         self._folder = folder
         self._engine = found

@@ -61,7 +61,7 @@ def take_away(names):
                 ]
     program.append(struct.pack("=HBBI", 0x06, 0, 0, seccomp.ALLOW))
     privileges.no_new_privileges()
-    seccomp.Filter(b"".join(program), ()).load()
+    seccomp.SyscallFilter(b"".join(program), ()).load()
 
 
 def syscall(number, *arguments):
@@ -92,7 +92,7 @@ def main():
     if request["without"]:
         take_away(request["without"])
     if request["hollow_filter"]:
-        seccomp.build = lambda _policy: seccomp.Filter(struct.pack("=HBBI", 0x06, 0, 0, seccomp.ALLOW), ())
+        seccomp.build = lambda _policy: seccomp.SyscallFilter(struct.pack("=HBBI", 0x06, 0, 0, seccomp.ALLOW), ())
     probe = confine.probe()
     answer = {
         "zygote": os.getpid(),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sealab.skills_db.backup import BackedUp, Restored, backup, restore
+from sealab.skills_db.backup import BackedUp, RestoredBackup, backup, restore
 from sealab.skills_db.content import SkillDraft, SkillKind
 from sealab.skills_db.engine import Database, open_database
 from sealab.skills_db.errors import BackupRefused, SkillNotFound
@@ -101,7 +101,7 @@ def rewritten(archive: Path, change) -> Path:
 
 
 def test_an_archive_restores_into_an_empty_database(filled: Database, other: Database, tmp_path: Path):
-    assert restore(other, backup(filled, tmp_path / "b.zip").path) == Restored(
+    assert restore(other, backup(filled, tmp_path / "b.zip").path) == RestoredBackup(
         skills=2, versions=3, runs=1, replaced=()
     )
     assert contents(other) == contents(filled)
@@ -119,7 +119,7 @@ def test_an_archive_tells_what_it_holds_and_is_its_owners_alone(other: Database,
 
 def test_restoring_twice_adds_nothing_the_second_time(filled: Database, archive: Path):
     before = contents(filled)
-    assert restore(filled, archive) == Restored(skills=0, versions=0, runs=0, replaced=())
+    assert restore(filled, archive) == RestoredBackup(skills=0, versions=0, runs=0, replaced=())
     assert contents(filled) == before
 
 
@@ -157,7 +157,7 @@ def test_a_skill_with_another_history_stops_the_whole_restore_unless_it_may_be_r
     with pytest.raises(BackupRefused, match=r"^1 skills have other content here .*: rich\."):
         restore(database, archive)
     assert contents(database) == before
-    assert restore(database, archive, replace=True) == Restored(skills=1, versions=2, runs=1, replaced=("rich",))
+    assert restore(database, archive, replace=True) == RestoredBackup(skills=1, versions=2, runs=1, replaced=("rich",))
     assert store.load("rich", 1).draft == RICH
     assert [each.version for each in store.versions("rich")] == [1, 2]
     assert store.save(SkillDraft(name="rich", code="new")).version == 4

@@ -13,7 +13,7 @@ from sealab.skills_db import postgresql
 from sealab.skills_db.circuit_breaker import Silence
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database
-from sealab.skills_db.errors import DatabaseUnavailable, DatabaseUnreachable, OutcomeUnknown
+from sealab.skills_db.errors import CommitUnknown, DatabaseUnavailable, DatabaseUnreachable
 from sealab.skills_db.skills import SkillStore
 
 from ..waiting import wait_until
@@ -107,7 +107,7 @@ def test_a_change_whose_commit_is_not_answered_is_told_to_be_unknown_and_made_on
 
     with place.open() as database:
         store = SkillStore(database)
-        with pytest.raises(OutcomeUnknown, match=r"not known whether it was\. Look whether it is there"):
+        with pytest.raises(CommitUnknown, match=r"not known whether it was\. Look whether it is there"):
             fall_silent(database)
         link.mend()
         wait_until(lambda: answers(store))

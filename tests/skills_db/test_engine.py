@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 from sealab.skills_db import DATABASE_FILE, engine, file_check
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.engine import Database, open_database
-from sealab.skills_db.errors import DatabaseDamaged, DatabaseUnavailable, OutcomeUnknown, SkillsDbError
+from sealab.skills_db.errors import CommitUnknown, DatabaseDamaged, DatabaseUnavailable, SkillsDbError
 from sealab.skills_db.skills import SkillStore, next_revision
 
 from .conftest import Place
@@ -399,7 +399,7 @@ def test_a_program_that_was_cut_off_within_a_change_holds_up_the_others_only_for
 
     with postgres_place.open() as database:
         monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
-        with pytest.raises((DatabaseUnavailable, OutcomeUnknown)):
+        with pytest.raises((DatabaseUnavailable, CommitUnknown)):
             stand_still(database)
         assert SkillStore(database).load("a").version == 1
 
@@ -427,7 +427,7 @@ def test_a_connection_that_is_lost_during_the_commit_leaves_the_outcome_open(pos
             execute(other, f"SELECT pg_terminate_backend({backend}, 5000)")
 
     with postgres_place.open() as database, postgres_place.open() as other:
-        with pytest.raises(OutcomeUnknown, match=r"so it is not known whether it was\. Look whether it is there"):
+        with pytest.raises(CommitUnknown, match=r"so it is not known whether it was\. Look whether it is there"):
             lose_the_connection(database, other)
         assert SkillStore(database).list().total == 0
 

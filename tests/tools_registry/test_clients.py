@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.clients.entries import is_sealab
-from sealab.tools_registry.clients.importing import Action, Plan, plan
+from sealab.tools_registry.clients.importing import Action, ImportPlan, plan
 from sealab.tools_registry.clients.secrets import Concealer
 from sealab.tools_registry.errors import ConfigurationRefused
 
@@ -25,7 +25,7 @@ def user(tmp_path: Path) -> Path:
     return tmp_path / "user"
 
 
-def found(user: Path, **more: Any) -> Plan:
+def found(user: Path, **more: Any) -> ImportPlan:
     return plan(more.pop("present", {}), user, user.parent / "project", more.pop("environment", {}), **more)
 
 

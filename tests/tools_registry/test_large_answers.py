@@ -20,7 +20,7 @@ from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 from sealab.tools_registry.errors import AnswerRefused
 from sealab.tools_registry.json_lines import EDGE_BYTES, LARGE_CHARS, Edges, Lines, TooLong, read_in_thread
 from sealab.tools_registry.models import Json
-from sealab.tools_registry.upstream.http_faults import MESSAGE_BYTES_MAX
+from sealab.tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from sealab.tools_registry.upstream.output_schema import check_large
 from sealab.tools_registry.upstream.reading import LargeMessages
 from sealab.tools_registry.upstream.upstreams import Upstreams

@@ -22,7 +22,7 @@ from sealab.tools_registry.errors import (
     ToolFailed,
     ToolUnknown,
 )
-from sealab.tools_registry.upstream.upstreams import State, Status, Upstreams
+from sealab.tools_registry.upstream.upstreams import State, Upstreams, UpstreamStatus
 
 from ..processes import alive
 from ..waiting import until
@@ -65,7 +65,7 @@ async def test_calls_work_over_each_transport(running):
     info = await running.server_info("full")
     assert (info.name, info.version, info.instructions) == ("full", "1.2.3", "Use with care.")
     assert info.protocol >= "2026"
-    assert running.status("full") == Status(State.CONNECTED, starts=1)
+    assert running.status("full") == UpstreamStatus(State.CONNECTED, starts=1)
 
 
 async def test_calls_work_over_each_transport_with_the_older_handshake(full, tmp_path):

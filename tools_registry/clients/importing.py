@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundServer:
     """One server of one file. `scope` names the project that a file of the user keeps it for.
 
     `entry` is what `mcp.json` gets, `shown` the same without secrets.
@@ -48,10 +48,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """What an import would do; `problems` are files that could not be read, and why."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundServer, ...]
     problems: tuple[tuple[Path, str], ...]
     files: tuple[Path, ...]
 
@@ -69,7 +69,7 @@ def plan(
     *,
     only: Collection[str] = (),
     copy_secrets: bool = False,
-) -> Plan:
+) -> ImportPlan:
     """Read every place and compare with the servers present in `mcp.json`.
 
     `only` names clients. Secrets become references to environment variables unless `copy_secrets`. Raises
@@ -78,7 +78,7 @@ def plan(
     for client in only:
         if client not in clients():
             raise ConfigurationRefused(f"{client!r} is not a known client. Use one of {', '.join(clients())}.")
-    found: list[Found] = []
+    found: list[FoundServer] = []
     problems: list[tuple[Path, str]] = []
     files: list[Path] = []
     concealer = Concealer(environment)
@@ -99,10 +99,10 @@ def plan(
             if judged.action is Action.ADD:
                 known[judged.name] = judged.entry
             found.append(judged)
-    return Plan(tuple(found), tuple(problems), tuple(files))
+    return ImportPlan(tuple(found), tuple(problems), tuple(files))
 
 
-def _servers(place: Place, document: object, user: Path, project: Path) -> Iterator[Found]:
+def _servers(place: Place, document: object, user: Path, project: Path) -> Iterator[FoundServer]:
     answered: list[Keys] = []
     for keys in place.keys:
         if any(longer[: len(keys)] == keys for longer in answered):
@@ -113,16 +113,18 @@ def _servers(place: Place, document: object, user: Path, project: Path) -> Itera
                 yield _read(place, str(name), raw, user, project=Path(scope) if scope else project, scope=scope)
 
 
-def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, scope: str) -> Found:
+def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, scope: str) -> FoundServer:
     try:
         read = read_entry(place.client, name, raw, user, project)
     except ConfigurationRefused as refusal:
-        return Found(name, place.client, place.path, Action.UNUSABLE, notes=(str(refusal),), scope=scope)
+        return FoundServer(name, place.client, place.path, Action.UNUSABLE, notes=(str(refusal),), scope=scope)
     action = Action.ITSELF if is_sealab(name, read.entry) else Action.ADD
-    return Found(name, place.client, place.path, action, read.entry, notes=read.notes, scope=scope)
+    return FoundServer(name, place.client, place.path, action, read.entry, notes=read.notes, scope=scope)
 
 
-def _judged(server: Found, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool) -> Found:
+def _judged(
+    server: FoundServer, known: Mapping[str, object], concealer: Concealer, *, copy_secrets: bool
+) -> FoundServer:
     """Say what becomes of a server, and take the secrets out of what is shown of it."""
     name = server.name
     concealed, secrets = concealer.conceal(name, server.entry)

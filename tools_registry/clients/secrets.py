@@ -1,7 +1,8 @@
 """Finds secrets in a server's entry, and puts references to environment variables in their place.
 
-A secret is told by the name beside it (`API_KEY`, `Authorization`), or by its own form (the prefixes that issuers give
-their keys, a JSON Web Token, a password in a URL). It is better to take a harmless value for one than to miss one.
+A secret is recognized by the name beside it (`API_KEY`, `Authorization`), or by its own form (the prefixes that
+issuers give their keys, a JSON Web Token, a password in a URL). It is better to take a harmless value for one than to
+miss one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is told of a tool at each level of detail: a model pays only for what it asked to see.
+"""What is shown of a tool at each level of detail: a model pays only for what it asked to see.
 
 Per tool, in tokens: `name` 10, `summary` 30, `signature` 70, `full` 400 on average.
 """
@@ -25,7 +25,7 @@ _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n
 
 
 class DetailLevel(StrEnum):
-    """How much is told of a tool."""
+    """How much is shown of a tool."""
 
     NAME = "name"
     SUMMARY = "summary"

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..files import write_whole
-from .shapes import ANY, NEVER, Field, ListOf, MapOf, OneOf, Record, Shape, merged, of_scalar, to_json, union
+from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, Record, RecordField, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
 from .signatures import Learned
 
@@ -67,7 +67,7 @@ class LearnedTypes:
             self._write(known)
 
     def save(self) -> None:
-        """Add what was observed to what the file holds by now. Where it cannot be written, only memory knows it."""
+        """Add what was observed to what the file holds by now. Where it cannot be written, it stays in memory alone."""
         with self._lock:
             if not self._pending:
                 return
@@ -115,7 +115,7 @@ class _Look:
             return MapOf(ANY)
         if len(value) > _FIELDS_MAX:
             return MapOf(_all(self.at(each, depth - 1) for each in islice(value.values(), _ITEMS_SEEN)))
-        return Record(tuple(Field(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
+        return Record(tuple(RecordField(str(key), self.at(each, depth - 1), True) for key, each in value.items()))
 
     def _list(self, value: Sequence[object], depth: int) -> Shape:
         if not value:
@@ -130,19 +130,19 @@ def settled(shape: Shape) -> Shape:
     """Return a shape in which no key is kept that is data."""
     match shape:
         case Record(fields):
-            kept = tuple(Field(each.name, settled(each.shape), each.required) for each in fields)
+            kept = tuple(RecordField(each.name, settled(each.shape), each.required) for each in fields)
             return MapOf(_all(each.shape for each in kept)) if _are_data(kept) else Record(kept)
         case ListOf(item):
             return ListOf(settled(item))
         case MapOf(value):
             return MapOf(settled(value))
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return union(settled(each) for each in shapes)
         case _:
             return shape
 
 
-def _are_data(fields: tuple[Field, ...]) -> bool:
+def _are_data(fields: tuple[RecordField, ...]) -> bool:
     if len(fields) > _FIELDS_MAX or not all(_FIELD_NAME.fullmatch(each.name) for each in fields):
         return True
     alike = len({each.shape for each in fields}) == 1
@@ -175,7 +175,7 @@ def _nodes(shape: Shape) -> int:
             return 1 + sum(_nodes(each.shape) for each in fields)
         case ListOf(inner) | MapOf(inner):
             return 1 + _nodes(inner)
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return sum(_nodes(each) for each in shapes)
         case _:
             return 1
@@ -186,12 +186,12 @@ def _cut(shape: Shape, depth: int) -> Shape:
         case Record(fields):
             if depth <= 0:
                 return MapOf(ANY)
-            return Record(tuple(Field(each.name, _cut(each.shape, depth - 1), each.required) for each in fields))
+            return Record(tuple(RecordField(each.name, _cut(each.shape, depth - 1), each.required) for each in fields))
         case ListOf(item):
             return ListOf(_cut(item, depth - 1) if depth > 0 else ANY)
         case MapOf(value):
             return MapOf(_cut(value, depth - 1) if depth > 0 else ANY)
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return union(_cut(each, depth) for each in shapes)
         case _:
             return shape

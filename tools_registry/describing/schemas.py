@@ -21,10 +21,10 @@ from .shapes import (
     NONE,
     STR,
     Choice,
-    Field,
     ListOf,
     MapOf,
     Record,
+    RecordField,
     Shape,
     choice,
     of_scalar,
@@ -214,7 +214,8 @@ class SchemaReader:
             required = {each for each in _list(schema.get("required")) if isinstance(each, str)}
             return Record(
                 tuple(
-                    Field(str(name), self.shape(each, depth + 1), name in required) for name, each in properties.items()
+                    RecordField(str(name), self.shape(each, depth + 1), name in required)
+                    for name, each in properties.items()
                 )
             )
         values = [each for each in [schema.get("additionalProperties")] if isinstance(each, Mapping)]
@@ -294,7 +295,7 @@ def _both(first: Shape, second: Shape) -> Shape:
             fields[each.name] = (
                 each
                 if known is None
-                else Field(each.name, _both(known.shape, each.shape), known.required or each.required)
+                else RecordField(each.name, _both(known.shape, each.shape), known.required or each.required)
             )
         return Record(tuple(fields.values()))
     if isinstance(first, MapOf) and isinstance(second, Record):
@@ -321,7 +322,7 @@ def of_value(value: object, depth: int) -> Shape:
         case Mapping():
             if depth <= 0 or not value:
                 return MapOf(ANY)
-            return Record(tuple(Field(str(key), of_value(each, depth - 1), True) for key, each in value.items()))
+            return Record(tuple(RecordField(str(key), of_value(each, depth - 1), True) for key, each in value.items()))
         case list() | tuple():
             return ListOf(union(of_value(each, depth - 1) for each in value) if depth > 0 and value else ANY)
         case _:

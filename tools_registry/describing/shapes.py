@@ -43,7 +43,7 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RecordField:
     """One key of a record."""
 
     name: str
@@ -55,17 +55,17 @@ class Field:
 class Record:
     """An object with known keys; it may have others."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class AnyOf:
     """A value of one of several shapes; made by `union` alone."""
 
     shapes: tuple[Shape, ...]
 
 
-Shape: TypeAlias = Plain | Choice | ListOf | MapOf | Record | OneOf
+Shape: TypeAlias = Plain | Choice | ListOf | MapOf | Record | AnyOf
 
 ANY = Plain("object")
 NEVER = Plain("Never")
@@ -103,7 +103,7 @@ def union(shapes: Iterable[Shape]) -> Shape:
     """Return the shape of a value that has one of these: alternatives once each, None last, records apart."""
     flat: list[Shape] = []
     for shape in shapes:
-        flat.extend(shape.shapes if isinstance(shape, OneOf) else [shape])
+        flat.extend(shape.shapes if isinstance(shape, AnyOf) else [shape])
     distinct = [shape for shape in dict.fromkeys(flat) if shape != NEVER]
     if ANY in distinct:
         return ANY
@@ -125,14 +125,14 @@ def union(shapes: Iterable[Shape]) -> Shape:
         rest.append(NONE)
     if not rest:
         return NEVER
-    return rest[0] if len(rest) == 1 else OneOf(tuple(rest))
+    return rest[0] if len(rest) == 1 else AnyOf(tuple(rest))
 
 
 def without_none(shape: Shape) -> tuple[Shape, bool]:
     """Return the shape without its None, and whether it had one."""
     if shape == NONE:
         return NEVER, True
-    if isinstance(shape, OneOf) and NONE in shape.shapes:
+    if isinstance(shape, AnyOf) and NONE in shape.shapes:
         return union(each for each in shape.shapes if each != NONE), True
     return shape, False
 
@@ -159,7 +159,7 @@ def merged(first: Shape, second: Shape) -> Shape:
 
 
 def _parts(shape: Shape) -> tuple[Shape, ...]:
-    return shape.shapes if isinstance(shape, OneOf) else (shape,)
+    return shape.shapes if isinstance(shape, AnyOf) else (shape,)
 
 
 def _merged_all(shapes: Iterable[Shape]) -> Shape:
@@ -178,7 +178,9 @@ def _merged_records(records: list[Record]) -> Record:
             shapes[each.name] = merged(shapes.get(each.name, NEVER), each.shape)
             seen[each.name] = seen.get(each.name, 0) + 1
             required[each.name] = required.get(each.name, True) and each.required
-    return Record(tuple(Field(name, shapes[name], required[name] and seen[name] == len(records)) for name in shapes))
+    return Record(
+        tuple(RecordField(name, shapes[name], required[name] and seen[name] == len(records)) for name in shapes)
+    )
 
 
 def _rank(shape: Shape) -> tuple[int, str]:
@@ -209,7 +211,7 @@ def to_json(shape: Shape) -> object:
             return {"map": to_json(value)}
         case Record(fields):
             return {"record": [[each.name, to_json(each.shape), each.required] for each in fields]}
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return {"one_of": [to_json(each) for each in shapes]}
 
 
@@ -232,9 +234,9 @@ def from_json(content: object) -> Shape:
             raise ValueError(f"no shape: {json.dumps(content, default=repr)[:80]}")
 
 
-def _field(content: object) -> Field:
+def _field(content: object) -> RecordField:
     match content:
         case [str(name), shape, bool(required)]:
-            return Field(name, from_json(shape), required)
+            return RecordField(name, from_json(shape), required)
         case _:
             raise ValueError("no field of a record")

@@ -16,7 +16,7 @@ from typing import cast
 from ..models import Json, Schema, Tool
 from ..upstream.results import unwrapped_schema
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
-from .shapes import Choice, ListOf, MapOf, OneOf, Plain, Record, Shape, without_none
+from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
 
 _DEPTH_MAX = 4
 _PARAMETER_CHARS_MAX = 240
@@ -75,7 +75,7 @@ def render(shape: Shape, depth: int = _DEPTH_MAX) -> str:
                 kind = render(each.shape, depth - 1)
                 written.append(f"{_quoted(each.name)}: {kind if each.required else f'NotRequired[{kind}]'}")
             return f"{{{', '.join(written)}}}" if written else "dict"
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return " | ".join(dict.fromkeys(render(each, depth) for each in shapes))
 
 
@@ -84,7 +84,7 @@ def takes_text(shape: Shape) -> bool:
     match shape:
         case Choice(values):
             return any(kind == "str" for kind, _ in values)
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return any(takes_text(each) for each in shapes)
         case _:
             return shape == Plain("str")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ..models import Tool
 from ..names import identifier
 from .schemas import Parameter, parameters_of, takes_other_arguments
-from .shapes import Choice, Field, ListOf, MapOf, OneOf, Plain, Record, Shape, without_none
+from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, RecordField, Shape, without_none
 from .signatures import Learned, python_literal, returned_shape
 
 RESERVED = frozenset(
@@ -116,7 +116,7 @@ class _Source:
         self.taken.add(self.name)
         model = self._model(
             f"{title}Input",
-            Record(tuple(Field(each.name, each.shape, each.required) for each in parameters)),
+            Record(tuple(RecordField(each.name, each.shape, each.required) for each in parameters)),
             f"The arguments of {self.tool.name}.",
         )
         output = self._output(f"{title}Output")
@@ -237,7 +237,7 @@ class _Source:
                 return f"dict[str, {self._typed(value, wanted)}]"
             case Record(fields):
                 return self._nested(shape, wanted) if fields else self._typed(MapOf(Plain("object")), wanted)
-            case OneOf(shapes):
+            case AnyOf(shapes):
                 return " | ".join(dict.fromkeys(self._typed(each, wanted) for each in shapes))
 
     def _nested(self, record: Record, wanted: str) -> str:
@@ -268,7 +268,7 @@ def _accepts(shape: Shape, value: object) -> bool:
             return type(value).__name__ == name or (name == "None" and value is None)
         case Choice(values):
             return (type(value).__name__, value) in values
-        case OneOf(shapes):
+        case AnyOf(shapes):
             return any(_accepts(each, value) for each in shapes)
         case _:
             return False

@@ -29,7 +29,7 @@ _NOT_ON_WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenStubs:
     """What was done: files by what became of them. `kept` were not made here, or were changed since."""
 
     servers: int = 0
@@ -42,12 +42,12 @@ class Written:
 
 def write_stubs(
     catalog: Catalog, folder: Path, learned: LearnedTypes | None = None, *, only: Collection[str] = ()
-) -> Written:
+) -> WrittenStubs:
     """Write the stubs of all tools, or of those of the servers in `only`, and remove those of tools that are gone.
 
     Raises `StubsRefused` where the folder cannot be used.
     """
-    done = Written()
+    done = WrittenStubs()
     planned = _planned(catalog, folder, learned, only, done)
     try:
         if folder.exists() and not folder.is_dir():
@@ -62,7 +62,7 @@ def write_stubs(
 
 
 def _planned(
-    catalog: Catalog, folder: Path, learned: LearnedTypes | None, only: Collection[str], done: Written
+    catalog: Catalog, folder: Path, learned: LearnedTypes | None, only: Collection[str], done: WrittenStubs
 ) -> dict[Path, str]:
     planned: dict[Path, str] = {}
     taken: set[str] = set()
@@ -128,7 +128,7 @@ def _is_ours(path: Path) -> bool:
     return head == f"{_MARK}{hashlib.sha256(source).hexdigest()}".encode()
 
 
-def _write(path: Path, text: str, done: Written) -> None:
+def _write(path: Path, text: str, done: WrittenStubs) -> None:
     if os.path.lexists(path) or path.parent.is_symlink():
         if not _is_ours(path):
             done.kept.append(path)
@@ -145,7 +145,7 @@ def _write(path: Path, text: str, done: Written) -> None:
     done.written.append(path)
 
 
-def _remove_stale(folder: Path, planned: Collection[Path], done: Written) -> None:
+def _remove_stale(folder: Path, planned: Collection[Path], done: WrittenStubs) -> None:
     for path in sorted(folder.glob("*/*.py")):
         if path not in planned and _is_ours(path):
             path.unlink()

@@ -43,7 +43,7 @@ class Searchable:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class IndexedField:
     """How much a field counts: for terms, how far its length is normalized (`b` of BM25F), and for meaning."""
 
     weight: float
@@ -54,12 +54,12 @@ class Field:
 # Chosen on the development queries of seven public collections of tools (`tests/benchmarks/search.py`); the figures
 # change little around these values.
 FIELDS = (
-    Field(weight=1.0, length_normalization=0.5, meaning=2.0),  # name
-    Field(weight=1.0, length_normalization=0.5, meaning=1.0),  # server
-    Field(weight=2.0, length_normalization=0.6, meaning=1.0),  # first sentence of the description
-    Field(weight=1.0, length_normalization=0.6, meaning=0.5),  # the rest of it
-    Field(weight=1.5, length_normalization=0.7, meaning=0.3),  # names of the parameters
-    Field(weight=0.5, length_normalization=0.7, meaning=0.0),  # their descriptions
+    IndexedField(weight=1.0, length_normalization=0.5, meaning=2.0),  # name
+    IndexedField(weight=1.0, length_normalization=0.5, meaning=1.0),  # server
+    IndexedField(weight=2.0, length_normalization=0.6, meaning=1.0),  # first sentence of the description
+    IndexedField(weight=1.0, length_normalization=0.6, meaning=0.5),  # the rest of it
+    IndexedField(weight=1.5, length_normalization=0.7, meaning=0.3),  # names of the parameters
+    IndexedField(weight=0.5, length_normalization=0.7, meaning=0.0),  # their descriptions
 )
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from functools import lru_cache
 
 _ASCII_RUN = re.compile(r"[a-zA-Z0-9]+")
-# Vowel signs of Indic scripts and of Thai are no letters to `re`, but cut no word.
+# Vowel signs of Indic scripts and of Thai are not letters to `re`, but do not end a word.
 _RUN = re.compile(r"(?:[^\W_]|[\u0900-\u0eff])+")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Thai to Burmese, Khmer, kana, Han, Hangul, and Han of the supplementary planes.

@@ -18,7 +18,7 @@ from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
 from ..configuration import ServerConfig
 from ..errors import ConnectFailed, RegistryError, ToolUnknown
 from . import upstream_faults
-from .link import Link, LinkOptions
+from .link import LinkOptions, UpstreamLink
 from .stderr_tail import StderrTail
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -37,20 +37,20 @@ class Connection:
         self.starts = 0
         self.failure: RegistryError | None = None
         self._options = options
-        self._link: Link | None = None
-        self._links: set[Link] = set()
+        self._link: UpstreamLink | None = None
+        self._links: set[UpstreamLink] = set()
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> UpstreamLink | None:
         """The link that a call would use, if there is one."""
         return None if self._link is None or self._link.closing else self._link
 
     @asynccontextmanager
-    async def linked(self) -> AsyncIterator[Link]:
+    async def linked(self) -> AsyncIterator[UpstreamLink]:
         """Give a link that is ready, for one call or for a look at it. Raises `ConnectFailed` and its kin."""
         link = self.link
         if link is None:
-            link = self._link = Link(self.config, self.stderr, self._options)
+            link = self._link = UpstreamLink(self.config, self.stderr, self._options)
             self._links.add(link)
             link.task.add_done_callback(lambda _: self._links.discard(link))
             self.starts += 1
@@ -65,7 +65,7 @@ class Connection:
         finally:
             link.end()
 
-    async def listed(self) -> Link:
+    async def listed(self) -> UpstreamLink:
         """Connect if need be, and return the link with its tools up to date. Raises as `linked`, and for listing."""
         async with self.linked() as link:
             await self._fresh(link)
@@ -103,7 +103,7 @@ class Connection:
         """End whatever runs."""
         await asyncio.gather(*(link.close(_CLOSE_SECONDS) for link in tuple(self._links)))
 
-    async def _fresh(self, link: Link) -> None:
+    async def _fresh(self, link: UpstreamLink) -> None:
         try:
             await link.relist_if_stale()
         except Exception as error:
@@ -111,7 +111,7 @@ class Connection:
 
     async def _sent(
         self,
-        link: Link,
+        link: UpstreamLink,
         tool: str,
         arguments: Mapping[str, object],
         timeout_seconds: float,

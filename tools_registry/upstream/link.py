@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.client.session import ElicitationFnT, IncomingMessage
 
 Era = Literal["auto", "legacy"]
-"""How the protocol version is found: the newest both speak, or the handshake of up to 2025-11-25."""
+"""How the protocol version is found: the newest that both support, or the handshake of up to 2025-11-25."""
 
 _GARBAGE_SECONDS = 3.0
 _ANSWER_SECONDS = 1.0
@@ -50,7 +50,7 @@ class LinkOptions:
     """How links are made.
 
     `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
-    every list of tools, in a thread, and may return why none of them can be called; `on_change` is told when a server
+    every list of tools, in a thread, and may return why none of them can be called; `on_change` is called when a server
     says that its tools changed; `read_large` reads large messages.
     """
 
@@ -62,7 +62,7 @@ class LinkOptions:
     read_large: ReadJson = read_in_thread
 
 
-class Link:
+class UpstreamLink:
     """A connection that is being made, stands, or ended. `closing` says that no new call may begin on it."""
 
     def __init__(self, config: ServerConfig, stderr: StderrTail, options: LinkOptions) -> None:
@@ -137,7 +137,7 @@ class Link:
             self._stop.set()
 
     async def close(self, grace_seconds: float) -> None:
-        """End now: calls under way fail, a process is told to end and killed if it does not."""
+        """End now: calls under way fail, a process gets a signal to end and is killed if it does not."""
         self.closing = True
         self._stop.set()
         if not self.ready.done():
@@ -169,7 +169,7 @@ class Link:
                 self.ready.set_exception(self._connect_failure(failure))
 
     async def _live(self) -> None:
-        """Connect, list the tools, and hold the connection until it is idle, told to stop, or over."""
+        """Connect, list the tools, and hold the connection until it is idle, stopped, or over."""
         async with AsyncExitStack() as stack:
             errors = stack.enter_context(self._stderr.pipe())
             transport = opened(
@@ -247,7 +247,7 @@ class Link:
             await output_schema.check_large(schema, value)
 
     async def _listen(self) -> None:
-        """Hear of changed tools where the protocol wants that asked for; older servers tell unasked."""
+        """Subscribe to changes of the tools where the protocol requires it; older servers notify without that."""
         offered = self.client.server_capabilities.tools
         if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offered and offered.list_changed):
             return

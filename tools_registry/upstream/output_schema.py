@@ -1,4 +1,4 @@
-"""Checks a large structured answer against its tool's own schema: in a thread, which ends when nobody waits any more.
+"""Checks a large structured answer against its tool's own schema: in a thread, which ends when the call is cancelled.
 
 The SDK checks in the event loop, at about half a million values a second.
 """
@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import AnswerRefused
+from ..schema_checks import CheckEnded, end_of, endable, path_text
 
 LIGHT_VALUES = 5_000
 """An answer with no more values than this is checked within a few tens of milliseconds."""
 
 _MESSAGE_CHARS_MAX = 400
-
-
-class _Stopped(Exception):
-    """Nobody waits for the outcome."""
 
 
 def is_large(value: object) -> bool:
@@ -53,33 +49,21 @@ def _first_wrong(schema: dict[str, Any], value: object, stopped: threading.Event
     """Return what is wrong with a value, or nothing."""
     import jsonschema  # noqa: F401 - whole, before any part of it
     from jsonschema.exceptions import SchemaError, ValidationError
-    from jsonschema.validators import extend, validator_for
+    from jsonschema.validators import validator_for
     from referencing import Registry
     from referencing.exceptions import Unresolvable
-
-    def stoppable(check: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(*given: Any) -> Any:
-            if stopped.is_set():
-                raise _Stopped
-            return check(*given)
-
-        return checked
 
     known = validator_for(schema)
     try:
         known.check_schema(schema)
-        kind = extend(known, {keyword: stoppable(check) for keyword, check in known.VALIDATORS.items()})  # type: ignore[no-untyped-call]  # jsonschema's
+        kind = endable(known, known.VALIDATORS, stopped.is_set)
         # An empty registry: a schema's reference is never fetched.
         error = next(kind(schema, registry=Registry()).iter_errors(value), None)
     except (SchemaError, Unresolvable) as unusable:
         return f"the schema cannot be used: {unusable}".partition("\n")[0][:_MESSAGE_CHARS_MAX]
-    except _Stopped:
+    except CheckEnded:
         return ""
-    return _told(error.message, error.absolute_path) if isinstance(error, ValidationError) else ""
-
-
-def _told(message: str, path: Iterable[str | int]) -> str:
-    """Return where an answer is wrong, and how; of a long message the end, since it begins with the whole value."""
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[:_MESSAGE_CHARS_MAX]
-    short = message if len(message) <= _MESSAGE_CHARS_MAX else f"…{message[-_MESSAGE_CHARS_MAX:]}"
-    return f"at {steps.removeprefix('.')}: {short}" if steps else short
+    if not isinstance(error, ValidationError):
+        return ""
+    path, message = path_text(error.absolute_path)[:_MESSAGE_CHARS_MAX], end_of(error.message, _MESSAGE_CHARS_MAX)
+    return f"at {path}: {message}" if path else message

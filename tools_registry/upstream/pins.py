@@ -47,7 +47,7 @@ PINS = "pins.json"
 
 
 class Pins:
-    """The pins of all servers, in one file, or in memory where there is no file. Any thread may use them."""
+    """The pins of all servers, in one file, or in memory where there is no file. Thread-safe."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file

@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
-from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
 _EXCERPT_CHARS = 160
 _KEPT = "sealab.kept"

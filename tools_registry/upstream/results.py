@@ -91,7 +91,7 @@ async def _parsed(text: str, read_large: ReadJson) -> Json:
     if len(text) <= LARGE_CHARS:
         return parsed(text)
     if not text[:64].lstrip().startswith(("{", "[", '"')):
-        return text  # nobody writes so long a number
+        return text  # a number so long is data, such as an identifier
     try:
         return await read_large(text)
     except (ValueError, RecursionError):

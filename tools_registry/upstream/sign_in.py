@@ -186,6 +186,6 @@ async def _come_back(
         )
         await writer.drain()
     except (TimeoutError, OSError, ValueError, IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        pass  # whoever came was no browser with an answer
+        pass  # the request was not a browser's with an answer
     finally:
         writer.close()

@@ -1,4 +1,4 @@
-"""The HTTP+SSE transport of protocol 2024-11-05, which servers still speak: one stream down, one POST per message.
+"""The HTTP+SSE transport of protocol 2024-11-05, which servers still use: one stream down, one POST per message.
 
 The SDK's own ends at events above 1 MiB and leaves a call waiting whose POST was refused; this one answers it.
 Source: https://modelcontextprotocol.io/specification/2024-11-05/basic/transports
@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
-from .http_faults import McpHttpClient
+from .mcp_http_client import McpHttpClient
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -29,7 +29,7 @@ _Incoming = SessionMessage | Exception
 
 
 class EndpointMissing(Exception):
-    """The stream ended, or named an address of another origin, before it told where messages go."""
+    """The stream ended, or named an address of another origin, before it said where messages go."""
 
 
 @asynccontextmanager

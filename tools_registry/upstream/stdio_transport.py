@@ -22,14 +22,14 @@ from mcp.shared.message import SessionMessage
 
 from ..configuration import ServerConfig
 from ..json_lines import Lines, ReadJson
-from .http_faults import MESSAGE_BYTES_MAX
+from .message_faults import MESSAGE_BYTES_MAX
 from .reading import Incoming, message
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _EXIT_SECONDS = 2.0
-"""How long a process has to end by itself once its input has ended, and again once it was told to end."""
+"""How long a process has to end by itself once its input has ended, and again once it got a signal to end."""
 _LOOK_SECONDS = 0.01
 _FLUSH_SECONDS = 0.5
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)

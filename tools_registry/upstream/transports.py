@@ -13,7 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
-from .http_faults import MESSAGE_BYTES_MAX, McpHttpClient
+from .mcp_http_client import McpHttpClient
+from .message_faults import MESSAGE_BYTES_MAX
 from .reading import Incoming, LargeMessages
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Whom to tell of incoming garbage, and of the end of what comes in, both of which the SDK keeps to itself."""
+    """What is called for incoming garbage, and at the end of the input, neither of which the SDK reports."""
 
     on_garbage: Callable[[Exception], None]
     on_end: Callable[[], None]
@@ -64,7 +65,7 @@ async def _streams(
 
 
 class _Watched:
-    """A read stream that tells its watch, and gives large messages for what stands in for them."""
+    """A read stream that notifies its watch, and gives large messages for what stands in for them."""
 
     def __init__(self, stream: ReadStream[Incoming], watch: Watch, large: LargeMessages) -> None:
         self._stream = stream

@@ -22,7 +22,7 @@ from ..errors import (
     RegistryError,
     SignInNeeded,
 )
-from .http_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, fault_in
+from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, fault_in
 from .results import ERROR_MAX_CHARS
 
 _UNAUTHORIZED = 401

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
     from .connection import Connection
-    from .link import Link
+    from .link import UpstreamLink
 
 __all__ = [
     "Inspection",
@@ -39,8 +39,8 @@ __all__ = [
     "RawTool",
     "ServerInfo",
     "State",
-    "Status",
     "ToolResult",
+    "UpstreamStatus",
     "Upstreams",
 ]
 
@@ -51,7 +51,7 @@ OnListChanged = Callable[[str], Awaitable[None]]
 """Takes the name of a server that says that its tools changed."""
 
 SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
-"""Gives what signs requests to a server, or None where nobody signed in to it."""
+"""Gives what signs requests to a server, or None where no user signed in to it."""
 
 
 SIGN_INS = "sign-ins"
@@ -71,7 +71,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class UpstreamStatus:
     """How a server stands, with the reason where it cannot be used, the calls under way and the connections so far."""
 
     state: State
@@ -127,7 +127,7 @@ class Upstreams:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `era` tells how the protocol version is found, and `read_large` reads large answers.
+        sign-ins that are kept, `era` says how the protocol version is found, and `read_large` reads large answers.
         """
         self.configuration = configuration
         self._keep = keep
@@ -223,28 +223,28 @@ class Upstreams:
             connection.link.refusal = None
         return inspection
 
-    def status(self, server: str) -> Status:
+    def status(self, server: str) -> UpstreamStatus:
         """Say how a server stands, without connecting. Raises `ServerUnknown`."""
         if server in self.configuration.problems:
-            return Status(State.UNUSABLE, self.configuration.problems[server])
+            return UpstreamStatus(State.UNUSABLE, self.configuration.problems[server])
         if server not in self.configuration.servers:
             raise ServerUnknown(f"There is no server {server!r} in mcp.json. See `sealab servers list`.")
         if self.configuration.servers[server].disabled:
-            return Status(State.DISABLED, "It is disabled in mcp.json.")
+            return UpstreamStatus(State.DISABLED, "It is disabled in mcp.json.")
         connection = self._connections.get(server)
         if connection is None:
-            return Status(State.IDLE)
+            return UpstreamStatus(State.IDLE)
         link = connection.link
         calls = 0 if link is None else link.users
         if link is not None and not link.ready.done():
-            return Status(State.CONNECTING, "", calls, connection.starts)
+            return UpstreamStatus(State.CONNECTING, "", calls, connection.starts)
         if server in self._quarantine:
-            return Status(State.QUARANTINED, str(self._quarantine[server]), calls, connection.starts)
+            return UpstreamStatus(State.QUARANTINED, str(self._quarantine[server]), calls, connection.starts)
         if link is not None:
-            return Status(State.CONNECTED, "", calls, connection.starts)
+            return UpstreamStatus(State.CONNECTED, "", calls, connection.starts)
         if connection.failure is not None:
-            return Status(State.FAILED, str(connection.failure), calls, connection.starts)
-        return Status(State.IDLE, "", calls, connection.starts)
+            return UpstreamStatus(State.FAILED, str(connection.failure), calls, connection.starts)
+        return UpstreamStatus(State.IDLE, "", calls, connection.starts)
 
     def stderr_of(self, server: str) -> str:
         """Return the last of what the server wrote to its stderr, at most 64 KiB."""
@@ -336,7 +336,7 @@ def flags_of(tool: RawTool) -> tuple[str, ...]:
     return flags(str(tool.get("description", "")), tool.get("input_schema", {}), str(tool.get("title", "")))
 
 
-def _info(config: ServerConfig, link: Link) -> ServerInfo:
+def _info(config: ServerConfig, link: UpstreamLink) -> ServerInfo:
     said = link.client.server_info
     return ServerInfo(
         name=said.name if said else config.name,

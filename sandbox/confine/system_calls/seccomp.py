@@ -108,7 +108,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SyscallFilter:
     """A program ready to be loaded: `code` in the kernel's form, and where the worker's own pid goes in it."""
 
     code: bytes
@@ -125,7 +125,7 @@ class Filter:
 
 
 @functools.cache  # which also keeps the code where it is
-def _program(made: Filter, pid: int) -> tuple[bytes, bytearray]:
+def _program(made: SyscallFilter, pid: int) -> tuple[bytes, bytearray]:
     """Return the `struct sock_fprog` for the worker `pid`, and the code whose address it holds."""
     code = bytearray(made.code)
     for offset in made.own_pid_offsets:
@@ -134,7 +134,7 @@ def _program(made: Filter, pid: int) -> tuple[bytes, bytearray]:
     return struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code))), code
 
 
-def build(policy: Policy, architecture: numbers.Architecture | None = None) -> Filter:
+def build(policy: Policy, architecture: numbers.Architecture | None = None) -> SyscallFilter:
     """Assemble the policy for the architecture, by default this machine's.
 
     The answer is found by halving the numbers, so that no call waits for a long list of comparisons, nor the kernel,
@@ -158,7 +158,7 @@ def build(policy: Policy, architecture: numbers.Architecture | None = None) -> F
         program += [_Instruction(_JUMP_AT_LEAST, if_false=1, operand=_X32_SYSCALL_BIT), *_answer(KILL)]
     program += _halved(runs)
     own_pids = tuple(_BYTES * index + _OPERAND_AT for index, its in enumerate(program) if its.takes_own_pid)
-    return Filter(b"".join(its.encoded() for its in program), own_pids)
+    return SyscallFilter(b"".join(its.encoded() for its in program), own_pids)
 
 
 @dataclass(frozen=True, slots=True)

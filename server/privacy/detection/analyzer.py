@@ -95,7 +95,7 @@ class FunctionRecognizer(EntityRecognizer):
 
 
 class WithoutNlp(NlpEngine):
-    """An NLP engine that knows nothing of language: Presidio's own would load, or download, a model."""
+    """An NLP engine without a model of language: Presidio's own would load, or download, a model."""
 
     def load(self) -> None:
         """Nothing."""
@@ -154,7 +154,7 @@ class LinearAnalyzer(AnalyzerEngine):
 
 def analyzer(patterns: Mapping[str, str], types: frozenset[str]) -> LinearAnalyzer:
     """Return an analyzer with the curated recognizers that find one of `types` (none: all), and the operator's own."""
-    # Presidio tells at each start what it finds nothing wrong with.
+    # Presidio warns at each start of what is not a fault.
     logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)
     recognizers: list[EntityRecognizer] = [
         FunctionRecognizer(find, each, find.__name__)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
 PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
-"""What an own type may be called, so that tokens can be told from other text."""
+"""What an own type may be called, so that tokens can be distinguished from other text."""
 
 _LOG = logging.getLogger(__name__)
 _WITHOUT_NER = (
@@ -213,7 +213,7 @@ class Detector:
 
 
 def without_ner(mode: Mode) -> str | None:
-    """Return what to say where a mode wants the extra `ner` and it is not there; None where all is well."""
+    """Return a warning where a mode needs the extra `ner` and it is not installed, else None."""
     wanted = _PACKAGES_OF_NER if mode is Mode.BALANCED else ()
     return None if all(find_spec(name) is not None for name in wanted) else _WITHOUT_NER
 
@@ -236,7 +236,7 @@ def _label(path: tuple[str, ...]) -> str:
 
 
 def _told(path: tuple[str, ...], text: str, at: int, *, is_thing: bool) -> list[Finding]:
-    """Return what the keys of a leaf tell about the whole of it; a name beside a price is no person's."""
+    """Return what follows from the keys of a leaf for the whole of it; a name beside a price is not a person's."""
     value = text.strip()
     verdict = judge(path, value)
     if verdict is None or (is_thing and verdict == FieldVerdict(PiiType.PERSON, LIKELY)):

@@ -6,18 +6,17 @@ in errors, is filtered here, around the SDK's own handling of a request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from ....sandbox.job import Json
 from ...errors import PrivacyFailed, ServerError
 from ..privacy import Privacy
-from ..tokens.parts import Part
-from .run_gate import parts_of, restored_for_file
+from ..tokens.parts import Exchange, collected, part_of, replaced
+from .run_gate import restored_for_file
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -78,40 +77,27 @@ class AnswerFilter:
         return {**params, "arguments": restored}
 
     async def _hidden(self, scope: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        parts: list[Part] = []
-        _collect_parts(answer, parts)
+        parts = collected(answer, _exchanged)
         if not parts:
             return dict(answer)
         try:
-            hidden = await self._privacy.hide(scope, parts, guest=self._privacy.guest(scope))
+            hidden = await self._privacy.hide(scope, parts, run_tokens=self._privacy.new_run_tokens(scope))
         except PrivacyFailed as failed:
             raise MCPError(INTERNAL_ERROR, str(failed)) from None
-        return cast("dict[str, Any]", _put_back(answer, iter(hidden.parts)))
+        return dict(replaced(answer, _exchanged, hidden.parts))
 
 
 def _wire(answer: BaseModel) -> dict[str, Any]:
     return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _collect_parts(answer: Any, parts: list[Part]) -> None:
-    """Collect what is to be filtered of an answer, in the order in which `_put_back` puts it back."""
-    if isinstance(answer, Mapping):
-        for key, inner in answer.items():
-            if key in _VALUES or (key in _TEXTS and isinstance(inner, str)):
-                parts.extend(parts_of([inner]))
-            else:
-                _collect_parts(inner, parts)
-    elif isinstance(answer, list):
-        for inner in answer:
-            _collect_parts(inner, parts)
-
-
-def _put_back(answer: Any, parts: Iterator[Json]) -> Any:
+def _exchanged(answer: Any, exchange: Exchange) -> Any:
+    """Return an answer with another text or value for each that stands under a key in `_TEXTS` or `_VALUES`."""
     if isinstance(answer, Mapping):
         return {
-            key: next(parts)
+            key: exchange(part_of(inner))
             if key in _VALUES or (key in _TEXTS and isinstance(inner, str))
-            else _put_back(inner, parts)
+            else _exchanged(inner, exchange)
             for key, inner in answer.items()
         }
-    return [_put_back(inner, parts) for inner in answer] if isinstance(answer, list) else answer
+    return [_exchanged(inner, exchange) for inner in answer] if isinstance(answer, list) else answer

@@ -1,7 +1,7 @@
 """The gate around a run under `PRIVACY=auto`: it opens with the request, and all that leaves a run goes through it.
 
 A security boundary. What code is given (answers of tools, files) is real, and learned, so that a name is known wherever
-it shows up; what code sends to files is restored. What the user is asked and told meanwhile has tokens. Of an ended run
+it shows up; what code sends to files is restored. Questions to the user and progress have tokens. Of an ended run
 nothing may be shown, cut, kept or logged but what `Gate.shown` returns.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -22,7 +22,7 @@ from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
 from ..privacy import Privacy, is_harmless
-from ..tokens.parts import Part, Text, Tree
+from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 
 _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
@@ -30,7 +30,7 @@ _LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
 FILE_ARGUMENTS = ("filename", "subpath", "content")
 _PROGRESS_CPU_SECONDS = 1.0
 _OF_THE_HOST = frozenset({"layers", "tool"})
-"""Fields with texts that the host itself knows: the names of layers, and those that tools have in the catalog."""
+"""Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
 _RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
 """Host functions that reach files: the names and contents that they are given become real."""
@@ -88,7 +88,7 @@ class Gate:
         self._scope = caller.scope
         self._account = account
         self._learning: list[asyncio.Task[None]] = []
-        self.tokens = privacy.guest(caller.scope) if tokens is None else tokens
+        self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
 
@@ -110,18 +110,18 @@ class Gate:
 
         return answer
 
-    def telling(self, progress: Progress | None) -> Progress | None:
-        """Return what tells of progress, with tokens in what is told. What cannot be looked at is not told."""
+    def hiding_progress(self, progress: Progress | None) -> Progress | None:
+        """Return what reports progress, with tokens in each message. A message that cannot be filtered is left out."""
         if progress is None or not self._privacy.filters:
             return progress
 
-        async def tell_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            # Its own account: what a tool says last may be told when the run that called it has just ended.
+        async def report_with_tokens(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            # Its own account: the last message of a tool may come when the run that called it has just ended.
             with suppress(PrivacyFailed), charged_to(Account(_PROGRESS_CPU_SECONDS)):
                 said = message if message == RUNNING else await self._privacy.hide_text(self._scope, message)
                 await progress(elapsed_seconds, timeout_seconds, said)
 
-        return tell_with_tokens
+        return report_with_tokens
 
     async def learned(self) -> None:
         """Wait until all that the code was given is known. Raises `PrivacyFailed`."""
@@ -133,23 +133,16 @@ class Gate:
             return ShownRun(run)
         with charged_to(self._account):
             apart = replace(run, code="", dry_calls=(), attached={})
-            parts: list[Part] = []
-
-            def collect(part: Part) -> Json:
-                parts.append(part)
-                return part.text if isinstance(part, Text) else part.value
-
-            _exchanged(apart, collect)
+            parts = collected(apart, _exchanged)
             try:
                 await self.learned()
-                hidden = await self._privacy.hide(self._scope, parts, kept=parts_of([run.code]), guest=self.tokens)
+                hidden = await self._privacy.hide(self._scope, parts, kept=[Text(run.code)], run_tokens=self.tokens)
             except PrivacyFailed as failed:
                 called = tuple(replace(each, unknown="") for each in run.called)
                 cleared, types = EndedRun(_withheld(run.outcome, failed), called=called), {}
             else:
                 *texts, code = hidden.parts
-                waiting = iter(texts)
-                cleared = replace(_exchanged(apart, lambda _part: next(waiting)), code=str(code))
+                cleared = replace(replaced(apart, _exchanged, texts), code=str(code))
                 types = dict(hidden.types)
             return ShownRun(
                 replace(
@@ -168,13 +161,13 @@ class Gate:
 
     async def _learn(self, name: str, answer: Json) -> None:
         with charged_to(self._account, ends=False):
-            await self._privacy.learn(self._scope, _told(name, answer), self.tokens)
+            await self._privacy.learn(self._scope, _new_content(name, answer), self.tokens)
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:
             return calls
         try:
-            hidden = await self._privacy.hide(self._scope, [Tree(list(calls))], guest=self.tokens)
+            hidden = await self._privacy.hide(self._scope, [Tree(list(calls))], run_tokens=self.tokens)
         except PrivacyFailed:
             return None
         return cast("list[Json]", hidden.parts[0])
@@ -203,7 +196,7 @@ class Gate:
         return replace(caller, ask=ask_with_tokens)
 
 
-def _exchanged(value: _T, exchange: Callable[[Part], object], *, is_json: bool = False) -> _T:
+def _exchanged(value: _T, exchange: Exchange, *, is_json: bool = False) -> _T:
     """Return a value of a run with another text or value for each that the guest or a tool may have written.
 
     That is every one but numbers that the host measured and the fields in `_OF_THE_HOST`: a field that is new is
@@ -212,7 +205,7 @@ def _exchanged(value: _T, exchange: Callable[[Part], object], *, is_json: bool =
     changed: object = value
     if is_json or isinstance(value, list | dict | MappingProxyType):
         if not is_harmless(cast("Json", value)):
-            changed = exchange(Text(value) if isinstance(value, str) else Tree(cast("Json", value)))
+            changed = exchange(part_of(cast("Json", value)))
     elif value is None or isinstance(value, bool | int | float | bytes | Enum):
         pass
     elif isinstance(value, str):
@@ -241,7 +234,7 @@ async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str
     return restored
 
 
-def _told(name: str, answer: Json) -> Json:
+def _new_content(name: str, answer: Json) -> Json:
     """Return what of a host function's answer is new to the code: of a file its text."""
     if name == "read_file" and isinstance(answer, Mapping):
         content = str(answer.get("content", ""))
@@ -264,8 +257,3 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
         session_ended=outcome.session_ended and "ended",
         figures=(),
     )
-
-
-def parts_of(values: Sequence[Json]) -> list[Part]:
-    """Return texts and values as the parts that are hidden together."""
-    return [Text(value) if isinstance(value, str) else Tree(value) for value in values]

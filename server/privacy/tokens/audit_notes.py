@@ -1,4 +1,4 @@
-"""Lines for the audit, written a moment after the answer that they tell of, so that no answer waits for the disk.
+"""Lines for the audit, written a moment after the answer that they record, so that no answer waits for the disk.
 
 Writing them is durable, which takes along to the disk what the vault was given before: a token that was shown outlives
 a crash of the machine half a second later, and one of the program at once. A crash of the program loses the lines of

@@ -1,6 +1,6 @@
 """Where the vault's master key comes from: the setting, the keyring of the operating system, or a file of its own.
 
-A security boundary: whoever has the key and the database has the values.
+A security boundary: the key and the database together give the values.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Keyring:
             backend = keyring.get_keyring()
             if isinstance(backend, fail.Keyring) or backend.priority <= 0:
                 return None
-        except Exception as error:  # noqa: BLE001 - backends are other people's code and raise what they like
+        except Exception as error:  # noqa: BLE001 - backends are other people's code and raise anything
             _LOG.info("The system's keyring cannot be used: %s", error)
             return None
         return cls(account, backend.get_password, backend.set_password)
@@ -158,7 +158,7 @@ class _Keyring:
             ) from error
 
     def keep(self, key: str) -> bool:
-        """Keep the key; tell whether it can be read back."""
+        """Keep the key; return whether it can be read back."""
         try:
             self._put(SERVICE, self._account, key)
             return self._get(SERVICE, self._account) == key

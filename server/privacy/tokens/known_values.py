@@ -1,4 +1,4 @@
-"""Finds the values that a vault knows in a text, however they got there.
+"""Finds the values of a vault in a text, however they got there.
 
 Detection needs context: a name is a name because it stands under `customer_name`. Once it is in the vault it is found
 without, wherever the same words stand again. The values are indexed by their first word, so that a text costs a few

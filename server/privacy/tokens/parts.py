@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ....sandbox.job import Json
 
@@ -13,6 +13,7 @@ SMALL_CHARS = 20_000
 CHARS_MAX = 8_000_000
 """What is looked through at once has no more characters than this in all of its strings, keys and numbers."""
 _NUMBER_CHARS = 8
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,37 @@ class Tree:
 
 
 Part: TypeAlias = Text | Tree
+Exchange: TypeAlias = Callable[[Part], Json]
+"""Takes one part and returns the text or value that stands in its place."""
+
+
+def part_of(value: Json) -> Part:
+    """Return a text or a value as a part."""
+    return Text(value) if isinstance(value, str) else Tree(value)
+
+
+def collected(value: _T, walk: Callable[[_T, Exchange], object]) -> list[Part]:
+    """Return the parts that `walk` exchanges in a value, in its order."""
+    parts: list[Part] = []
+
+    def collect(part: Part) -> Json:
+        parts.append(part)
+        return _content(part)
+
+    walk(value, collect)
+    return parts
+
+
+def replaced(value: _T, walk: Callable[[_T, Exchange], _T], contents: Iterable[Json]) -> _T:
+    """Return a value with one of `contents` for each part that `walk` exchanges, in the order of `collected`."""
+    waiting = iter(contents)
+    return walk(value, lambda _part: next(waiting))
 
 
 def is_longer(parts: Sequence[Part], most: int) -> bool:
     """Return whether parts have more than `most` characters together; looks at no more of them than that takes."""
     left = most
-    waiting: list[Json] = [part.text if isinstance(part, Text) else part.value for part in parts]
+    waiting: list[Json] = [_content(part) for part in parts]
     while waiting:
         value = waiting.pop()
         left -= len(value) if isinstance(value, str) else _NUMBER_CHARS
@@ -49,3 +75,7 @@ def is_longer(parts: Sequence[Part], most: int) -> bool:
         elif isinstance(value, Sequence) and not isinstance(value, str):
             waiting.extend(value)
     return False
+
+
+def _content(part: Part) -> Json:
+    return part.text if isinstance(part, Text) else part.value

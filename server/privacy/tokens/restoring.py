@@ -17,7 +17,7 @@ from .answer_parts import Edit, Notation
 from .structured import Leaf, LeafKind, WrittenLeaf
 
 if TYPE_CHECKING:
-    from ....skills_db.vault import Entry
+    from ....skills_db.vault import VaultEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def allow_all(_path: tuple[str, ...], _kind: str) -> bool:
 class RestoredCount:
     """Looks tokens up while something is restored, and keeps count."""
 
-    def __init__(self, entries: Mapping[str, Entry], allows: Allows) -> None:
+    def __init__(self, entries: Mapping[str, VaultEntry], allows: Allows) -> None:
         self._entries = entries
         self._allows = allows
         self._types: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class RestoredCount:
         as_written = entry.value.text if form == "json" and is_json else notation.escaped(source, entry.value.plain)
         return [(start, end, as_written)]
 
-    def _looked_up(self, path: tuple[str, ...], mention: Mention) -> Entry | None:
+    def _looked_up(self, path: tuple[str, ...], mention: Mention) -> VaultEntry | None:
         entry = self._entries.get(mention.token)
         if entry is None or not mention.names(entry.value.type):
             if not mention.lenient:

@@ -96,7 +96,7 @@ class RunTokens:
     """One run or request, as its values are hidden.
 
     With a `brake`, the scope's own tokens are for values that were `met`, and for as many others as that allows. With
-    `values` of its own, it has none of the scope's: neither its tokens nor what it knows.
+    `values` of its own, it has none of the scope's: neither its tokens nor its values.
     """
 
     scope: str
@@ -122,7 +122,7 @@ class RunTokens:
             )
 
     def may_share(self) -> int:
-        """Return how many values that nobody has met may get the scope's own tokens now."""
+        """Return how many values that no tool or file gave may get the scope's own tokens now."""
         if self.values is not None:
             return 0
         return VALUES_MAX if self.brake is None else self.brake.room(self.scope)

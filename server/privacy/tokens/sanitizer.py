@@ -33,7 +33,7 @@ from .run_tokens import RunTokens, ShownToken
 from .structured import Leaf, WrittenLeaf
 
 if TYPE_CHECKING:
-    from ....skills_db.vault import Entry, Form, Value, Vault
+    from ....skills_db.vault import Form, Value, Vault, VaultEntry
     from ..detection.detect import Detector
     from ..detection.detect import KeyedText as DetectorLeaf
 
@@ -97,16 +97,16 @@ class Sanitizer:
         self._asked = self._found_size = 0
 
     def hide(
-        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, guest: RunTokens | None = None
+        self, scope: str, parts: Sequence[Part], kept: Sequence[Part] = (), *, run_tokens: RunTokens | None = None
     ) -> HiddenParts:
         """Return the parts with tokens in them, then those that are only kept, which do not count.
 
-        `guest` is the run or request that gave them; without one they are nobody's, and have the scope's own tokens.
+        `run_tokens` are those of the run or request that gave them; without them the scope's own tokens are used.
         Raises `PrivacyFailed`.
         """
         with _failing_closed():
             sheets = [sheet_of(part) for part in (*parts, *kept)]
-            counts = self._edit(scope, sheets, counted=len(parts), guest=guest)
+            counts = self._edit(scope, sheets, counted=len(parts), run_tokens=run_tokens)
             shown = tuple(sheet.finished() for sheet in sheets)
             self._scope(scope).remember_shown([sheet.mark_of_finished() for sheet in sheets])
             return HiddenParts(shown, counts)
@@ -141,10 +141,10 @@ class Sanitizer:
         with _failing_closed():
             self._detector.warm()
 
-    def learn(self, scope: str, parts: Sequence[Part], guest: RunTokens | None = None) -> None:
+    def learn(self, scope: str, parts: Sequence[Part], run_tokens: RunTokens | None = None) -> None:
         """Have what is personal in the parts found again wherever it stands, though nothing is shown now.
 
-        The vault is told of it when it is shown. `guest` is the run that was given it.
+        It is stored in the vault when it is shown. `run_tokens` are those of the run that was given it.
         """
         with _failing_closed():
             known = self._scope(scope)
@@ -156,7 +156,7 @@ class Sanitizer:
                     sheet.mark_spans(position, next(detected), known.values)
             met = list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed()))
             for some in _batches(met):
-                known.learn(some, guest)
+                known.learn(some, run_tokens)
 
     def restore_text(self, scope: str, text: str, *, lenient: bool = False, allows: Allows = allow_all) -> Restored:
         """Return the text with values in for its tokens; where it is JSON it stays that. Raises `PrivacyFailed`."""
@@ -172,7 +172,7 @@ class Sanitizer:
             return tally.answer(tally.in_written(text, leaves, mentions, structured.JsonNotation()))
 
     def hide_written(self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation) -> HiddenParts:
-        """Return a text with tokens in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        """Return a text with tokens in its leaves, which were found before. Raises `PrivacyFailed`."""
         with _failing_closed():
             sheet = WrittenSheet(text, leaves, notation)
             counts = self._edit(scope, [sheet])
@@ -181,7 +181,7 @@ class Sanitizer:
     def restore_written(
         self, scope: str, text: str, leaves: Sequence[WrittenLeaf], notation: Notation, *, lenient: bool = False
     ) -> Restored:
-        """Return a text with values in its leaves, which somebody has found in it. Raises `PrivacyFailed`."""
+        """Return a text with values in its leaves, which were found before. Raises `PrivacyFailed`."""
         mentions = mentions_in(text, lenient=lenient)
         with _failing_closed():
             entries = self._vault.resolve(scope, {mention.token for mention in mentions})
@@ -200,7 +200,7 @@ class Sanitizer:
             return tally.answer(rebuilt(value, map(tally.leaf, leaves, mentions)))
 
     def _edit(
-        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, guest: RunTokens | None = None
+        self, scope: str, sheets: Sequence[Sheet], *, counted: int | None = None, run_tokens: RunTokens | None = None
     ) -> Counter[str]:
         """Find what is to be hidden in the sheets and give each its token.
 
@@ -211,18 +211,18 @@ class Sanitizer:
         asked = [leaf for sheet, is_fresh in zip(sheets, fresh, strict=True) if is_fresh for leaf in sheet.leaves]
         detected = iter(self._detected(self._detector, asked))
         hidden: dict[Value, str] = {}
-        if guest is None or guest.values is None:
+        if run_tokens is None or run_tokens.values is None:
             known.refresh(self._vault)
         for sheet, is_fresh in zip(sheets, fresh, strict=True):
             for position in checked(range(len(sheet.leaves))):
-                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(guest))
+                sheet.mark_spans(position, next(detected) if is_fresh else [], known.values_for(run_tokens))
         # A new value may stand elsewhere too, and what is left between tokens may now be a known one.
         while unnamed := list(dict.fromkeys(value for sheet in sheets for value in sheet.unnamed())):
             named: dict[Value, ShownToken] = {}
             grown = False
             for some in _batches(unnamed):
                 checkpoint()
-                tokens, is_new = known.tokens_for(self._vault, some, durable=self._durable, guest=guest)
+                tokens, is_new = known.tokens_for(self._vault, some, durable=self._durable, run_tokens=run_tokens)
                 named |= tokens
                 grown |= is_new
             seen = {value for sheet in sheets[:counted] for value in sheet.unnamed()}
@@ -230,7 +230,7 @@ class Sanitizer:
             texts = {value: shown.token for value, shown in named.items()}
             for sheet in sheets:
                 sheet.name(texts)
-                sheet.sweep_gaps(known.values_for(guest), everywhere=grown)
+                sheet.sweep_gaps(known.values_for(run_tokens), everywhere=grown)
         return Counter(hidden.values())
 
     def _detected(self, detector: Detector, leaves: Sequence[Leaf]) -> list[list[Span]]:
@@ -279,7 +279,7 @@ class _Scope:
         self._scope = scope
         self._turn = threading.RLock()
         self.values = KnownValues()
-        self._entries: OrderedDict[tuple[Form, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[Form, str], VaultEntry] = OrderedDict()
         self._last = 0
         self._purges: int | None = None
         self._shown: OrderedDict[bytes, None] = OrderedDict()
@@ -289,9 +289,9 @@ class _Scope:
         """How much memory this takes, counted in known values."""
         return len(self.values) + len(self._shown) // _SHOWN_PER_VALUE
 
-    def values_for(self, guest: RunTokens | None) -> KnownValues:
-        """Return the values that are found for a guest."""
-        return self.values if guest is None or guest.values is None else guest.values
+    def values_for(self, run_tokens: RunTokens | None) -> KnownValues:
+        """Return the values that are found for a run."""
+        return self.values if run_tokens is None or run_tokens.values is None else run_tokens.values
 
     def refresh(self, vault: Vault) -> None:
         """Take in what this or another server has shown, and begin anew where something was forgotten."""
@@ -307,23 +307,23 @@ class _Scope:
                 self._keep(entry)
             self._last = max((entry.number for entry in news.entries), default=self._last)
 
-    def learn(self, values: Sequence[Value], guest: RunTokens | None) -> None:
-        """Have values found from now on. Raises `HostWorkRefused` where a guest brings too many."""
+    def learn(self, values: Sequence[Value], run_tokens: RunTokens | None) -> None:
+        """Have values found from now on. Raises `HostWorkRefused` where a run brings too many."""
         with self._turn:
             new = [value.plain for value in values if self.values.add(value.plain, value.type)]
-        if guest is not None:
-            guest.met.update(value.plain for value in values)
-            guest.bring(new)
+        if run_tokens is not None:
+            run_tokens.met.update(value.plain for value in values)
+            run_tokens.bring(new)
 
     def tokens_for(
-        self, vault: Vault, values: Sequence[Value], *, durable: bool, guest: RunTokens | None
+        self, vault: Vault, values: Sequence[Value], *, durable: bool, run_tokens: RunTokens | None
     ) -> tuple[dict[Value, ShownToken], bool]:
         """Return the token of each value, and whether any value is new.
 
         The vault is asked only for what is, and for what it has to know that it was met again.
         """
         with self._turn:
-            own, apart = self._divided(values, guest)
+            own, apart = self._divided(values, run_tokens)
             tokens: dict[Value, ShownToken] = {}
             for value in own:
                 entry = self._entries.get((value.form, value.text))
@@ -333,47 +333,49 @@ class _Scope:
             grown = False
             missing = [value for value in own if value not in tokens]
             if missing:
-                made = vault.tokens_for(self._scope, missing, durable=durable, admits=_admits(missing, guest))
+                made = vault.tokens_for(self._scope, missing, durable=durable, admits=_admits(missing, run_tokens))
                 grown = self._took(made)
                 tokens |= _shown(missing, made)
-            if guest is not None and apart:
-                grown |= self._tell_apart(vault, apart, guest, durable=durable)
-                tokens |= {value: guest.tokens[value] for value in apart}
+            if run_tokens is not None and apart:
+                grown |= self._tell_apart(vault, apart, run_tokens, durable=durable)
+                tokens |= {value: run_tokens.tokens[value] for value in apart}
         return tokens, grown
 
-    def _divided(self, values: Sequence[Value], guest: RunTokens | None) -> tuple[Sequence[Value], Sequence[Value]]:
-        """Return the values that get the scope's own tokens, and those that get tokens for the guest alone."""
-        if guest is None:
+    def _divided(
+        self, values: Sequence[Value], run_tokens: RunTokens | None
+    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        """Return the values that get the scope's own tokens, and those that get tokens for the run alone."""
+        if run_tokens is None:
             return values, ()
-        rest = [value for value in values if value.plain not in guest.met and value not in guest.tokens]
-        room = guest.may_share()
+        rest = [value for value in values if value.plain not in run_tokens.met and value not in run_tokens.tokens]
+        room = run_tokens.may_share()
         if room:
             rest = [value for value in rest if self.values.kind_of(value.plain) is None]
-            guest.shared(min(len(rest), room))
-        apart = {*rest[room:], *(value for value in values if value in guest.tokens)}
+            run_tokens.shared(min(len(rest), room))
+        apart = {*rest[room:], *(value for value in values if value in run_tokens.tokens)}
         return [value for value in values if value not in apart], list(apart)
 
-    def _tell_apart(self, vault: Vault, values: Sequence[Value], guest: RunTokens, *, durable: bool) -> bool:
-        """Make the guest's own tokens for values that have none yet; return whether there were any."""
-        missing = [value for value in values if value not in guest.tokens]
+    def _tell_apart(self, vault: Vault, values: Sequence[Value], run_tokens: RunTokens, *, durable: bool) -> bool:
+        """Make the run's own tokens for values that have none yet; return whether there were any."""
+        missing = [value for value in values if value not in run_tokens.tokens]
         if not missing:
             return False
-        admits = _admits(missing, guest)
-        made = vault.tokens_for(self._scope, missing, durable=durable, salt=guest.salt, admits=admits)
-        guest.tokens |= _shown(missing, made)
-        known = self.values_for(guest)
+        admits = _admits(missing, run_tokens)
+        made = vault.tokens_for(self._scope, missing, durable=durable, salt=run_tokens.salt, admits=admits)
+        run_tokens.tokens |= _shown(missing, made)
+        known = self.values_for(run_tokens)
         for value in missing:
             known.add(value.plain, value.type)
         return True
 
-    def _took(self, made: Sequence[Entry]) -> bool:
+    def _took(self, made: Sequence[VaultEntry]) -> bool:
         """Take in what the vault has made; return whether any value is new."""
         numbers = sorted({entry.number for entry in made})
         if numbers == list(range(self._last + 1, self._last + 1 + len(numbers))):
-            self._last = numbers[-1]  # nobody else's came in between: `refresh` need not read them again
+            self._last = numbers[-1]  # no other server's came in between: `refresh` need not read them again
         return sum(self._keep(entry) for entry in made) > 0
 
-    def _keep(self, entry: Entry) -> bool:
+    def _keep(self, entry: VaultEntry) -> bool:
         """Have a value found from now on, and remember its token; return whether it is new."""
         value = entry.value
         if not entry.apart and len(value.text) <= _ENTRY_CHARS_MAX:
@@ -398,15 +400,15 @@ _SHOWN_PER_VALUE = 4
 """So many texts that were shown take as much memory as one value."""
 _ENTRY_CHARS_MAX = 256
 _BATCH = 500
-"""Values that are given their tokens, or learned, at once: nobody else is for as long."""
+"""Values that are given their tokens, or learned, at once: other runs wait for as long."""
 
 
-def _admits(values: Sequence[Value], guest: RunTokens | None) -> Callable[[int, int], None] | None:
+def _admits(values: Sequence[Value], run_tokens: RunTokens | None) -> Callable[[int, int], None] | None:
     """Return what the vault asks before it stores what is new of these."""
-    return None if guest is None else lambda count, _size: guest.bring(value.text for value in values[:count])
+    return None if run_tokens is None else lambda count, _size: run_tokens.bring(value.text for value in values[:count])
 
 
-def _shown(values: Sequence[Value], made: Sequence[Entry]) -> dict[Value, ShownToken]:
+def _shown(values: Sequence[Value], made: Sequence[VaultEntry]) -> dict[Value, ShownToken]:
     return {value: ShownToken(entry.shown, entry.value.type) for value, entry in zip(values, made, strict=True)}
 
 

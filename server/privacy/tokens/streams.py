@@ -31,7 +31,7 @@ class FileKind(StrEnum):
     CSV = "csv"
 
 
-class Source(Protocol):
+class TextSource(Protocol):
     """What can be read piece by piece, such as an open text file."""
 
     def read(self, size: int, /) -> str:
@@ -41,7 +41,7 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What was done so far: tokens put in or replaced, by type, and those that nobody knows."""
+    """What was done so far: tokens put in or replaced, by type, and those that the vault does not hold."""
 
     tokens: set[str] = field(default_factory=set)
     replaced: dict[str, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def kind_of(name: str, beginning: str) -> FileKind:
     return FileKind.JSON if beginning.lstrip()[:1] in {"{", "["} and _reads_as_json(beginning) else FileKind.TEXT
 
 
-def sanitized(sanitizer: Sanitizer, scope: str, source: Source, kind: FileKind, tally: Tally) -> Iterator[str]:
+def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally) -> Iterator[str]:
     """Give a file piece by piece with tokens in it. Raises `PrivacyFailed`."""
     if kind is FileKind.TEXT:
         yield from _sanitized_text(sanitizer, scope, source, tally)
@@ -82,7 +82,7 @@ def sanitized(sanitizer: Sanitizer, scope: str, source: Source, kind: FileKind, 
 
 
 def restored(
-    sanitizer: Sanitizer, scope: str, source: Source, kind: FileKind, tally: Tally, *, lenient: bool
+    sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally, *, lenient: bool
 ) -> Iterator[str]:
     """Give a file piece by piece with values in it. Raises `PrivacyFailed`."""
 
@@ -118,7 +118,7 @@ class _Scans(Protocol):
 _Works = Callable[[str, list[WrittenLeaf], _Scans], str]
 
 
-def _by_leaves(source: Source, kind: FileKind, work: _Works) -> Iterator[str]:
+def _by_leaves(source: TextSource, kind: FileKind, work: _Works) -> Iterator[str]:
     scanner: _Scans = Scanner() if kind is FileKind.JSON else TableScanner()
     held, size = "", PIECE_CHARS
     while True:
@@ -134,7 +134,7 @@ def _by_leaves(source: Source, kind: FileKind, work: _Works) -> Iterator[str]:
             return
 
 
-def _sanitized_text(sanitizer: Sanitizer, scope: str, source: Source, tally: Tally) -> Iterator[str]:
+def _sanitized_text(sanitizer: Sanitizer, scope: str, source: TextSource, tally: Tally) -> Iterator[str]:
     held = source.read(PIECE_CHARS)
     lead, start = "", 0
     while True:

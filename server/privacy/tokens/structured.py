@@ -226,7 +226,7 @@ def _said(lexeme: str) -> str:
     try:
         return str(json.loads(lexeme, strict=False))
     except ValueError:
-        return lexeme[1:-1]  # no JSON, though it looks like it: taken as it is written
+        return lexeme[1:-1]  # not JSON, though it looks like it: taken as it is written
 
 
 def _as_written(number: str) -> str:

@@ -1,6 +1,6 @@
 """Whom a bound counts an HTTP request for: its credentials, else the address that it comes from.
 
-No security boundary: what a caller may read is told by `scopes`.
+Not a security boundary: `scopes` decides what a caller may read.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def connections_max() -> int:
 
 
 @dataclass(slots=True)
-class Bounds:
+class HttpBounds:
     """What the connections of one server share."""
 
     maximum: int
@@ -52,20 +52,20 @@ class Bounds:
     """How long a header may take, and after it a body."""
     send_seconds: float = 30.0
     """How long a peer may go without reading anything of what is sent to it."""
-    silent: dict[Connection, float] = field(default_factory=dict)
+    silent: dict[HttpConnection, float] = field(default_factory=dict)
     """The connections that await a request, and since when: longest first."""
     turned_away: set[TurnedAway] = field(default_factory=set)
     logged: float = float("-inf")
 
     def protocol(self) -> type[asyncio.Protocol]:
         """Return what makes a connection, for uvicorn."""
-        return cast("type[asyncio.Protocol]", partial(Connection, self))
+        return cast("type[asyncio.Protocol]", partial(HttpConnection, self))
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection within its bounds."""
 
-    def __init__(self, bounds: Bounds, **given: Any) -> None:
+    def __init__(self, bounds: HttpBounds, **given: Any) -> None:
         super().__init__(**given)
         self._bounds = bounds
         self._awaited: object = None
@@ -177,7 +177,7 @@ class TurnedAway(asyncio.Protocol):
     9.6), and the answer may be lost with it.
     """
 
-    def __init__(self, bounds: Bounds, transport: asyncio.Transport) -> None:
+    def __init__(self, bounds: HttpBounds, transport: asyncio.Transport) -> None:
         self._bounds = bounds
         bounds.turned_away.add(self)
         transport.write(_TURNED_AWAY)

@@ -34,7 +34,7 @@ class _Exchange:
 
 
 class Exchanges:
-    """An ASGI app before all others: it knows every open request and can end them.
+    """An ASGI app before all others: it keeps every open request and can end them.
 
     `why_not_ready` says why a call would not be taken now, or None.
 

@@ -19,7 +19,7 @@ _CALLERS = (b"authorization", b"mcp-session-id")
 class FairStarts:
     """An ASGI app before another, which hundreds of requests at once would keep from everything else.
 
-    Belongs to one event loop. No security boundary: what a caller may read is told by `scopes`.
+    Belongs to one event loop. Not a security boundary: `scopes` decides what a caller may read.
     """
 
     def __init__(self, app: ASGIApp) -> None:

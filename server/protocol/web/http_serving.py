@@ -24,10 +24,10 @@ from ..serving import mcp_server
 from ..tools import tools_of
 from ..warming import warming
 from .bodies import BODY_BYTES_MAX, Bodies
-from .connections import ACCEPTED_AT_ONCE, Bounds, connections_max
+from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
-from .mcp_sessions import CALLERS_WORTH, Sessions
+from .mcp_sessions import CALLERS_WORTH, McpSessions
 
 MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
@@ -73,7 +73,7 @@ async def serve_http(app: App, address: Address) -> None:
             log_config=None,
             access_log=False,
             backlog=ACCEPTED_AT_ONCE,
-            http=Bounds(connections_max(), settings.http_receive_seconds).protocol(),
+            http=HttpBounds(connections_max(), settings.http_receive_seconds).protocol(),
             timeout_graceful_shutdown=math.ceil(LAST_ANSWERS_SECONDS),
             ws="none",
         )
@@ -102,7 +102,7 @@ async def serve_http(app: App, address: Address) -> None:
             forgetting.cancel()
 
 
-async def _keep_forgetting(app: App, sessions: Sessions) -> None:
+async def _keep_forgetting(app: App, sessions: McpSessions) -> None:
     """Have the values of MCP sessions forgotten soon after these have ended; until it is cancelled."""
     while not app.privacy.is_off:
         await sessions.ended.wait()
@@ -120,7 +120,7 @@ def _why_not_ready(app: App) -> str | None:
     return QUEUE_FULL if waiting >= max(1, app.settings.queue_max) else None
 
 
-def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, Sessions]:
+def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[Exchanges, McpSessions]:
     """Return the ASGI app and its sessions: each layer bounds one thing, the SDK's own app is the innermost."""
     settings = app.settings
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
@@ -133,6 +133,6 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
         max_request_body_size=BODY_BYTES_MAX,
         max_sessions=settings.http_sessions_max * CALLERS_WORTH,
     )
-    sessions = Sessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
+    sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
     return Exchanges(FairStarts(bodies), partial(_why_not_ready, app)), sessions

@@ -37,7 +37,7 @@ class _Session:
     streams: int = 0
 
 
-class Sessions:
+class McpSessions:
     """An ASGI app before the SDK's: it opens no more than `maximum` sessions for one caller, `CALLERS_WORTH` in all."""
 
     def __init__(self, app: ASGIApp, maximum: int, host: str, path: str) -> None:
@@ -49,7 +49,7 @@ class Sessions:
         self._of: dict[str, dict[_Session, None]] = {}  # the idlest first
         self._opening: Counter[str] = Counter()
         self.ended = asyncio.Event()
-        """Set whenever a session has ended; whoever waits for that clears it."""
+        """Set whenever a session has ended; the waiting task clears it."""
 
     def alive(self) -> Sequence[str]:
         """Return the names of the sessions that have not ended."""

@@ -18,7 +18,7 @@ from sealab.sandbox.container import container_workers, engine, image
 from sealab.sandbox.container.container_pool import ContainerPool, ContainerSettings
 from sealab.sandbox.container.container_workers import check_limits
 from sealab.sandbox.container.engine import Engine
-from sealab.sandbox.container.image import CODE_INSIDE, Image
+from sealab.sandbox.container.image import CODE_INSIDE, ContainerImage
 from sealab.sandbox.errors import ContainerMissing, HostCallError
 from sealab.sandbox.host.pool import PoolSettings
 from sealab.sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(folder: Path) -> Image:
+def built(folder: Path) -> ContainerImage:
     built = image.current(folder)
     assert built is not None
     return built
@@ -58,14 +58,14 @@ def workspace(folder: Path) -> Path:
 
 
 def settings(
-    folder: Path, built: Image, workspace: Path | None = None, *, spares: int = 1, **more
+    folder: Path, built: ContainerImage, workspace: Path | None = None, *, spares: int = 1, **more
 ) -> ContainerSettings:
     shown = None if workspace is None else str(workspace)
     return ContainerSettings(pool=PoolSettings(spares=spares, workspace=shown), image=built, folder=folder, **more)
 
 
 @pytest.fixture(scope="module")
-async def pool(folder: Path, built: Image, workspace: Path) -> AsyncIterator[ContainerPool]:
+async def pool(folder: Path, built: ContainerImage, workspace: Path) -> AsyncIterator[ContainerPool]:
     async with ContainerPool(settings(folder, built, workspace)) as pool:
         yield pool
 
@@ -75,7 +75,7 @@ async def either(
     request: pytest.FixtureRequest,
     pool: ContainerPool,
     folder: Path,
-    built: Image,
+    built: ContainerImage,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[ContainerPool]:
     """A pool for each way of speaking with a container: a socket that was passed in, and its standard streams."""
@@ -201,7 +201,7 @@ async def test_memory_is_limited(either: ContainerPool) -> None:
     assert "100 MB" in outcome.error.message
 
 
-async def test_threads_are_limited(folder: Path, built: Image) -> None:
+async def test_threads_are_limited(folder: Path, built: ContainerImage) -> None:
     code = """
 import threading
 threads = []
@@ -247,7 +247,7 @@ async def test_cancelling_ends_the_run(either: ContainerPool) -> None:
     assert await value(either, "6 * 7") == 42
 
 
-async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: Path, built: Image) -> None:
+async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: Path, built: ContainerImage) -> None:
     others = {str(each["Id"]) for each in running(folder)}
     async with ContainerPool(settings(folder, built, spares=0)) as own:
         begun = asyncio.Event()
@@ -268,7 +268,7 @@ async def test_a_container_that_does_not_end_its_worker_is_ended_itself(folder: 
 
 
 async def test_a_container_that_makes_no_worker_is_ended_and_another_runs_the_code(
-    folder: Path, built: Image, monkeypatch: pytest.MonkeyPatch
+    folder: Path, built: ContainerImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = {str(each["Id"]) for each in running(folder)}
     async with ContainerPool(settings(folder, built, spares=0)) as own:
@@ -283,7 +283,7 @@ async def test_a_container_that_makes_no_worker_is_ended_and_another_runs_the_co
         await _until(lambda: not gone & {each["Id"] for each in running(folder)})
 
 
-async def test_idle_containers_are_ended_and_come_back_with_the_next_job(folder: Path, built: Image) -> None:
+async def test_idle_containers_are_ended_and_come_back_with_the_next_job(folder: Path, built: ContainerImage) -> None:
     before = {str(each["Id"]) for each in running(folder)}
     async with ContainerPool(settings(folder, built, idle_seconds=0.2)) as own:
         assert await value(own, "6 * 7") == 42
@@ -292,7 +292,7 @@ async def test_idle_containers_are_ended_and_come_back_with_the_next_job(folder:
         assert await value(own, "6 * 7") == 42
 
 
-async def test_containers_end_when_the_server_is_killed(folder: Path, built: Image, tmp_path: Path) -> None:
+async def test_containers_end_when_the_server_is_killed(folder: Path, built: ContainerImage, tmp_path: Path) -> None:
     before = {str(each["Id"]) for each in running(folder)}
     script = tmp_path / "server.py"
     script.write_text(
@@ -327,7 +327,7 @@ asyncio.run(main())
 
 
 async def test_the_engine_passes_a_socket_in_unless_it_was_seen_not_to(
-    folder: Path, built: Image, tmp_path: Path
+    folder: Path, built: ContainerImage, tmp_path: Path
 ) -> None:
     code = image.code(folder)
     assert (await engine.find(None, built, code, folder / "engine")).direct
@@ -336,7 +336,7 @@ async def test_the_engine_passes_a_socket_in_unless_it_was_seen_not_to(
 
 
 async def test_limits_that_the_engine_ignores_are_found_out_and_those_inside_hold(
-    folder: Path, built: Image, tmp_path: Path
+    folder: Path, built: ContainerImage, tmp_path: Path
 ) -> None:
     careless = _podman_without(tmp_path, "--memory", "--memory-swap", "--pids-limit")
     async with ContainerPool(settings(folder, built, wanted=careless)) as own:
@@ -346,12 +346,14 @@ async def test_limits_that_the_engine_ignores_are_found_out_and_those_inside_hol
     assert "cgroup" not in outcome.layers
 
 
-def _with_cpus(folder: Path, built: Image, cpus: float, **more: object) -> ContainerSettings:
+def _with_cpus(folder: Path, built: ContainerImage, cpus: float, **more: object) -> ContainerSettings:
     plain = settings(folder, built, spares=0, **more)
     return replace(plain, pool=replace(plain.pool, cpus=cpus))
 
 
-async def test_a_share_of_the_processors_is_the_engines_to_hold_once_it_was_seen_to(folder: Path, built: Image) -> None:
+async def test_a_share_of_the_processors_is_the_engines_to_hold_once_it_was_seen_to(
+    folder: Path, built: ContainerImage
+) -> None:
     code = """
 import time
 end, before = time.monotonic() + 1, time.process_time()
@@ -367,7 +369,7 @@ time.process_time() - before
 
 
 async def test_whole_processors_are_held_inside_where_the_engine_ignores_a_share(
-    folder: Path, built: Image, tmp_path: Path
+    folder: Path, built: ContainerImage, tmp_path: Path
 ) -> None:
     careless = _podman_without(tmp_path, "--cpus")
     code = """
@@ -396,7 +398,7 @@ def test_a_limit_that_holds_nowhere_is_refused(limit: str) -> None:
 
 
 async def test_an_engine_that_is_not_there_or_does_not_work_is_refused_with_what_to_do(
-    folder: Path, built: Image, tmp_path: Path
+    folder: Path, built: ContainerImage, tmp_path: Path
 ) -> None:
     code = image.code(folder)
     with pytest.raises(ContainerMissing, match=r"no container engine no-such-engine.*Install podman"):
@@ -421,7 +423,7 @@ async def test_an_engine_that_is_not_there_or_does_not_work_is_refused_with_what
     ],
 )
 async def test_the_first_process_of_a_container_cleans_it_or_says_that_it_cannot(
-    folder: Path, built: Image, leave: str, clean: bool
+    folder: Path, built: ContainerImage, leave: str, clean: bool
 ) -> None:
     script = f"""
 import os, sys

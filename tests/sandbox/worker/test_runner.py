@@ -20,7 +20,7 @@ from sealab.sandbox.host.zygote_launcher import ForkedWorker
 from sealab.sandbox.job import Isolation, Job, Limits, Status
 from sealab.sandbox.wire import output
 from sealab.sandbox.wire.output import Output
-from sealab.sandbox.wire.zygote_packets import Exit
+from sealab.sandbox.wire.zygote_packets import ProcessExit
 
 from ..conftest import no_calls, ready_pool, run
 
@@ -208,7 +208,7 @@ async def hostile(program: str, host_calls=no_calls, *, timeout_seconds: float =
     )
 
     async def bury() -> None:
-        ended.set_result(Exit(await asyncio.to_thread(process.wait), 0.0, 1.0))
+        ended.set_result(ProcessExit(await asyncio.to_thread(process.wait), 0.0, 1.0))
 
     burying = asyncio.create_task(bury())
     shared.clear()

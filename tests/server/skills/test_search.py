@@ -34,7 +34,7 @@ def draft(name: str, description: str = "", tags: tuple[str, ...] = (), signatur
 
 
 @contextmanager
-def shelf_below(home: Path) -> Iterator[SkillService]:
+def service_below(home: Path) -> Iterator[SkillService]:
     database = HomeDatabase(None, home)
     try:
         yield SkillService(database)
@@ -43,21 +43,21 @@ def shelf_below(home: Path) -> Iterator[SkillService]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[SkillService]:
-    with shelf_below(tmp_path) as made:
+def service(tmp_path: Path) -> Iterator[SkillService]:
+    with service_below(tmp_path) as made:
         for each in SKILLS:
             made.store().save(draft(*each))
         yield made
 
 
 @pytest.fixture
-def store(shelf: SkillService) -> SkillStore:
-    return shelf.store()
+def store(service: SkillService) -> SkillStore:
+    return service.store()
 
 
 @pytest.fixture
-def index(shelf: SkillService) -> SkillIndex:
-    return SkillIndex(shelf)
+def index(service: SkillService) -> SkillIndex:
+    return SkillIndex(service)
 
 
 def names(page: SkillPage) -> list[str]:
@@ -137,7 +137,7 @@ async def test_a_tag_narrows_a_query_and_the_limit_cuts_only_what_is_shown(index
 
 async def test_a_skill_that_changed_is_found_by_what_it_says_now(index: SkillIndex, tmp_path: Path) -> None:
     assert names(await index.page("columns", None, 5)) == ["csv_profile"]
-    with shelf_below(tmp_path) as another_program:
+    with service_below(tmp_path) as another_program:
         theirs = another_program.store()
         theirs.save(draft("csv_profile", "Draws a chart.", ("plots",)))
         assert names(await index.page("columns", None, 5)) == []
@@ -174,9 +174,9 @@ async def test_documents_for_searches_of_tools_are_others_after_every_change(
 @pytest.fixture(scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
     home = tmp_path_factory.mktemp("home")
-    with shelf_below(home) as shelf:
+    with service_below(home) as service:
         for each in SKILLS:
-            shelf.store().save(draft(*each))
+            service.store().save(draft(*each))
     async with in_this_process(home) as caller:
         yield caller
 

@@ -15,8 +15,8 @@ from tests.waiting import wait_until
 
 def test_runs_are_recorded_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time
-    with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as shelf:
-        shelf.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
+    with closing(HomeDatabase(None, tmp_path)) as database, closing(SkillService(database)) as service:
+        service.note("a" * 26, duration_ms=1.0, status="ok", isolation="restricted", skills={})
         monkeypatch.setattr(time, "time", lambda: now() - 3600)
-        wait_until(lambda: not shelf._ended.waiting())
-        wait_until(lambda: shelf.run_store().count_by_status() == {"ok": 1})
+        wait_until(lambda: not service._ended.waiting())
+        wait_until(lambda: service.run_store().count_by_status() == {"ok": 1})

@@ -20,7 +20,7 @@ from sealab.server.startup.deferred import as_if_missing, put_off, run_now
 _HEAVY = [
     *("cryptography.fernet", "json5", "jsonschema", "keyring", "numpy", "phonenumbers", "presidio_analyzer", "psutil"),
     *("rapidfuzz", "regex", "spacy", "sqlalchemy", "sqlmodel", "Stemmer", "yaml"),
-    *("httpx2._client", "mcp.client.session", "rich", "uvicorn"),
+    *("httpx2._client", "mcp.client.session", "uvicorn"),
 ]
 _SERVE = """
 import sys
@@ -156,7 +156,7 @@ def test_a_package_that_failed_when_it_ran_is_run_again(package: ModuleType, tmp
 def test_where_the_short_way_fails_what_was_put_off_runs_and_the_import_is_the_plain_one(
     package: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(light_import, "_LATER", ("no_such_package_at_all", package.__name__))
+    monkeypatch.setattr(light_import, "_DEFERRED", ("no_such_package_at_all", package.__name__))
     ran = []
 
     def load() -> str:

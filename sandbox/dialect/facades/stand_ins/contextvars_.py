@@ -36,7 +36,7 @@ class Context(Mapping[contextvars.ContextVar[Any], Any]):
         return iter([variable for variable in self._real if id(variable) not in _host_variables])
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return sum(1 for _ in self)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise TypeError("cannot pickle 'Context' object")

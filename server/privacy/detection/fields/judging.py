@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ..findings import PiiType
 from .name_keys import looks_like_full_name, person
-from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldVerdict, Rule, rule_for
+from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldRule, FieldVerdict, rule_for
 from .values import digits
 
 _MAX_KEY_WORDS = 8
@@ -59,7 +59,7 @@ def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
     return person(key, parent, value)
 
 
-def _names_secret(rule: Rule, key: str, value: str) -> bool:
+def _names_secret(rule: FieldRule, key: str, value: str) -> bool:
     """Return whether a value only says which secret is meant: `keyName: RootKey`, `--secret dbPassword`."""
     if key.endswith((" name", "private key id", "signing key id", "encryption key id")):
         return True

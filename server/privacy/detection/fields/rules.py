@@ -23,7 +23,7 @@ class FieldVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     """Values below a key that `key` is found in are of `type` where they fit."""
 
     type: PiiType
@@ -46,8 +46,8 @@ def phrases(text: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives))
 
 
-def _rule(kind: PiiType, keys: str, fits: Callable[[str], bool]) -> Rule:
-    return Rule(kind, phrases(keys), fits)
+def _rule(kind: PiiType, keys: str, fits: Callable[[str], bool]) -> FieldRule:
+    return FieldRule(kind, phrases(keys), fits)
 
 
 NEVER = re.compile(
@@ -58,7 +58,7 @@ NEVER = re.compile(
 )
 """Keys that never name something personal, whatever they contain: `token_count`, `is_email`, `password_policy`."""
 
-_RULES: tuple[Rule, ...] = (
+_RULES: tuple[FieldRule, ...] = (
     _rule(
         PiiType.SECRET,
         "pass phrase, pass code, mnemonic, seed phrase, recovery phrase, recovery code*, recovery key*, unseal key*, root token, backup code*",
@@ -211,7 +211,7 @@ GENERIC_KEYS = frozenset(
 
 
 @lru_cache(maxsize=8192)
-def rule_for(key: str) -> Rule | None:
+def rule_for(key: str) -> FieldRule | None:
     """Return the rule that speaks about a key; remembered, since payloads repeat their keys."""
     if NEVER.search(key):
         return None

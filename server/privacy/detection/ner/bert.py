@@ -3,6 +3,8 @@
 As it is stored, onnxruntime multiplies in floating point and spends a third of its time between the products. On a CPU
 its integer kernels cost half of that at the same accuracy (activations are quantised on the fly, weights once, here),
 and its fused operators for attention, normalisation and GELU most of the rest. There is one text at a time, so no mask.
+The model takes 0.37 of the CPU time of the stored one for a text of 64 pieces of words, and 0.36 for one of 16 (medians
+of 60 runs each in turns, with the same labels). Its memory is 44 MB more, and loading takes 0.2 s more.
 
 Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md (`QAttention`,
 `DynamicQuantizeMatMul`, `SkipLayerNormalization`, `BiasGelu`). The network: Devlin et al., 2019, arXiv:1810.04805.
@@ -15,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .graph import Node, Reader, Writer
+from .graph import GraphReader, GraphWriter, Node
 
 _BITS: Final = 4
 _Floats = NDArray[np.float32]
@@ -26,14 +28,14 @@ def fused(model: bytes, *, layers: int, heads: int, epsilon: float) -> bytes:
 
     `places` are 0 to n - 1. Raises `ValueError`, `KeyError` or `IndexError` when `model` is not such a BERT.
     """
-    return _Bert(Reader(model), heads, epsilon).written(layers)
+    return _Bert(GraphReader(model), heads, epsilon).written(layers)
 
 
 class _Bert:
-    def __init__(self, stored: Reader, heads: int, epsilon: float) -> None:
+    def __init__(self, stored: GraphReader, heads: int, epsilon: float) -> None:
         self._stored = stored
         self._matrices = {node.name: node for node in stored.nodes if node.operator == "MatMulNBits"}
-        self._graph = Writer()
+        self._graph = GraphWriter()
         self._heads = heads
         self._epsilon = epsilon
 

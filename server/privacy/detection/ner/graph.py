@@ -56,7 +56,7 @@ class Node:
         raise KeyError(name)
 
 
-class Reader:
+class GraphReader:
     """The nodes and the tensors of a model's file."""
 
     def __init__(self, model: bytes) -> None:
@@ -88,7 +88,7 @@ class Reader:
         return values.reshape(shape)
 
 
-class Writer:
+class GraphWriter:
     """A graph under construction."""
 
     def __init__(self) -> None:

@@ -105,9 +105,9 @@ class Rampart:
     def judge(
         self, text: str, words: Sequence[Word], wanted: Sequence[bool], settled: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[Word, Sequence[float]]]:
-        """Yield words with how likely each is of each `Label`, the mean over its letters; words that nobody wants less.
+        """Yield words with how likely each is of each `Label`, the mean over its letters; fewer of the unwanted words.
 
-        `words` are in order. Of what is `settled` (in order) the model is told little: its letters cost as much as any.
+        `words` are in order. Of what is `settled` (in order) the model gets little: its letters cost as much as any.
         """
         # Lone surrogates cannot be encoded; what stands for them is as long.
         clean = _SURROGATE.sub("\ufffd", text)
@@ -136,7 +136,7 @@ class Rampart:
     def _run(self, text: str, window: ModelWindow, settled: Sequence[tuple[int, int]]) -> list[_Piece]:
         encoded = self._tokenizer.encode(text[window.start : window.end], add_special_tokens=False)
         spans = [(start + window.start, end + window.start) for start, end in encoded.offsets]
-        kept = _told(spans, settled)[:_MOST_TOKENS]
+        kept = _given(spans, settled)[:_MOST_TOKENS]
         ids = encoded.ids
         given = np.array([[self._first, *(ids[place] for place in kept), self._last]], dtype=np.int64)
         logits = self._session.run(None, {"ids": given, "places": self._places[:, : given.shape[1]]})[0][0, 1:-1]
@@ -146,7 +146,7 @@ class Rampart:
 
 
 class _Piece(NamedTuple):
-    """A piece of a word that the model knows, where it stands in the text, and how likely it is of each `Label`."""
+    """A piece of a word, where it stands in the text, and how likely it is of each `Label`."""
 
     start: int
     end: int
@@ -165,8 +165,8 @@ def _mean(pieces: Sequence[_Piece], word: Word) -> Sequence[float]:
     return [sum(chances) / total for chances in weighted]
 
 
-def _told(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]]) -> list[int]:
-    """Return which pieces the model is told: all, but of what is settled no more than how it begins."""
+def _given(spans: Sequence[tuple[int, int]], settled: Sequence[tuple[int, int]]) -> list[int]:
+    """Return which pieces the model gets: all, but of what is settled only the first."""
     kept: list[int] = []
     index = 0
     inside = -1

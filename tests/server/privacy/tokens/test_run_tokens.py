@@ -48,8 +48,8 @@ def opened(tmp_path: Path) -> Iterator[Opens]:
         database.close()
 
 
-async def hidden(privacy: Privacy, text: str, guest: run_tokens.RunTokens) -> str:
-    return str((await privacy.hide("home", (Text(text, exact=True),), guest=guest)).parts[0])
+async def hidden(privacy: Privacy, text: str, tokens: run_tokens.RunTokens) -> str:
+    return str((await privacy.hide("home", (Text(text, exact=True),), run_tokens=tokens)).parts[0])
 
 
 @pytest.mark.timeout(120)
@@ -75,7 +75,7 @@ async def test_where_nothing_is_given_back_each_run_has_tokens_of_its_own_and_th
 ) -> None:
     privacy = opened(Mode.TOOLS, restore=False)
     mine = await privacy.hide_text("home", f"SSN: {SSN}")  # as `sealab pii sanitize` does
-    run, other = privacy.guest("home"), privacy.guest("home")
+    run, other = privacy.new_run_tokens("home"), privacy.new_run_tokens("home")
     first = await hidden(privacy, f"SSN: {SSN}", run)
     assert await hidden(privacy, f"again {SSN}", run) == first.replace("SSN:", "again")
     assert len({mine, first, await hidden(privacy, f"SSN: {SSN}", other)}) == 3
@@ -86,14 +86,14 @@ async def test_where_nothing_is_given_back_each_run_has_tokens_of_its_own_and_th
 async def test_what_the_vault_knows_is_not_recognised_for_a_run_that_gets_nothing_back(opened: Opens) -> None:
     privacy = opened(Mode.TOOLS, restore=False)
     await privacy.hide_text("home", "SSN: 536904399, customer_name: Jo")
-    run = privacy.guest("home")
+    run = privacy.new_run_tokens("home")
     for text in ("536904399", "Jo", "Jo 536904399"):
         assert await hidden(privacy, text, run) == text
 
 
 async def test_tokens_that_hold_for_one_run_are_no_other_runs_after_a_restart_either(opened: Opens) -> None:
     first = opened(Mode.TOOLS, restore=False)
-    token = await hidden(first, f"SSN: {SSN}", first.guest("home"))
+    token = await hidden(first, f"SSN: {SSN}", first.new_run_tokens("home"))
     own = await first.hide_text("home", f"SSN: {SSN}")
     again = opened(Mode.TOOLS, restore=False)
     assert await again.hide_text("home", f"SSN: {SSN}") == own != token
@@ -102,7 +102,7 @@ async def test_tokens_that_hold_for_one_run_are_no_other_runs_after_a_restart_ei
 
 async def test_where_values_are_given_back_all_runs_have_the_same_tokens(opened: Opens) -> None:
     privacy = opened(Mode.TOOLS)
-    tokens = {await hidden(privacy, f"SSN: {SSN}", privacy.guest("home")) for _ in range(3)}
+    tokens = {await hidden(privacy, f"SSN: {SSN}", privacy.new_run_tokens("home")) for _ in range(3)}
     assert tokens == {await privacy.hide_text("home", f"SSN: {SSN}")}
 
 
@@ -113,14 +113,14 @@ async def test_under_auto_trying_values_ends_in_tokens_that_tell_nothing(
     monkeypatch.setattr(privacy._trials, "most", 30)
     known = await privacy.hide_text("home", f"SSN: {SSN}")
     tries = "\n".join(f"SSN: 536-90-{number:04}" for number in range(4000, 4100))
-    await hidden(privacy, tries, privacy.guest("home"))
-    run = privacy.guest("home")
+    await hidden(privacy, tries, privacy.new_run_tokens("home"))
+    run = privacy.new_run_tokens("home")
     assert known not in await hidden(privacy, f"SSN: {SSN}", run)
     assert known not in await hidden(privacy, f"{tries}\nSSN: {SSN}", run)
     assert len(set(TOKEN.findall(await hidden(privacy, tries, run)))) == 100
     assert SSN not in await hidden(privacy, SSN, run)
     # What a tool gives has the token that it had.
-    met = privacy.guest("home")
+    met = privacy.new_run_tokens("home")
     await privacy.learn("home", {"ssn": SSN}, met)
     assert await hidden(privacy, f"SSN: {SSN}", met) == known
 
@@ -133,16 +133,16 @@ async def test_under_auto_what_tools_and_files_gave_has_one_token_however_much_i
     rows = [{"email": f"person{number}@corp.example"} for number in range(40)]
     shown = []
     for _ in range(2):
-        run = privacy.guest("home")
+        run = privacy.new_run_tokens("home")
         await privacy.learn("home", rows, run)
-        shown.append((await privacy.hide("home", (Tree(rows),), guest=run)).parts[0])
+        shown.append((await privacy.hide("home", (Tree(rows),), run_tokens=run)).parts[0])
     assert shown[0] == shown[1]
     assert "corp.example" not in json.dumps(shown)
 
 
 async def test_what_is_only_learned_is_hidden_and_not_in_the_vault(opened: Opens) -> None:
     privacy = opened(Mode.AUTO)
-    run = privacy.guest("home")
+    run = privacy.new_run_tokens("home")
     await privacy.learn("home", [{"customer_name": name} for name in ("Ana Sørli", "Bea Holm")], run)
     assert privacy.vault().counts().values == 0
     assert await hidden(privacy, "bring Ana Sørli", run) != "bring Ana Sørli"
@@ -155,7 +155,7 @@ async def test_a_run_brings_no_more_new_values_than_it_may(opened: Opens, monkey
     mails = [f"person{number}@corp.example" for number in range(41)]
     for mode in (lambda run: hidden(privacy, "\n".join(mails), run), lambda run: privacy.learn("home", mails, run)):
         with pytest.raises(PrivacyFailed, match="Work on less at once"):
-            await mode(privacy.guest("home"))
+            await mode(privacy.new_run_tokens("home"))
     assert privacy.vault().counts().values == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from sealab.server.protocol.web.connections import CONNECTIONS_MAX, Bounds, connections_max
+from sealab.server.protocol.web.connections import CONNECTIONS_MAX, HttpBounds, connections_max
 
 from ....waiting import until, wait_until
 from ...conftest import HttpServer, http_process
@@ -149,7 +149,7 @@ def get_or_none(server: HttpServer) -> int | None:
 
 
 @asynccontextmanager
-async def sending(size: int, bounds: Bounds) -> AsyncIterator[tuple[uvicorn.Server, int]]:
+async def sending(size: int, bounds: HttpBounds) -> AsyncIterator[tuple[uvicorn.Server, int]]:
     """Serve so many bytes to whoever asks, and give the server and its port."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -170,7 +170,7 @@ async def sending(size: int, bounds: Bounds) -> AsyncIterator[tuple[uvicorn.Serv
 
 async def test_who_reads_nothing_of_an_answer_is_cut_off_and_who_reads_slowly_gets_it_all() -> None:
     size = 60_000_000
-    bounds = Bounds(100, receive_seconds=30, send_seconds=1)
+    bounds = HttpBounds(100, receive_seconds=30, send_seconds=1)
     async with sending(size, bounds) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

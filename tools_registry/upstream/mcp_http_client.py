@@ -1,6 +1,6 @@
-"""An HTTP client for MCP whose failures stay with the message they befell.
+"""An HTTP client for MCP in which a failure ends one message and not the connection.
 
-The SDK lets a failed request end the whole connection, and with it every other call under way, and it tells nothing of
+The SDK lets a failed request end the whole connection, and with it every other call under way, and does not report
 a status such as 401 or 503. Here each message that cannot be delivered is answered by a JSON-RPC error of our own,
 whose data says what happened and whether the server can have seen the message.
 """
@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
-from mcp.types import ErrorData
 from typing_extensions import override
 
 from ..errors import SignInNeeded
 from ..json_lines import LARGE_CHARS
+from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from .reading import LargeMessages
 
-if TYPE_CHECKING:
-    from .reading import LargeMessages
-
-FAULT_CODE = -32097
-"""The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
-
-_MARK = "sealab.fault"
 _EXCERPT_CHARS = 300
 _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""The largest message that is taken from a server, over any transport."""
 
 _NOT_SENT = (
     httpx2.ConnectError,
@@ -41,34 +31,6 @@ _NOT_SENT = (
     httpx2.UnsupportedProtocol,
     httpx2.LocalProtocolError,
 )
-
-
-class Fault(StrEnum):
-    """What befell a message."""
-
-    NOT_SENT = "not_sent"
-    CUT_OFF = "cut_off"
-    STATUS = "status"
-    NOT_MCP = "not_mcp"
-    TOO_LARGE = "too_large"
-    SIGN_IN = "sign_in"
-    SIGN_IN_FAILED = "sign_in_failed"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpFault:
-    """What befell a message, the HTTP status if there was one (else 0), and a short text on it."""
-
-    fault: Fault
-    status: int
-    detail: str
-
-
-def fault_in(data: object) -> HttpFault | None:
-    """Return the fault that an MCP error's data tells of, if the error is one of ours."""
-    if not isinstance(data, dict) or not isinstance(told := data.get(_MARK), dict):
-        return None
-    return HttpFault(Fault(told["fault"]), told["status"], told["detail"])
 
 
 class McpHttpClient(httpx2.AsyncClient):
@@ -153,7 +115,7 @@ def _is_plain_events(response: httpx2.Response) -> bool:
 async def _refused(
     request: httpx2.Request, response: httpx2.Response, kind: Fault, content_type: str
 ) -> httpx2.Response:
-    """Read a refusal; one that is a JSON-RPC error speaks for itself."""
+    """Read a refusal; one that is a JSON-RPC error is returned as it is."""
     whole = await _whole(request, response)
     body = whole.content if whole.status_code == response.status_code else b""
     expired = response.status_code == httpx2.codes.NOT_FOUND and "mcp-session-id" in request.headers
@@ -163,11 +125,6 @@ async def _refused(
     detail = excerpt if kind is Fault.STATUS else f"{content_type or 'no content type'}: {excerpt}"
     status = response.status_code if kind is Fault.STATUS else 502
     return _answer(request, HttpFault(kind, response.status_code, detail), status)
-
-
-def error_of(fault: HttpFault) -> ErrorData:
-    """Return the MCP error that tells of a fault; `fault_in` reads it."""
-    return ErrorData(code=FAULT_CODE, message=fault.detail or fault.fault.value, data={_MARK: asdict(fault)})
 
 
 def _answer(request: httpx2.Request, fault: HttpFault, status: int) -> httpx2.Response:

@@ -1,0 +1,21 @@
+"""The names that code finds without defining them: the one place where the server reads the side of hostile code.
+
+What is imported here only defines names; nothing of it runs code.
+"""
+
+from __future__ import annotations
+
+
+def importable_modules() -> frozenset[str]:
+    """Return the modules that the restricted dialect can import."""
+    from .dialect import facades
+
+    return frozenset(facades.exports())
+
+
+def given_names() -> frozenset[str]:
+    """Return the names of the helpers, and of the modules that need no import."""
+    from .guest.runtime import PRELOADED
+    from .guest_api import data_helpers, hosted
+
+    return frozenset({*hosted.helpers(), *data_helpers.helpers(), *PRELOADED, "keep"})
