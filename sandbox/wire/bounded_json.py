@@ -54,13 +54,45 @@ def read(text: bytes, *, values_max: int) -> Json:
         bare = _STRING.sub(b"", text)
         if _parts(bare) >= values_max:
             raise _too_many(values_max)
-        _check_depth(bare)
+        _depth_after(bare, 0)
     return cast("Json", _read(text.decode()))
 
 
 def read_in_steps(text: bytes, *, values_max: int) -> dict[str, Json]:
     """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does."""
     return _Reading(text, values_max).read()
+
+
+def check(text: bytes, *, values_max: int, names_max: int) -> None:
+    """Raise `ValueError` for JSON that is too deep, has too many values or too many names of objects, or is not UTF-8.
+
+    Nothing is decoded, and no step gets more than `STEP_CHARS`: it is cheap beside decoding, and ends at the bound.
+    Text that is no JSON may pass; a decoder stops where it is not, and what stands before is judged as the decoder
+    reads it.
+    """
+    if b"\0" in text:  # as UTF-16 and UTF-32 have it, whose quotes are not found here; JSON escapes it
+        raise ValueError("it is not UTF-8")
+    if text.count(b"[") + text.count(b"{") <= DEPTH_MAX and _parts(text) < values_max and text.count(b":") <= names_max:
+        return
+    at = values = names = depth = 0
+    in_string = False
+    while at < len(text):
+        end = at + STEP_CHARS
+        step = text[at:end]
+        if (len(step) - len(step.rstrip(b"\\"))) % 2:  # what a backslash escapes stands in its step
+            end += 1
+            step = text[at:end]
+        at = end
+        parts = step.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        bare = b"".join(parts[in_string::2])
+        in_string ^= len(parts) % 2 == 0
+        values += _parts(bare)
+        names += bare.count(b":")
+        if values >= values_max:
+            raise _too_many(values_max)
+        if names > names_max:
+            raise ValueError(f"its objects hold more than {names_max} names")
+        depth = _depth_after(bare, depth)
 
 
 def is_light(value: Json) -> bool:
@@ -284,12 +316,12 @@ def _parts(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _check_depth(bare: bytes) -> None:
-    depth = 0
+def _depth_after(bare: bytes, depth: int) -> int:
     for bracket in bare.translate(None, _NOT_BRACKETS):
         depth += 1 if bracket in _OPENING else -1
         if depth > DEPTH_MAX:
             raise _too_deep()
+    return depth
 
 
 def _too_many(values_max: int) -> ValueError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, FailFast, WithJsonSchema
 
 from ...sandbox.job import Json
 from ..caller import Ask, Caller
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
 Tags = Annotated[
-    list[str], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "array", "items": {"type": "string"}})
+    list[str],
+    FailFast(),
+    BeforeValidator(parsed_if_text),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 
 

@@ -31,7 +31,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from ...tools_registry.json_lines import LARGE_CHARS, Edges, Lines, TooLong
+from ..errors import HostWorkBusy
 from ..upstream_tools.large_json import read_large
+from .message_bounds import check_message
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest message that is taken."""
@@ -131,8 +133,9 @@ class StandardInput(_Stream):
         try:
             if len(text) <= LARGE_CHARS:
                 return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+            await check_message(line)
             value = await read_large(text)
-        except ValueError as error:
+        except (ValueError, HostWorkBusy) as error:
             if len(text) <= LARGE_CHARS:
                 return error
             await self._refuse(_refusal(Edges.of(line), f"cannot be read: {error}"))

@@ -20,6 +20,7 @@ from ..arguments import missing_argument, unknown_argument, wrong_argument
 from ..errors import KNOWN_ERRORS, shortage_in
 from ..terminal_escaping import visible
 from .generated_schemas import Schemas, generated_schemas
+from .message_bounds import check
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
@@ -105,12 +106,16 @@ class StrictTool(Tool):
         try:
             return self.prepare().model_validate(dict(arguments), strict=True).model_dump_one_level()
         except ValidationError as error:
+            # One for each argument at most: lists of a type are annotated `FailFast`.
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
             schema = json.dumps(known.get(name, {}))
             if first["type"] == "missing":
                 raise ToolError(missing_argument(self.name, name, f"Give it; its schema is {schema}.")) from error
-            raise ToolError(wrong_argument(self.name, name, first["input"], f". Its schema is {schema}.")) from error
+            why = f": {first['ctx']['error']}" if first["type"] == "value_error" else ""
+            raise ToolError(
+                wrong_argument(self.name, name, first["input"], f"{why}. Its schema is {schema}.")
+            ) from error
 
 
 def derived_schemas(function: Callable[..., Awaitable[CallToolResult]]) -> Schemas:
@@ -134,8 +139,12 @@ def _skipped(function: Callable[..., object]) -> list[str]:
 
 
 def parsed_if_text(value: object) -> object:
-    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is."""
+    """Read an object that came as its JSON text, which is how some clients send objects; else return it as it is.
+
+    Raises `ValueError` for a text that would cost too much to decode.
+    """
     if isinstance(value, str):
+        check(value.encode("utf-8", "surrogatepass"))
         try:
             return json.loads(value)
         except (ValueError, RecursionError):

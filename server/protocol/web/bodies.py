@@ -1,4 +1,7 @@
-"""Request bodies: received whole before anything is done with them, within one bound on all bytes held at once."""
+"""Request bodies: received whole before anything is done with them, within one bound on all bytes held at once.
+
+One that would cost too much to decode is refused before the SDK sees it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections import Counter, deque
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...errors import HostWorkBusy
+from ..message_bounds import check_message
 from .callers import caller_of, header
 from .error_responses import refusal
 
@@ -55,8 +60,16 @@ class Bodies:
                         del body
                         return await self._too_much(caller, held)(scope, receive, send)
                     held += needed
-            whole: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
+            text = bytes(body)
             del body
+            try:
+                await check_message(text)
+            except ValueError as error:
+                return await _unfit(str(error))(scope, receive, send)
+            except HostWorkBusy as error:
+                return await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
+            whole: deque[Message] = deque([{"type": "http.request", "body": text, "more_body": False}])
+            del text
 
             async def received() -> Message:
                 return whole.popleft() if whole else await receive()
@@ -103,3 +116,9 @@ async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
         f"The request is larger than {BODY_BYTES_MAX >> 20} MiB. Send large data in parts, with write_workspace_file."
     )
     await refusal(413, text)(scope, receive, send)
+
+
+def _unfit(why: str) -> ASGIApp:
+    return refusal(
+        413, f"The request cannot be taken: {why}. Send large data as one text or in parts, with write_workspace_file."
+    )

@@ -6,13 +6,14 @@ import gc
 import json
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.sandbox.wire import bounded_json
-from sealab.sandbox.wire.bounded_json import is_light, read, read_in_steps, write, write_in_steps
+from sealab.sandbox.wire.bounded_json import check, is_light, read, read_in_steps, write, write_in_steps
 
 MANY = 1_000_000
 scalars = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
@@ -94,6 +95,43 @@ def test_depth_and_values_are_bounded_however_they_are_read(read_it):
         read_it(few, values_max=50)
 
 
+def values_and_names(value: object) -> tuple[int, int]:
+    """Count what stands in a value as `check` does: the values but the first of each list or object, and names."""
+    if not isinstance(value, list | dict):
+        return 0, 0
+    inner = [values_and_names(each) for each in (value.values() if isinstance(value, dict) else value)]
+    names = len(value) if isinstance(value, dict) else 0
+    return 1 + max(0, len(value) - 1) + sum(each for each, _ in inner), names + sum(each for _, each in inner)
+
+
+@given(objects, step_sizes, st.booleans(), st.sampled_from([None, 1]))
+def test_values_and_names_are_counted_before_anything_is_decoded(value, chars, ensure_ascii, indent):
+    text = encoded(value, ensure_ascii=ensure_ascii, indent=indent)
+    values, names = values_and_names(json.loads(text))
+    with steps_of(chars):
+        check(text, values_max=values + 1, names_max=names)
+        with pytest.raises(ValueError, match="more than"):
+            check(text, values_max=values, names_max=names)
+        if names:
+            with pytest.raises(ValueError, match="names"):
+                check(text, values_max=values + 1, names_max=names - 1)
+
+
+@pytest.mark.parametrize("chars", [12, 1 << 15])
+def test_depth_is_bounded_before_anything_is_decoded(chars):
+    levels = bounded_json.DEPTH_MAX
+    with steps_of(chars):
+        check(b"[" * levels + b'"[[[' + b'\\"[' * 50 + b'"' + b"]" * levels, values_max=MANY, names_max=0)
+        with pytest.raises(ValueError, match="deeper"):
+            check(b'[{"x":' * (levels // 2) + b"[", values_max=MANY, names_max=MANY)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_json_of_other_encodings_is_refused_whose_quotes_are_not_found(encoding):
+    with pytest.raises(ValueError, match="UTF-8"):
+        check('["\u2200", [[1]]]'.encode(encoding), values_max=MANY, names_max=0)
+
+
 def test_a_name_that_stands_twice_is_refused_however_far_apart():
     with steps_of(20), pytest.raises(ValueError, match="twice"):
         read_in_steps(b'{"x":1,"y":[[[1]]],"z":{"a":[[1],[2],[3],[4],[5],[6],[7]]},"x":2}', values_max=MANY)
@@ -156,7 +194,7 @@ def seconds(read_it, text: bytes) -> float:
     return min(tries)
 
 
-@pytest.mark.parametrize("read_it", [read, read_in_steps])
+@pytest.mark.parametrize("read_it", [read, read_in_steps, partial(check, names_max=MANY)])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_costs_as_much_for_each_byte_at_any_size(name, read_it):
     start, repeated, end = HOSTILE[name]

@@ -18,6 +18,7 @@ from typing import IO
 import psutil
 import pytest
 
+from sealab.server.protocol.message_bounds import VALUES_MAX
 from sealab.server.protocol.stdio import MESSAGE_BYTES_MAX
 
 from ..conftest import SEALAB, environment
@@ -225,6 +226,15 @@ def test_a_large_request_of_many_values_is_read_whole(tmp_path: Path) -> None:
     asked["params"]["arguments"]["context_vars"] = {"numbers": numbers}
     given = lines_of(INITIALIZE, INITIALIZED, asked)
     assert answers_of_one_going(tmp_path, given)[1]["result"]["structuredContent"]["result"] == sum(numbers)
+
+
+def test_a_request_of_too_many_values_is_refused_and_the_next_is_served(tmp_path: Path) -> None:
+    asked = call_of("len(numbers)")
+    asked = {**asked, "id": 7, "params": {**asked["params"], "numbers": [[]] * VALUES_MAX}}
+    answers = answers_of_one_going(tmp_path, lines_of(INITIALIZE, INITIALIZED, asked, call_of("40 + 2")))
+    assert answers[7]["error"]["code"] == -32600
+    assert f"it holds more than {VALUES_MAX} values" in answers[7]["error"]["message"]
+    assert answers[1]["result"]["structuredContent"]["result"] == 42
 
 
 def test_what_a_line_above_the_bound_costs_is_in_proportion_to_its_length(tmp_path: Path) -> None:

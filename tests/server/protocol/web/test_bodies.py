@@ -94,3 +94,27 @@ def test_a_body_above_the_largest_is_refused_by_what_it_declares_and_by_what_it_
             assert refused.status == 413
             assert "Send large data in parts" in refused.message["error"]["message"]
     assert asked(server.url, "GET", "/readyz").status == 200
+
+
+@pytest.mark.parametrize(
+    ("many", "why"),
+    [
+        ([[]] * 200_000 + [1] * 50_000, "it holds more than 250000 values"),
+        ({str(number): 1 for number in range(100_000)}, "its objects hold more than 100000 names"),
+        (json.loads("[" * 100 + "]" * 100), "it is nested deeper than 100"),
+    ],
+    ids=["values", "names", "depth"],
+)
+def test_a_body_that_would_cost_too_much_to_decode_is_refused_before_it_is(
+    server: HttpServer, many: object, why: str
+) -> None:
+    refused = post(server.url, call("len(many)", many=many), **MODERN)  # an argument that there is not
+    assert refused.status == 413
+    assert why in refused.message["error"]["message"]
+    assert "as one text or in parts" in refused.message["error"]["message"]
+
+
+def test_a_body_of_many_values_is_taken_up_to_the_bound(server: HttpServer) -> None:
+    many = {"numbers": list(range(150_000)), "names": {f"name {number}": "[{,:" for number in range(50_000)}}
+    answer = post(server.url, call("sum(numbers) + len(names)", context_vars=many), **MODERN)
+    assert answer.message["result"]["structuredContent"]["result"] == sum(range(150_000)) + 50_000
