@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Mapping
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from ...sandbox.errors import HostCallError
@@ -32,6 +33,7 @@ from .call_log import BYTES_MAX
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
 _WHOLE = (int,)
+_NAMES_MAX = 20
 
 
 def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
@@ -51,9 +53,10 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         "list_names": Handler(partial(_list_names, registry), {"server": _TEXT_OR_NONE}, frozenset()),
         "list_tools": Handler(
             partial(_list_tools, registry),
-            {"server": _TEXT, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
+            {"server": _TEXT_OR_NONE, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
             frozenset({"server"}),
         ),
+        "named_servers": Handler(partial(_named_servers, registry), {"names": (dict,)}, frozenset({"names"})),
         "describe_server": Handler(partial(_describe_server, registry), {"server": _TEXT}, frozenset({"server"})),
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
@@ -191,11 +194,16 @@ async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -
     return await _answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
 
 
+async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    names = cast("Mapping[str, Json]", arguments["names"])
+    return await _answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
+
+
 async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
     return await _answered(
         discovery.tools_of(
             registry,
-            cast("str", arguments["server"]),
+            cast("str | None", arguments["server"]),
             tool=cast("str | None", arguments.get("tool")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
-from ...tools_registry.names import identifier
+from ...tools_registry.names import fold, identifier
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
 from .registry import Registry
@@ -118,9 +118,21 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
                 configuration.server(each)  # which says why it cannot be used
         server, dot, _ = name.partition(".")
         names = (await registry.catalog()).servers() if dot else {}
-        if not dot or error.nearest or any(server in {each.name, each.alias} for each in names.values()):
+        if not dot or any(server in {each.name, each.alias} for each in names.values()):
             raise
-        raise ToolUnknown(f"There is no server {server!r}. {offered(server, names)}") from None
+        having = await _having(registry, name)
+        if error.nearest and not having:
+            raise
+        hint = f"Use {' or '.join(having)}." if having else offered(server, names)
+        raise ToolUnknown(f"There is no server {server!r}. {hint}", nearest=having) from None
+
+
+async def _having(registry: Registry, name: str) -> list[str]:
+    """Return how code calls the tools of that name, on whatever server."""
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    tool = fold(name.rpartition(".")[2])
+    having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]
+    return [".".join(("tools", *catalog.alias(each))) for each in having[:_NAMES_SHOWN]]
 
 
 async def categories(registry: Registry) -> dict[str, Json]:
@@ -190,15 +202,42 @@ async def server(registry: Registry, name: str) -> dict[str, Json]:
 
 
 async def tools_of(
-    registry: Registry, name: str, *, tool: str | None = None, detail_level: str = "summary"
+    registry: Registry, name: str | None, *, tool: str | None = None, detail_level: str = "summary"
 ) -> list[Json]:
-    """Return what is known of a server's tools, or of one of them, asking the server if it has never said."""
+    """Return what is known of a server's tools, or of one of them, asking the server if it has never said.
+
+    Without a name these are the tools of all servers.
+    """
     level = _level(detail_level)
+    if name is None:
+        await registry.ask_unasked()
+        catalog, configuration = await registry.catalog(), await registry.configuration()
+        permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
+        describer = await registry.describer()
+        return [await _told(registry, describer, each, level) for each in permitted]
     own = await _server_named(registry, name)
     if tool is not None:
         return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
     describer = await registry.describer()
     return [await _told(registry, describer, each, level) for each in await _known_tools(registry, own)]
+
+
+async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Json]:
+    """Return which of some names are servers, given the members that code calls of each: `{name: [member, …]}`.
+
+    A server that has said what it has is meant where it has one of the members. Starts no server.
+    """
+    catalog = await registry.catalog()
+    known = {each.alias: each.name for each in catalog.servers().values()}
+    found: list[Json] = []
+    for name, members in uses.items():
+        own = known.get(name)
+        if own is None or not isinstance(members, list):
+            continue
+        tools = {fold(tool.name) for tool in catalog.tools(server=own)}
+        if not tools or any(isinstance(member, str) and fold(member) in tools for member in members):
+            found.append(name)
+    return found
 
 
 async def names(registry: Registry, name: str | None) -> list[Json]:

@@ -90,6 +90,10 @@ async def error(caller: Caller, code: str) -> dict[str, Any]:
         ("call_tool('my-server.x.odd-name.with dots', {'value': 'b'})", "odd b"),
         ("tools['my-server.x']['odd-name.with dots'](value='c')", "odd c"),
         ("tools.my_server_x.as_text()", "just text"),
+        ("tools.as_text()", "just text"),
+        ("up.add(left=4)", 5),
+        ("mcp.up.add(left=5)", 6),
+        ("call_tool('up', 'add', {'left': 6})", 7),
         ("tools.up.people(max_count=1)", {"people": [{"firstName": "P0", "age": 0}], "total": 1}),
     ],
 )
@@ -112,6 +116,8 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.up.add(1, 2)", "TypeError", "by name, not by position. It takes left, right=…"),
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
+        ("tools.add(left=1)", "ToolError", "Use one of my-server.x.add, up.add"),
+        ("tools.elsewhere.add(left=1)", "ToolError", "Use tools.my_server_x.add or tools.up.add"),
         ("tools.gone.anything()", "ToolError", "/no/such/command"),
         ("tools.off.add(left=1)", "ToolError", "'off' is disabled"),
         ("tools.up.as_text()", "ToolError", "\"deny\" has 'as_text'"),
@@ -189,6 +195,12 @@ async def test_servers_and_tools_are_listed_in_code(caller) -> None:
     assert {"add", "people"} <= set(names)
     assert "as_text" not in names
     assert docs[0]["signature"].startswith("tools.up.add(*, left: int, right: int = 1)")
+
+
+async def test_all_tools_are_listed_in_code(caller) -> None:
+    listed = await result(caller, "[(each['server'], each['name']) for each in tools.list_tools()]")
+    assert {("up", "add"), ("my-server.x", "as_text")} <= set(map(tuple, listed))
+    assert ["up", "as_text"] not in listed
 
 
 async def test_searching_gives_what_the_contract_says(caller) -> None:
