@@ -43,9 +43,12 @@ async def call_tool(name: str, *arguments: Mapping[str, object] | str | None, **
 
 
 def search_tools(
-    query: str = "", category: str | None = None, detail_level: str = "summary", limit: int = 10
+    query: str = "", category: str | None = None, detail_level: str = "summary", limit: int | None = None
 ) -> object:
-    """Find tools by what they should do: `{query, category, detail_level, count, tools: [{name, server, …}]}`."""
+    """Find tools by what they should do: `{query, category, detail_level, count, tools: [{name, server, …}]}`.
+
+    Without a limit these are 10, or all of a category where the query is empty.
+    """
     return _asked("search_tools", query=query, category=category, detail_level=detail_level, limit=limit)
 
 

@@ -28,11 +28,12 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .broker import Arguments, Calls, Handler, Tell
-from .call_log import BYTES_MAX
+from .call_log import BYTES_MAX, RETURNS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
 _WHOLE = (int,)
+_WHOLE_OR_NONE = (int, type(None))
 _NAMES_MAX = 20
 
 
@@ -41,7 +42,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     asked = {
         "search_tools": Handler(
             partial(_search_tools, registry),
-            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE},
+            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE_OR_NONE},
             frozenset({"query"}),
         ),
         "get_tool_definition": Handler(
@@ -107,6 +108,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
         _pay(calls, await _chars_of(value))
+        if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
+            untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
+            if untold is not None:
+                calls.log.returns[tool.full_name] = untold
         return value
 
 
@@ -170,7 +175,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
             cast("str", arguments["query"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
-            limit=cast("int", arguments.get("limit", 10)),
+            limit=cast("int | None", arguments.get("limit")),
         )
     )
 

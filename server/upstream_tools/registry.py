@@ -20,6 +20,7 @@ from ..home import Home
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
+from .told_shapes import ToldShapes
 from .wiring import Wired, index_of, is_permitted, say_problems, wire
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Registry:
         self._background: set[asyncio.Task[None]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
+        self.told_shapes = ToldShapes()
+        """What each caller was told of what tools return."""
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; whoever brings it appends to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
@@ -158,8 +161,12 @@ class Registry:
             known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
+    async def quarantined(self) -> frozenset[str]:
+        """Return the servers that are quarantined, without starting one."""
+        return await (await self._current()).upstreams.quarantined()
+
     def count_sent(self, chars: int) -> None:
-        """Count what was told of tools, to compare with what telling all would have cost."""
+        """Count what a model was told of tools, to compare with what telling all would have cost."""
         self._sent_chars += chars
 
     async def find(self, name: str, category: str | None = None) -> Tool:
