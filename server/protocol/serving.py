@@ -20,6 +20,7 @@ from ..privacy.gates.answer_gate import AnswerFilter
 from ..scopes import scope_of
 from ..startup.deferred import as_if_missing
 from ..startup.signals import signals
+from .attached_servers import AttachedServers
 from .draining import OpenRequests
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
@@ -37,6 +38,8 @@ def mcp_server(
     app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
 ) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
+    shown = list(tools_of(app) if tools is None else tools)
+    attached = AttachedServers(app.registry, shown[0])
     with as_if_missing("rich"):  # the SDK would load it to set up the logging, which is set up already
         server = ServerWithSkills(
             app.skills.service,
@@ -46,8 +49,9 @@ def mcp_server(
             instructions=INSTRUCTIONS,
             version=version("sealab"),
             log_level=app.settings.log_level.value,
-            tools=list(tools_of(app) if tools is None else tools),
-            middleware=[*([] if requests is None else [requests]), *_filters(app)],
+            tools=shown,
+            middleware=[*([] if requests is None else [requests]), *_filters(app), attached],
+            subscriptions=attached.bus,
         )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")
