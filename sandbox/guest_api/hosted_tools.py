@@ -6,11 +6,13 @@ judges the arguments and decides whether the call is allowed.
 
 from __future__ import annotations
 
+import builtins
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import cast
 
+from ..dialect import facades
 from ..dialect.facades.dynamic import Dynamic, dynamic
 from ..dialect.facades.facade import Facade, make
 from ..guest.guest import GUEST
@@ -20,26 +22,44 @@ from ..report.values import render
 from .answers import answer_of, awaitable
 
 _BRIDGE_NAME = re.compile(r"\bmcp_([A-Za-z]\w*)")
+_USE = re.compile(r"(?<![\w.])([A-Za-z]\w*)\.([A-Za-z]\w*)\s*\(")
+"""A call of a member of a name."""
+_USED_NAMES_MAX = 20
 
 
-async def call_tool(name: str, arguments: Mapping[str, object] | None = None, **named: object) -> object:
+async def call_tool(name: str, *arguments: Mapping[str, object] | str | None, **named: object) -> object:
     """Call an upstream tool by its full name, such as "git.git_log", with its arguments as one dict.
 
-    Returns its structured content, else parsed JSON, else text. Raises ToolError with the server's message.
+    Server and tool may also be two texts: call_tool("git", "git_log", {…}). Returns its structured content, else
+    parsed JSON, else text. Raises ToolError with the server's message.
     """
-    return await _call(name, () if arguments is None else (arguments,), named)
+    if arguments and type(arguments[0]) is str:
+        name, arguments = f"{name}.{arguments[0]}", arguments[1:]
+    if not arguments and isinstance(named.get("arguments", ""), dict | None):
+        arguments = (cast("Mapping[str, object] | None", named.pop("arguments")),)
+    if arguments == (None,):
+        arguments = ()
+    return await _call(name, arguments, named)
 
 
 def search_tools(
-    query: str = "", category: str | None = None, detail_level: str = "summary", limit: int = 10
+    query: str = "", category: str | None = None, detail_level: str = "summary", limit: int | None = None
 ) -> object:
-    """Find tools by what they should do: `{query, category, detail_level, count, tools: [{name, server, …}]}`."""
+    """Find tools by what they should do: `{query, category, detail_level, count, tools: [{name, server, …}]}`.
+
+    Without a limit these are 10, or all of a category where the query is empty.
+    """
     return _asked("search_tools", query=query, category=category, detail_level=detail_level, limit=limit)
 
 
 def get_tool_definition(tool_name: str, category: str | None = None, detail_level: str = "full") -> object:
     """Return what is known of a tool: schemas, signature, an example call. Raises ToolError for an unknown name."""
     return _asked("get_tool_definition", tool_name=tool_name, category=category, detail_level=detail_level)
+
+
+def _list_tools(server: str | None = None, detail_level: str = "summary") -> object:
+    """Return the tools of a server, or of all, as `[{name, server, description, …}]`."""
+    return _asked("list_tools", server=server, detail_level=detail_level)
 
 
 def list_servers() -> object:
@@ -62,32 +82,95 @@ def helpers() -> dict[str, object]:
 
 def modules() -> dict[str, Facade]:
     """Give what can be imported of this module."""
-    runtime = make("mcp.runtime", {**_RUNTIME, "call_tool": call_tool, "mcp_servers": _mcp_servers()})
-    return {"mcp": make("mcp", {"runtime": runtime}), "mcp.runtime": runtime, "tools": _tools()}
+    runtime = _runtime()
+    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "tools": _tools()}
+
+
+def _runtime() -> Facade:
+    return make("mcp.runtime", {**_RUNTIME, "call_tool": call_tool, "mcp_servers": _mcp_servers()})
+
+
+def _mcp(runtime: Facade) -> Dynamic:
+    """Return what `import mcp` gives: the names of other bridges as `mcp.runtime`, and the servers beside it."""
+    return dynamic("mcp", lambda name: runtime if name == "runtime" else _server(name), partial(_names, None))
 
 
 def bridge_names(source: str) -> dict[str, object]:
-    """Give the `mcp_<server>` names that stand in a source, each with its server."""
-    if "mcp_" not in source:
+    """Give the `mcp_<server>` names that stand in a source, each with its server, and `mcp` for `mcp.<server>`."""
+    if "mcp" not in source:
         return {}
-    return {f"mcp_{name}": _server(name) for name in _BRIDGE_NAME.findall(source) if name != "servers"}
+    found: dict[str, object] = {
+        f"mcp_{name}": _server(name) for name in _BRIDGE_NAME.findall(source) if name != "servers"
+    }
+    if "mcp." in source:
+        found["mcp"] = _mcp(_runtime())
+    return found
+
+
+def server_names(source: str, known: Container[str]) -> dict[str, object]:
+    """Give the servers that a source calls by their bare names, such as `await git.git_log(…)`.
+
+    A name is a server's only where nothing else has it: what is `known`, built in, or bound by the source keeps its
+    meaning, and so does a member that an importable module has. The host is asked only where such names are left.
+    """
+    if "await" not in source:
+        return {}
+    used: dict[str, list[Json]] = {}
+    for name, member in _USE.findall(source):
+        if name not in known and not hasattr(builtins, name) and len(used) < _USED_NAMES_MAX:
+            used.setdefault(name, []).append(member)
+    exports = facades.exports()
+    free: dict[str, Json] = {
+        name: members
+        for name, members in used.items()
+        if not any(member in exports.get(name, ()) for member in members) and not _is_bound(name, source)
+    }
+    if not free:
+        return {}
+    return {name: _server(name) for name in cast("list[str]", GUEST.call_host("named_servers", {"names": free}))}
+
+
+def _is_bound(name: str, source: str) -> bool:
+    """Return whether a source seems to bind a name. What it binds wins anyway: this only spares a question."""
+    return (
+        re.search(rf"(?<![\w.]){name}\s*(?::?=(?!=)|[,:)])|\b(?:import|as|for|def|class)\s+{name}\b", source)
+        is not None
+    )
 
 
 def _tools() -> Dynamic:
-    return dynamic("tools", _server, partial(_names, None))
+    own = {
+        "call_tool": call_tool,
+        "get_tool_definition": get_tool_definition,
+        "list_servers": list_servers,
+        "list_tools": _list_tools,
+        "search_tools": search_tools,
+    }
+    return dynamic("tools", lambda name: own.get(name) or _server(name), partial(_names, None), item=_server)
 
 
 def _server(name: str) -> Dynamic:
-    return dynamic(f"tools.{name}", partial(_tool, name), partial(_names, name))
+    """Return a server's namespace. Called itself, it is a tool whose server was left out: the host finds the server."""
+    called = _caller(name, f"tools.{name}", f"Call the tool {name} of the one server that has it.")
+    return dynamic(f"tools.{name}", partial(_tool, name), partial(_names, name), call=called)
 
 
 def _tool(server: str, tool: str) -> Callable[..., Awaitable[object]]:
-    async def call(*positional: object, **named: object) -> object:
-        return await _call(f"{server}.{tool}", positional, named)
+    name = f"{server}.{tool}"
+    return _caller(
+        name, f"tools.{name}", f"Call {tool} of the server {server}; get_tool_definition({name!r}) says how."
+    )
 
-    call.__name__ = tool
-    call.__qualname__ = f"tools.{server}.{tool}"  # what Python names when its coroutine was never awaited
-    call.__doc__ = f"Call {tool} of the server {server}; get_tool_definition({f'{server}.{tool}'!r}) says how."
+
+def _caller(name: str, title: str, doc: str) -> Callable[..., Awaitable[object]]:
+    """Return a function that calls the tool of a name; `title` is what Python shows when it was never awaited."""
+
+    async def call(*positional: object, **named: object) -> object:
+        return await _call(name, positional, named)
+
+    call.__name__ = title.rpartition(".")[2]
+    call.__qualname__ = title
+    call.__doc__ = doc
     return call
 
 

@@ -199,6 +199,7 @@ class Worker:
         try:
             if reads is not None:
                 return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
+            own.update(hosted_tools.server_names(code, own))
             if within is not None:
                 own.update(hosted_skills.variables_of(within))
             return self._ended(self._dialect.run(program, own))

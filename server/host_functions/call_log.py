@@ -12,6 +12,9 @@ from ...sandbox.job import Json
 BYTES_MAX = 256 * 1024 * 1024
 """What one run may send to upstream tools and get from them in all, in bytes of JSON."""
 
+RETURNS_MAX = 5
+"""Tools of which one run tells what they return."""
+
 _NAME_CHARS_MAX = 200
 
 
@@ -38,6 +41,8 @@ class CallLog:
 
     entries: list[Entry] = field(default_factory=list)
     dry: list[dict[str, Json]] = field(default_factory=list)
+    returns: dict[str, str] = field(default_factory=dict)
+    """What tools return of which the caller was not told before, as a Python type, by their full names."""
     moved_bytes: int = 0
 
     @contextmanager

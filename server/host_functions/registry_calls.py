@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Mapping
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from ...sandbox.errors import HostCallError
@@ -27,11 +28,13 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .broker import Arguments, Calls, Handler, Tell
-from .call_log import BYTES_MAX
+from .call_log import BYTES_MAX, RETURNS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
 _WHOLE = (int,)
+_WHOLE_OR_NONE = (int, type(None))
+_NAMES_MAX = 20
 
 
 def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
@@ -39,7 +42,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     asked = {
         "search_tools": Handler(
             partial(_search_tools, registry),
-            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE},
+            {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE_OR_NONE},
             frozenset({"query"}),
         ),
         "get_tool_definition": Handler(
@@ -51,9 +54,10 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         "list_names": Handler(partial(_list_names, registry), {"server": _TEXT_OR_NONE}, frozenset()),
         "list_tools": Handler(
             partial(_list_tools, registry),
-            {"server": _TEXT, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
+            {"server": _TEXT_OR_NONE, "tool": _TEXT_OR_NONE, "detail_level": _TEXT},
             frozenset({"server"}),
         ),
+        "named_servers": Handler(partial(_named_servers, registry), {"names": (dict,)}, frozenset({"names"})),
         "describe_server": Handler(partial(_describe_server, registry), {"server": _TEXT}, frozenset({"server"})),
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
@@ -104,6 +108,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
         _pay(calls, await _chars_of(value))
+        if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
+            untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
+            if untold is not None:
+                calls.log.returns[tool.full_name] = untold
         return value
 
 
@@ -167,7 +175,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
             cast("str", arguments["query"]),
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
-            limit=cast("int", arguments.get("limit", 10)),
+            limit=cast("int | None", arguments.get("limit")),
         )
     )
 
@@ -191,11 +199,16 @@ async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -
     return await _answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
 
 
+async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+    names = cast("Mapping[str, Json]", arguments["names"])
+    return await _answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
+
+
 async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
     return await _answered(
         discovery.tools_of(
             registry,
-            cast("str", arguments["server"]),
+            cast("str | None", arguments["server"]),
             tool=cast("str | None", arguments.get("tool")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
         )

@@ -6,15 +6,20 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, NotRequired, cast
 
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
+from pydantic import WithJsonSchema
 from typing_extensions import TypedDict
 
+from ..scopes import scope_of
 from ..upstream_tools import discovery
 from ..upstream_tools.registry import Registry
 from .answers import READS, OptionalText, answered
 from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
+Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
+_WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
 class DefinitionAnswer(TypedDict):
@@ -25,6 +30,7 @@ class DefinitionAnswer(TypedDict):
     category: str
     description: NotRequired[str]
     arguments: NotRequired[list[str]]
+    returns: NotRequired[str]
     input_schema: NotRequired[object]
     output_schema: NotRequired[object]
     annotations: NotRequired[Mapping[str, object]]
@@ -32,6 +38,7 @@ class DefinitionAnswer(TypedDict):
     example: NotRequired[str]
     call: NotRequired[str]
     flags: NotRequired[list[str]]
+    quarantined: NotRequired[str]
     use_cases: NotRequired[list[str]]
 
 
@@ -73,31 +80,51 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
     """Return the tools that search, describe and list upstream tools."""
 
     async def search_tools(
-        query: str, category: OptionalText = None, detail_level: Level = "summary", limit: int = 10
+        query: str,
+        ctx: Context[None, None],
+        *,
+        category: OptionalText = None,
+        detail_level: Level = "summary",
+        limit: Limit = None,
     ) -> Annotated[CallToolResult, SearchAnswer]:
-        found = await discovery.search(registry, query, category=category, detail_level=detail_level, limit=limit)
+        found = await discovery.search(
+            registry,
+            query,
+            category=category,
+            detail_level=detail_level,
+            limit=limit,
+            told_to=scope_of(ctx.request_context),
+        )
         lines = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(
-        tool_name: str, category: OptionalText = None, detail_level: Level = "full"
+        tool_name: str, ctx: Context[None, None], *, category: OptionalText = None, detail_level: Level = "full"
     ) -> Annotated[CallToolResult, DefinitionAnswer]:
-        told = await discovery.definition(registry, tool_name, category=category, detail_level=detail_level)
+        told = await discovery.definition(
+            registry,
+            tool_name,
+            category=category,
+            detail_level=detail_level,
+            told_to=scope_of(ctx.request_context),
+        )
         return answered(told, json.dumps(told, ensure_ascii=False))
 
-    async def list_tool_categories() -> Annotated[CallToolResult, CategoriesAnswer]:
-        told = await discovery.categories(registry)
+    async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
+        told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))
         categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
         lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
-        return answered(told, "\n".join(lines) or "no tools")
+        return answered(told, "\n".join([*lines, *([_WHOLE_CATEGORY] if lines else [])]) or "no tools")
 
+    search = StrictTool.published(
+        search_tools,
+        'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
+        READS,
+        always_loaded=True,
+    )
+    search.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
     return [
-        StrictTool.published(
-            search_tools,
-            "Find upstream tools by what they do. In code: await tools.<server>.<name>(…).",
-            READS,
-            always_loaded=True,
-        ),
+        search,
         StrictTool.published(get_tool_definition, "A tool's schema, signature, example.", READS),
         StrictTool.published(list_tool_categories, "Categories of upstream tools.", READS),
     ]
@@ -107,4 +134,6 @@ def _line(tool: Mapping[str, object]) -> str:
     """Say one found tool in a line: how code calls it, and what it does."""
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
     about = str(tool.get("description", "")).partition("\n")[0]
-    return f"{call}: {about}" if about else str(call)
+    returned = f" -> {tool['returns']}" if "returns" in tool else ""
+    marked = " (quarantined)" if "quarantined" in tool else ""
+    return f"{call}{returned}{marked}: {about}" if about else f"{call}{returned}{marked}"

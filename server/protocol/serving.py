@@ -19,6 +19,7 @@ from ..privacy.gates import log_gate
 from ..privacy.gates.answer_gate import AnswerFilter
 from ..scopes import scope_of
 from ..startup.signals import signals
+from .attached_servers import AttachedServers
 from .draining import OpenRequests
 from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
@@ -36,6 +37,8 @@ def mcp_server(
     app: App, requests: OpenRequests | None = None, tools: Sequence[StrictTool] | None = None
 ) -> MCPServer[None]:
     """Make the MCP server of an app: its tools, unless they are made already, its one resource and its instructions."""
+    shown = list(tools_of(app) if tools is None else tools)
+    attached = AttachedServers(app.registry, shown[0])
     server = ServerWithSkills(
         app.skills.service,
         "sealab",
@@ -44,8 +47,9 @@ def mcp_server(
         instructions=INSTRUCTIONS,
         version=version("sealab"),
         log_level=app.settings.log_level.value,
-        tools=list(tools_of(app) if tools is None else tools),
-        middleware=[*([] if requests is None else [requests]), *_filters(app)],
+        tools=shown,
+        middleware=[*([] if requests is None else [requests]), *_filters(app), attached],
+        subscriptions=attached.bus,
     )
 
     @server.resource("resource://sealab/capabilities", mime_type="text/plain")

@@ -18,7 +18,7 @@ from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
-from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, ShownRun, WrittenName
+from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, ReturnedShape, ShownRun, WrittenName
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
@@ -120,6 +120,7 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
             CalledTool(each.tool, each.ok, each.ms) if each.found else CalledTool("", each.ok, each.ms, each.tool)
             for each in calls.log.entries
         ),
+        tuple(ReturnedShape(tool, shape) for tool, shape in calls.log.returns.items()),
         calls.log.dry,
         calls.attachments.files,
     )
@@ -218,6 +219,8 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
         report["tool_calls"] = [
             ToolCall(tool=each.tool or each.unknown or "(withheld)", ok=each.ok, ms=each.ms) for each in run.called
         ]
+    if run.returns:
+        report["returns"] = {each.tool: each.shape for each in run.returns}
     if fitted.dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.written:

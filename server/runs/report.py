@@ -55,7 +55,10 @@ class Hidden(TypedDict):
 
 
 class Report(TypedDict):
-    """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be."""
+    """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be.
+
+    `returns` says of tools that the code called what they return, where the caller was not told before.
+    """
 
     run_id: str
     success: bool
@@ -66,6 +69,7 @@ class Report(TypedDict):
     execution_time_ms: float
     queued_ms: NotRequired[float]
     tool_calls: NotRequired[list[ToolCall]]
+    returns: NotRequired[Mapping[str, str]]
     dry_run: NotRequired[list[DryCall]]
     truncated: NotRequired[Mapping[str, object]]
     isolation: str
@@ -93,6 +97,8 @@ def as_text(report: Report) -> str:
         lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
     for file in report.get("files", []):
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
+    for tool, shape in report.get("returns", {}).items():
+        lines.append(f"{tool} returns {shape}")
     for dry in report.get("dry_run", []):
         lines.append(f"not called: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):

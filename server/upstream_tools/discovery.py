@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
-from ...tools_registry.names import identifier
+from ...tools_registry.names import fold, identifier
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
 from .registry import Registry
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
+LIMIT_DEFAULT = 10
+"""The tools that a search gives unless it says how many."""
 QUERY_CHARS_MAX = 2000
 """The longest query."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
+_RETURN_CHARS_MAX = 300
 
 
 async def search(
@@ -37,15 +40,20 @@ async def search(
     *,
     category: str | None = None,
     detail_level: str = "summary",
-    limit: int = 10,
+    limit: int | None = None,
+    told_to: str | None = None,
 ) -> dict[str, Json]:
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
 
-    `unreachable` says of servers whose tools cannot be found why that is so; it is left out when there is none.
+    Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
+    the caller whose model reads the answer; code that runs reads it without one. `unreachable` says of servers whose
+    tools cannot be found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
     if len(query) > QUERY_CHARS_MAX:
         raise RequestRefused(f"The query has {len(query)} characters. Give at most {QUERY_CHARS_MAX}.")
+    if limit is None:
+        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
     if not 1 <= limit <= LIMIT_MAX:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.ask_unasked()
@@ -74,19 +82,29 @@ async def search(
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
-    return _sent(registry, answer)
+    return _sent(registry, answer, tools, told_to)
 
 
 async def definition(
-    registry: Registry, tool_name: str, *, category: str | None = None, detail_level: str = "full"
+    registry: Registry,
+    tool_name: str,
+    *,
+    category: str | None = None,
+    detail_level: str = "full",
+    told_to: str | None = None,
 ) -> dict[str, Json]:
-    """Return what is known of a tool or skill. Raises `RequestRefused`, and `RegistryError` that names the nearest."""
+    """Return what is known of a tool or skill. Raises `RequestRefused`, and `RegistryError` that names the nearest.
+
+    `told_to` is as in `search`.
+    """
     level = _level(detail_level)
     extra = await registry.beside(tool_name, category)
     if extra is not None:
-        return _sent(registry, await extra.defined(level))
+        told = await extra.defined(level)
+        return _sent(registry, told, [told], told_to)
     tool = await _found_or_near(registry, tool_name, category)
-    return _sent(registry, await _told(registry, await registry.describer(), tool, level))
+    told = await _told(registry, await registry.describer(), tool, level)
+    return _sent(registry, told, [told], told_to)
 
 
 async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
@@ -118,16 +136,28 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
                 configuration.server(each)  # which says why it cannot be used
         server, dot, _ = name.partition(".")
         names = (await registry.catalog()).servers() if dot else {}
-        if not dot or error.nearest or any(server in {each.name, each.alias} for each in names.values()):
+        if not dot or any(server in {each.name, each.alias} for each in names.values()):
             raise
-        raise ToolUnknown(f"There is no server {server!r}. {offered(server, names)}") from None
+        having = await _having(registry, name)
+        if error.nearest and not having:
+            raise
+        hint = f"Use {' or '.join(having)}." if having else offered(server, names)
+        raise ToolUnknown(f"There is no server {server!r}. {hint}", nearest=having) from None
 
 
-async def categories(registry: Registry) -> dict[str, Json]:
+async def _having(registry: Registry, name: str) -> list[str]:
+    """Return how code calls the tools of that name, on whatever server."""
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    tool = fold(name.rpartition(".")[2])
+    having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]
+    return [".".join(("tools", *catalog.alias(each))) for each in having[:_NAMES_SHOWN]]
+
+
+async def categories(registry: Registry, *, told_to: str | None = None) -> dict[str, Json]:
     """Return `{categories: {name: {description, tool_count}}, total_tools, servers}`. Raises `RegistryError`.
 
-    `unreachable` says of servers whose tools are not known why that is so, and `problems` of files of definitions why
-    they were left out; each is there only where there is something to say.
+    `told_to` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
+    of files of definitions why they were left out; each is there only where there is something to say.
     """
     await registry.ask_unasked()
     configuration = await registry.configuration()
@@ -155,7 +185,7 @@ async def categories(registry: Registry) -> dict[str, Json]:
         answer["unreachable"] = unreachable
     if catalog.problems:
         answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
-    return _sent(registry, answer)
+    return _sent(registry, answer, [], told_to)
 
 
 async def servers(registry: Registry) -> list[Json]:
@@ -190,15 +220,42 @@ async def server(registry: Registry, name: str) -> dict[str, Json]:
 
 
 async def tools_of(
-    registry: Registry, name: str, *, tool: str | None = None, detail_level: str = "summary"
+    registry: Registry, name: str | None, *, tool: str | None = None, detail_level: str = "summary"
 ) -> list[Json]:
-    """Return what is known of a server's tools, or of one of them, asking the server if it has never said."""
+    """Return what is known of a server's tools, or of one of them, asking the server if it has never said.
+
+    Without a name these are the tools of all servers.
+    """
     level = _level(detail_level)
+    if name is None:
+        await registry.ask_unasked()
+        catalog, configuration = await registry.catalog(), await registry.configuration()
+        permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
+        describer = await registry.describer()
+        return [await _told(registry, describer, each, level) for each in permitted]
     own = await _server_named(registry, name)
     if tool is not None:
         return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
     describer = await registry.describer()
     return [await _told(registry, describer, each, level) for each in await _known_tools(registry, own)]
+
+
+async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Json]:
+    """Return which of some names are servers, given the members that code calls of each: `{name: [member, …]}`.
+
+    A server that has said what it has is meant where it has one of the members. Starts no server.
+    """
+    catalog = await registry.catalog()
+    known = {each.alias: each.name for each in catalog.servers().values()}
+    found: list[Json] = []
+    for name, members in uses.items():
+        own = known.get(name)
+        if own is None or not isinstance(members, list):
+            continue
+        tools = {fold(tool.name) for tool in catalog.tools(server=own)}
+        if not tools or any(isinstance(member, str) and fold(member) in tools for member in members):
+            found.append(name)
+    return found
 
 
 async def names(registry: Registry, name: str | None) -> list[Json]:
@@ -229,6 +286,17 @@ def offered(name: str, known: Mapping[str, object]) -> str:
         return f"Did you mean {near[0]}?"
     shown = ", ".join(list(known)[:_NAMES_SHOWN])
     return f"There are {shown}." if shown else "The user adds one with `sealab servers add` or `sealab servers import`."
+
+
+async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | None:
+    """Return what a tool's answers are, where that is known and this caller was not told, and note that it is now."""
+    if registry.told_shapes.knows(scope, tool.full_name):
+        return None
+    known = (await registry.describer()).returns(tool, _RETURN_CHARS_MAX)
+    if not known:
+        return None
+    registry.told_shapes.note(scope, tool.full_name)
+    return known
 
 
 async def _server_named(registry: Registry, name: str) -> str:
@@ -264,6 +332,8 @@ async def _told(registry: Registry, describer: Describer, tool: Tool, level: Det
     found = await registry.flags(tool)
     if found:
         told["flags"] = list(found)
+    if tool.server in await registry.quarantined():
+        told["quarantined"] = f"It cannot be called until the user accepts it: sealab servers test {tool.server}"
     return told
 
 
@@ -283,6 +353,11 @@ def _check_category(category: str, known: set[str]) -> None:
         raise RequestRefused(f"There is no category {category!r}. {hint}")
 
 
-def _sent(registry: Registry, answer: dict[str, Json]) -> dict[str, Json]:
-    registry.count_sent(len(json.dumps(answer)))
+def _sent(registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None) -> dict[str, Json]:
+    """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
+    if told_to is not None:
+        registry.count_sent(len(json.dumps(answer)))
+        for each in tools:
+            if isinstance(each, dict) and ("returns" in each or " -> " in str(each.get("signature", ""))):
+                registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")
     return answer

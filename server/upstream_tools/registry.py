@@ -20,6 +20,8 @@ from ..home import Home
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
+from .overview import overview
+from .told_shapes import ToldShapes
 from .wiring import Wired, index_of, is_permitted, say_problems, wire
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ ASK_SECONDS = 20.0
 """How long a search waits for servers that have never said what they have."""
 
 _ASK_AGAIN_SECONDS = 60.0
+_WATCH_SECONDS = 2.0
+"""How often it is looked whether other servers are attached."""
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
@@ -55,6 +59,9 @@ class Registry:
         self._background: set[asyncio.Task[None]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
+        self._overview: tuple[object, str] = None, ""
+        self.told_shapes = ToldShapes()
+        """What each caller was told of what tools return."""
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; their owners append to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
@@ -158,8 +165,41 @@ class Registry:
             known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
+    async def overview(self) -> str:
+        """Say in one line which servers are attached and what for; empty without one. Starts no server.
+
+        Where `mcp.json` cannot be read, that is what was last said.
+        """
+        if not await asyncio.to_thread(self._home.servers_file.exists):
+            return ""
+        try:
+            wired = await self._current()
+        except RegistryError:
+            return self._overview[1]
+        state = (wired.catalog, wired.catalog.revision)
+        if self._overview[0] != state:
+            self._overview = state, await asyncio.to_thread(_overview_of, wired)
+        return self._overview[1]
+
+    def watch_overview(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Have `tell` called whenever the overview has changed, until `close`."""
+        self._in_background(self._watched(tell))
+
+    async def _watched(self, tell: Callable[[], Awaitable[None]]) -> None:
+        last = await self.overview()
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            now = await self.overview()
+            if now != last:
+                last = now
+                await tell()
+
+    async def quarantined(self) -> frozenset[str]:
+        """Return the servers that are quarantined, without starting one."""
+        return await (await self._current()).upstreams.quarantined()
+
     def count_sent(self, chars: int) -> None:
-        """Count what was told of tools, to compare with what telling all would have cost."""
+        """Count what a model was told of tools, to compare with what telling all would have cost."""
         self._sent_chars += chars
 
     async def find(self, name: str, category: str | None = None) -> Tool:
@@ -308,6 +348,15 @@ class Registry:
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
+
+
+def _overview_of(wired: Wired) -> str:
+    tools: dict[str, list[str]] = {wired.catalog.server_alias(server): [] for server in wired.configuration.enabled}
+    for tool in wired.catalog.tools():
+        alias = wired.catalog.server_alias(tool.server)
+        if alias in tools and is_permitted(tool, wired.configuration):
+            tools[alias].append(tool.name)
+    return overview(tools)
 
 
 def _learned_types(home: Home) -> LearnedTypes:

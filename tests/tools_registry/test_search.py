@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.search import indexing
+from sealab.tools_registry.search.file_paths import reworded
 from sealab.tools_registry.search.ranking import DocumentReader, Hit, Searchable, SearchIndex
 
 DATA = Path(__file__).parent.parent / "data" / "search"
@@ -328,3 +330,77 @@ def test_importing_the_search_brings_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+FILES = SearchIndex(
+    [
+        Searchable("fs.write_file", "write_file", "fs", "fs", "Create a new file or overwrite an existing file."),
+        Searchable("fs.read_file", "read_file", "fs", "fs", "Read the complete contents of a file."),
+        Searchable("fs.list_directory", "list_directory", "fs", "fs", "List what is in a directory."),
+        Searchable("html.to_markdown", "html_to_markdown", "html", "html", "Convert HTML to Markdown."),
+        Searchable("mind.convert", "convert_markdown", "mind", "mind", "Make a mind map of a Markdown report."),
+        Searchable("crypto.price", "get_price", "crypto", "crypto", "The price of a cryptocurrency such as Bitcoin."),
+        Searchable("excel.write", "write_sheet", "excel", "excel", "Write rows to a sheet of an Excel workbook."),
+        Searchable("db.execute", "write_query", "db", "db", "Execute an INSERT, UPDATE or DELETE query on tables."),
+        Searchable("graph.add", "add_observations", "graph", "graph", "Add new observations to existing entities."),
+        Searchable("miku.random", "getrandomimage", "miku", "miku", "Returns a picture."),
+        Searchable("web.image", "random_image_of_web", "web", "web", "Find random images on the web."),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("save text to disk", "write_file"),
+        ("delete rows from a table", "write_query"),
+        ("store a note about a customer", "add_observations"),
+        ("Summarize the price of Bitcoin and save it in /root/markdown/bitcoin.md", "write_file"),
+        ("What stands in /root/markdown/bitcoin.md? Read it from there.", "read_file"),
+        ("put these figures into C:\\reports\\figures.xlsx", "write_sheet"),
+        ("what is in ./reports/2024/", "list_directory"),
+        ("Pick something with the getRandomImage API", "getrandomimage"),
+    ],
+)
+def test_plain_words_paths_and_names_within_a_sentence_find_their_tools(query: str, name: str) -> None:
+    assert name in names(FILES.search(query, limit=2))
+
+
+def test_a_path_is_read_as_what_is_done_with_a_file() -> None:
+    for query, read in (
+        ("write it to /tmp/a.xlsx.", "write it to  write excel spreadsheet file ."),
+        ("summary of notes.pdf please", "summary of  read pdf document file  please"),
+        ("look at /var/log", "look at  directory "),
+        ("and/or, 1/2, https://host/a.pdf, a.b(c), ...", "and/or, 1/2, https://host/a.pdf, a.b(c), ..."),
+    ):
+        assert reworded(query) == read
+
+
+@given(st.text(alphabet="./\\~:aC_- \nmd", max_size=300))
+def test_any_text_is_reworded_and_keeps_what_is_no_path(query: str) -> None:
+    assert reworded(f"{query} plain").endswith("plain")
+
+
+def test_the_time_for_rewording_is_in_proportion_to_the_length() -> None:
+    def seconds(text: str) -> float:
+        begun = time.process_time()
+        reworded(text)
+        return time.process_time() - begun
+
+    for part in ("/", "a.", "./", "a-", "a.md ", "save "):
+        assert seconds(part * 40_000) < 60 * max(seconds(part * 4_000), 0.002)
+
+
+def test_each_step_of_a_task_is_served_before_one_is_served_twice() -> None:
+    made = SearchIndex(
+        [
+            *(
+                Searchable(f"w.{n}", f"weather_report_{n}", f"w{n}", "w", "The weather report of a city.")
+                for n in range(8)
+            ),
+            Searchable("m.send", "send_mail", "m", "m", "Send a mail to somebody."),
+        ]
+    )
+    found = made.search("Look up the weather report of the city. Then send a mail to my friend.", limit=3)
+    assert "send_mail" in names(found)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)

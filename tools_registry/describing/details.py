@@ -15,10 +15,11 @@ from ..catalog import Catalog
 from ..models import Json, Tool
 from .examples import example_call
 from .schemas import parameters_of
-from .signatures import Learned, signature
+from .signatures import Learned, returns, signature
 
 _SENTENCE_CHARS_MAX = 160
 _ARGUMENTS_MAX = 15
+_SUMMARY_RETURN_CHARS_MAX = 160
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
 _ABBREVIATION_CHARS = 10
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n\s*(?=[-*#\u2022]|\d+\.)")
@@ -49,7 +50,9 @@ class Describer:
     learned: LearnedTypes | None = None
 
     def describe(self, tool: Tool, level: DetailLevel = DetailLevel.FULL) -> dict[str, Json]:
-        """Return `name server category`, and per level `description arguments`, `description signature`, or all.
+        """Return `name server category`, and per level `description arguments returns`, `description signature` or all.
+
+        `returns`, the type of what code gets, is left out where it is not known.
 
         At `full`: name, server, category, description, input_schema, output_schema, annotations, signature, example,
         and use_cases where there are any.
@@ -59,7 +62,9 @@ class Describer:
             case DetailLevel.NAME:
                 return told
             case DetailLevel.SUMMARY:
-                return told | {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
+                told |= {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
+                known = self.returns(tool, _SUMMARY_RETURN_CHARS_MAX)
+                return told | ({"returns": known} if known else {})
             case DetailLevel.SIGNATURE:
                 return told | {"description": first_sentence(tool.description), "signature": self.signature(tool)}
             case DetailLevel.FULL:
@@ -79,8 +84,14 @@ class Describer:
 
     def signature(self, tool: Tool) -> str:
         """Return a tool's signature, with the learned return type where its server publishes none."""
-        learned = None if self.learned is None else self.learned.get(tool.full_name)
-        return signature(tool, self.call(tool), learned)
+        return signature(tool, self.call(tool), self._learned(tool))
+
+    def returns(self, tool: Tool, chars: int) -> str:
+        """Return the type of what code gets, in so many characters; empty where it is not known."""
+        return returns(tool, self._learned(tool), chars)
+
+    def _learned(self, tool: Tool) -> Learned | None:
+        return None if self.learned is None else self.learned.get(tool.full_name)
 
 
 def first_sentence(description: str) -> str:

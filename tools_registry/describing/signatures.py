@@ -3,7 +3,8 @@
     tools.git.git_log(*, repo_path: str, max_count: int = 10, start_timestamp: str | None = None) -> str
 
 Objects are written as their keys and types (`{"name": str, "size": NotRequired[int]}`), `= ...` stands for an argument
-that may be left out. After `#` come the real names of arguments that Python cannot write, and how often a return type
+that may be left out. Of an object that is too long the keys stand alone (`{"name", "size"}`). After `#` come the real
+names of arguments that Python cannot write, how texts are written (`since is YYYY-MM-DD`), and how often a return type
 was seen that no schema publishes.
 """
 
@@ -11,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from ..models import Json, Schema, Tool
 from ..upstream.results import unwrapped_schema
+from .formats import formats_of
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
 
@@ -26,6 +29,8 @@ _DEFAULT_CHARS_MAX = 60
 _LITERALS_MAX = 30
 _LITERAL_CHARS_MAX = 300
 _NAMES_SHOWN_MAX = 8
+_KEYS_MAX = 12
+_KEYS_DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ def signature(tool: Tool, call: str, learned: Learned | None = None) -> str:
     """
     parameters = parameters_of(tool)
     returns, note = _returned(tool, learned)
-    notes = [_renamed(parameters), note]
+    notes = [_renamed(parameters), *formats_of(tool), note]
     for depth in (_DEPTH_MAX, 1, 0):
         written = ", ".join(_parameter(each, depth) for each in parameters)
         if len(written) <= _LINE_CHARS_MAX:
@@ -56,27 +61,34 @@ def signature(tool: Tool, call: str, learned: Learned | None = None) -> str:
     return f"{call}({written}){returns}{f'  # {comment}' if comment else ''}"
 
 
-def render(shape: Shape, depth: int = _DEPTH_MAX) -> str:
-    """Write a shape as a Python type; records and lists deeper than `depth` as `dict` and `list`."""
+def render(shape: Shape, depth: int = _DEPTH_MAX, *, keys_alone: bool = False) -> str:
+    """Write a shape as a Python type; records and lists deeper than `depth` as `dict` and `list`.
+
+    With `keys_alone` a record is written as its first keys, without what stands under them.
+    """
+    inner = partial(render, depth=depth - 1, keys_alone=keys_alone)
     match shape:
         case Plain(name):
             return name
         case Choice(values):
             return _literal(values)
         case ListOf(item):
-            return f"list[{render(item, depth - 1)}]" if depth > 0 and item != Plain("object") else "list"
+            return f"list[{inner(item)}]" if depth > 0 and item != Plain("object") else "list"
         case MapOf(value):
-            return f"dict[str, {render(value, depth - 1)}]" if depth > 0 and value != Plain("object") else "dict"
+            return f"dict[str, {inner(value)}]" if depth > 0 and value != Plain("object") else "dict"
         case Record(fields):
             if depth <= 0:
                 return "dict"
+            if keys_alone:
+                more = [] if len(fields) <= _KEYS_MAX else ["..."]
+                return f"{{{', '.join([*(_quoted(each.name) for each in fields[:_KEYS_MAX]), *more])}}}"
             written = []
             for each in fields:
-                kind = render(each.shape, depth - 1)
+                kind = inner(each.shape)
                 written.append(f"{_quoted(each.name)}: {kind if each.required else f'NotRequired[{kind}]'}")
             return f"{{{', '.join(written)}}}" if written else "dict"
         case AnyOf(shapes):
-            return " | ".join(dict.fromkeys(render(each, depth) for each in shapes))
+            return " | ".join(dict.fromkeys(render(each, depth, keys_alone=keys_alone) for each in shapes))
 
 
 def takes_text(shape: Shape) -> bool:
@@ -93,6 +105,8 @@ def takes_text(shape: Shape) -> bool:
 def render_within(shape: Shape, chars: int, depth: int = _DEPTH_MAX) -> str:
     """Write a shape as deep as fits into so many characters; its outermost type is always written."""
     for level in range(depth, 0, -1):
+        if level == 1 < depth and len(written := render(shape, _KEYS_DEPTH, keys_alone=True)) <= chars:
+            return written  # the keys of the records in a list, rather than nothing of them
         written = render(shape, level)
         if len(written) <= chars:
             return written
@@ -149,13 +163,20 @@ def _literal(values: tuple[tuple[str, object], ...]) -> str:
     return f"Literal[{', '.join(written)}]"
 
 
-def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
+def returns(tool: Tool, learned: Learned | None = None, chars: int = _RETURN_CHARS_MAX) -> str:
+    """Return the type of what code gets, by the output schema, else as learned; empty where neither is known."""
     if tool.output_schema is not None:
-        return f" -> {render_within(returned_shape(tool.output_schema), _RETURN_CHARS_MAX)}", ""
-    if learned is None:
+        return render_within(returned_shape(tool.output_schema), chars)
+    return "" if learned is None else render_within(learned.shape, chars)
+
+
+def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
+    written = returns(tool, learned)
+    if not written:
         return "", ""
-    answers = f"{learned.count} answer{'s' * (learned.count != 1)}"
-    return f" -> {render_within(learned.shape, _RETURN_CHARS_MAX)}", f"returns as seen in {answers}"
+    if tool.output_schema is not None or learned is None:
+        return f" -> {written}", ""
+    return f" -> {written}", f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
 
 
 def returned_shape(output_schema: Schema) -> Shape:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, islice
 
 from .tokens import fold, pieces, runs
 
@@ -18,6 +22,14 @@ MOST_SIMILAR = 20
 LITERAL_BONUS = 3.0
 EXACT_BONUS = 2.0
 SIMILAR_BONUS = 1.0
+# "use the getRandomImage API": a name as programs write it, within a sentence.
+NAMED_BONUS = 0.5
+SHORTEST_NAMED = 6
+SHORTEST_NAMED_PART = 8
+MOST_NAMED = 20
+_IDENTIFIER = re.compile(
+    r"(?<![\w/.])(?:[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+)(?![\w/])"
+)
 
 
 class NameIndex:
@@ -50,6 +62,42 @@ class NameIndex:
         bonuses.update(dict.fromkeys(self._literal.get(query.strip(), ()), LITERAL_BONUS))
         return bonuses
 
+    def named_in(self, query: str) -> Mapping[int, float]:
+        """Return what each document gains because the query has its name, or a long part of it, as an identifier."""
+        bonuses: dict[int, float] = {}
+        for written in dict.fromkeys(_IDENTIFIER.findall(query)):
+            joined = "".join(_words_of(written))
+            numbers = self._holding(joined) if len(joined) >= SHORTEST_NAMED else []
+            if len(numbers) <= MOST_NAMED:
+                bonuses.update(dict.fromkeys(numbers, NAMED_BONUS))
+        return bonuses
+
+    def _holding(self, joined: str) -> list[int]:
+        """Return the documents that are called so, or whose name has it as a part; at most one more than count."""
+        if len(joined) < SHORTEST_NAMED_PART:
+            named = (number for number in self._exact.get(joined, ()) if self._joined[number] == joined)
+            return list(islice(named, MOST_NAMED + 1))
+        numbers: list[int] = []
+        place = self._listed.find(joined)
+        while place >= 0 and len(numbers) <= MOST_NAMED:
+            numbers.append(bisect_right(self._starts, place) - 1)
+            place = self._listed.find(joined, self._listed.find("\n", place))
+        return numbers
+
+    @cached_property
+    def _joined(self) -> list[str]:
+        return [name.replace(" ", "") for name in self._spaced]
+
+    @cached_property
+    def _listed(self) -> str:
+        """All names in one text, each on a line, so that looking for a part of any is a single search."""
+        return "".join(f"{name}\n" for name in self._joined)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where in `_listed` each name begins."""
+        return [0, *accumulate(len(name) + 1 for name in self._joined)]
+
     def _similar(self, spaced: str) -> dict[int, float]:
         from rapidfuzz import fuzz, process
 
@@ -61,5 +109,9 @@ class NameIndex:
         return {number: SIMILAR_BONUS * similarity / 100 for _, similarity, number in found}
 
 
+def _words_of(name: str) -> list[str]:
+    return [word for run in runs(fold(name)) for word in pieces(run)]
+
+
 def _spaced(name: str) -> str:
-    return " ".join(word for run in runs(fold(name)) for word in pieces(run))
+    return " ".join(_words_of(name))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..collecting import no_collection
 from .clauses import clauses
+from .file_paths import reworded
 from .indexing import DocumentReader, Searchable
 from .inverted_index import InvertedIndex
 from .name_index import NameIndex
@@ -42,6 +43,9 @@ LEAST_DIFFERENCE = 0.2
 SAME_SERVER = 0.02
 MOST_SAME_SERVER = 3
 CANDIDATES_PER_HIT = 3
+# Of a task in several steps each should find its tools: what is found for a step already counts less for the next.
+COVERAGE_WEIGHT = 0.3
+COVERED = 0.8
 DECIMALS = 4
 
 
@@ -97,10 +101,11 @@ class SearchIndex:
             return [self._hit(number, 0.0) for number in allowed[:limit]]
         if not allowed:
             return []
-        scores = self._scores(query[:LONGEST_QUERY])
+        scores, by_step = self._scores(query[:LONGEST_QUERY])
         ranked = _best(scores if category is None else scores[list(allowed)], limit * CANDIDATES_PER_HIT)
-        spread = self._spread([(allowed[place], score) for place, score in ranked])
-        return [self._hit(number, score) for number, score in spread[:limit]]
+        found = [(allowed[place], score) for place, score in ranked]
+        chosen = _covering(found, by_step, limit) if by_step and found else self._spread(found)[:limit]
+        return [self._hit(number, score) for number, score in chosen]
 
     def matches(self, query: str) -> list[str]:
         """Return the keys of all documents that have anything to do with a query, best first, as `search` ranks them.
@@ -110,30 +115,33 @@ class SearchIndex:
         """
         if not self._documents:
             return []
-        scores = self._scores(query[:LONGEST_QUERY])
+        scores, _ = self._scores(query[:LONGEST_QUERY])
         return [self._documents[number].key for number, _ in _best(scores, len(scores))]
 
-    def _scores(self, query: str) -> Floats:
-        """Score every document; 0 for those that have nothing to do with the query."""
+    def _scores(self, query: str) -> tuple[Floats, list[Floats]]:
+        """Score every document, 0 for those that have nothing to do with the query, and by the words of each step."""
         reading = QueryTerms(self._vocabulary, self._vectors)
-        whole = reading.read(words(query))
-        steps = [reading.read(words(clause)) for clause in clauses(query)]
-        scores = self._by_words(whole, steps) + self._by_meaning([whole, *steps])
-        for number, bonus in self._names.bonuses(query).items():
-            scores[number] += bonus
-        return scores
+        asked = reworded(query)
+        whole = reading.read(words(asked))
+        steps = [reading.read(words(clause)) for clause in clauses(asked)]
+        scores, by_step = self._by_words(whole, steps)
+        scores = scores + self._by_meaning([whole, *steps])
+        for bonuses in (self._names.bonuses(query), self._names.named_in(query)):
+            for number, bonus in bonuses.items():
+                scores[number] += bonus
+        return scores, by_step
 
-    def _by_words(self, whole: Meaning, steps: Sequence[Meaning]) -> Floats:
+    def _by_words(self, whole: Meaning, steps: Sequence[Meaning]) -> tuple[Floats, list[Floats]]:
         scores = self._inverted.scores(whole.terms)
+        by_step: list[Floats] = []
         if steps:
             import numpy as np
 
-            best = np.zeros_like(scores)
             for step in steps:
                 trust = min(1.0, CLAUSE_LEAST + CLAUSE_PER_TERM * len(step.terms))
-                np.maximum(best, self._inverted.scores(step.terms) * np.float32(trust), out=best)
-            scores = (1 - CLAUSE_WEIGHT) * scores + CLAUSE_WEIGHT * best
-        return scores
+                by_step.append(self._inverted.scores(step.terms) * np.float32(trust))
+            scores = (1 - CLAUSE_WEIGHT) * scores + CLAUSE_WEIGHT * np.max(by_step, axis=0)
+        return scores, by_step
 
     def _by_meaning(self, meanings: Sequence[Meaning]) -> Floats:
         """Score by the cosine to the nearest clause: the median document has 0, the best `MEANING_WEIGHT` at most."""
@@ -162,6 +170,29 @@ class SearchIndex:
     def _hit(self, number: int, score: float) -> Hit:
         found = self._documents[number]
         return Hit(found.key, found.name, found.server, found.category, round(score, DECIMALS))
+
+
+def _covering(ranked: Sequence[tuple[int, float]], by_step: Sequence[Floats], limit: int) -> list[tuple[int, float]]:
+    """Choose one after the other the document that adds most: its own score, and to the steps that have none yet.
+
+    Source: Santos, Macdonald and Ounis, *Exploiting query reformulations for web search result diversification*, 2010
+    (xQuAD); here each step of the task is a reformulation.
+    """
+    import numpy as np
+
+    numbers = [number for number, _ in ranked]
+    own = np.array([score for _, score in ranked])
+    fits = np.array([step[numbers] for step in by_step], np.float64)
+    fits /= np.maximum(fits.max(axis=1, keepdims=True), 1e-9)
+    best, left = own.max(), np.ones(len(fits)) / len(fits)
+    chosen: list[tuple[int, float]] = []
+    for _ in range(min(limit, len(numbers))):
+        values = (1 - COVERAGE_WEIGHT) * own + COVERAGE_WEIGHT * best * (left @ fits)
+        place = int(values.argmax())
+        chosen.append((numbers[place], float(values[place])))
+        left = left * (1 - COVERED * fits[:, place])
+        own[place] = -np.inf
+    return chosen
 
 
 def _best(scores: Floats, most: int) -> list[tuple[int, float]]:

@@ -27,6 +27,10 @@ _GROUPS = """
     search find lookup query discover locate
     fetch retrieve download obtain read
     send post publish submit deliver
+    save store write persist keep
+    disk file filesystem
+    row record entry
+    note memo annotation observation
     convert transform translate change
     language translate translation
     stock share equity ticker

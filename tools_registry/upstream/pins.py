@@ -53,6 +53,8 @@ class Pins:
         self._file = file
         self._memory: Document = {}
         self._lock = Lock()
+        self._quarantines: tuple[int, frozenset[str]] = -1, frozenset()
+        """When the file changed last, and the servers that were quarantined then."""
 
     def see(self, server: str, tools: Sequence[RawTool]) -> Seen:
         """Compare a server's tools with its pins; pin those that are new, and quarantine it if one changed.
@@ -75,6 +77,25 @@ class Pins:
         """Return the tools because of which a server is quarantined; none where it is not."""
         with self._lock:
             return tuple(_quarantined(_pinned(self._read(), server)))
+
+    def quarantines(self) -> frozenset[str]:
+        """Return the servers that are quarantined; none where the file cannot be used, which every call refuses."""
+        try:
+            changed = 0 if self._file is None else self._file.stat().st_mtime_ns
+        except OSError:
+            return frozenset()
+        with self._lock:
+            if self._file is None or self._quarantines[0] != changed:
+                try:
+                    servers = self._read().get("servers", {})
+                except ConfigurationRefused:
+                    return frozenset()
+                found = servers.items() if isinstance(servers, dict) else ()
+                names = frozenset(
+                    name for name, pinned in found if isinstance(pinned, dict) and pinned.get("quarantined")
+                )
+                self._quarantines = changed, names
+            return self._quarantines[1]
 
     def accept(self, server: str, tools: Sequence[RawTool]) -> None:
         """Pin what the server says now, and end its quarantine."""

@@ -1,4 +1,6 @@
-"""Turns what a tool call gave into one value for code: structured content, else parsed JSON, else text.
+"""Turns what a tool call gave into one value for code: structured content, else parsed text, else the text itself.
+
+Text that holds JSON is parsed, and so is a list, tuple or dict as Python writes it, which some servers answer.
 
 Nothing is dropped: images, audio and binary resources become handles of kept files, and where a structured value
 stands for the text, what is not text stays beside it.
@@ -6,17 +8,20 @@ stands for the text, what is not text stays beside it.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import json
 import mimetypes
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Never, cast
 
 from ..errors import AnswerRefused, ToolFailed
 from ..json_lines import LARGE_CHARS, ReadJson, read_in_thread
 from ..models import Json
+from .python_literals import looks_like_literal, read_literal
 
 if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents
@@ -30,6 +35,9 @@ base64 for `handle` where nothing keeps content; `{type: "resource_link", uri, n
 
 ERROR_MAX_CHARS = 4000
 """How much of a server's own message an error carries."""
+
+_LITERAL_CHARS = 4_000
+"""A Python literal up to this size is read in the event loop, within a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +76,19 @@ async def value_of(
     parts = [await _part(tool, number, block, keep) for number, block in enumerate(result.content, 1)]
     if result.structured_content is not None:
         structured = cast("Json", result.structured_content)
-        if wraps_result(output_schema) and isinstance(structured, Mapping) and set(structured) == {"result"}:
-            structured = structured["result"]
+        if isinstance(structured, Mapping) and set(structured) == {"result"}:
+            wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
+            structured = structured["result"] if wrapped else structured
         return ToolResult(structured, tuple(part for part in parts if isinstance(part, Mapping)))
     values = [await _parsed(part, read_large) if isinstance(part, str) else part for part in parts]
     return ToolResult(None if not values else values[0] if len(values) == 1 else values)
 
 
 def parsed(text: str) -> Json:
-    """Return the JSON that a text holds, or the text; a number is one only if nothing of its spelling is lost."""
+    """Return the JSON that a text holds, or the text; a number is one only if nothing of its spelling is lost.
+
+    Python's own literals are read by `_parsed`, which takes longer.
+    """
     stripped = text.strip()
     try:
         value = cast("Json", json.loads(stripped, parse_constant=_no_constant))
@@ -89,13 +101,35 @@ def parsed(text: str) -> Json:
 
 async def _parsed(text: str, read_large: ReadJson) -> Json:
     if len(text) <= LARGE_CHARS:
-        return parsed(text)
-    if not text[:64].lstrip().startswith(("{", "[", '"')):
-        return text  # a number so long is data, such as an identifier
-    try:
-        return await read_large(text)
-    except (ValueError, RecursionError):
-        return text
+        value = parsed(text)
+    elif text[:64].lstrip().startswith(("{", "[", '"')):
+        try:
+            value = await read_large(text)
+        except (ValueError, RecursionError):
+            value = text
+    else:
+        value = text  # a number so long is data, such as an identifier
+    if value is text and looks_like_literal(literal := text.strip()):
+        with suppress(ValueError):
+            return read_literal(literal) if len(literal) <= _LITERAL_CHARS else await _read_in_thread(literal)
+    return value
+
+
+async def _read_in_thread(literal: str) -> Json:
+    return await asyncio.to_thread(read_literal, literal)
+
+
+async def _is_wrapped(structured: Mapping[str, Json], parts: Sequence[Json]) -> bool:
+    """Return whether a server that publishes no schema put `{"result": …}` around its answer.
+
+    A plain value or a list was wrapped, since structured content has to be an object. An object was where the text
+    beside it is the object alone.
+    """
+    inner = structured["result"]
+    if not isinstance(inner, Mapping):
+        return True
+    texts = [part for part in parts if isinstance(part, str)]
+    return len(texts) == 1 and len(texts[0]) <= LARGE_CHARS and parsed(texts[0]) == inner
 
 
 def _no_constant(name: str) -> Never:

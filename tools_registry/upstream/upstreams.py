@@ -223,6 +223,10 @@ class Upstreams:
             connection.link.refusal = None
         return inspection
 
+    async def quarantined(self) -> frozenset[str]:
+        """Return the servers that are quarantined, in this process or by another, without connecting."""
+        return frozenset(self._quarantine) | await asyncio.to_thread(self._pins.quarantines)
+
     def status(self, server: str) -> UpstreamStatus:
         """Say how a server stands, without connecting. Raises `ServerUnknown`."""
         if server in self.configuration.problems:

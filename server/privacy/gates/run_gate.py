@@ -55,6 +55,14 @@ class CalledTool:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnedShape:
+    """What a tool returns, as a Python type; its keys are those of answers."""
+
+    tool: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndedRun:
     """All that the host has of an ended run: behind the gate as it is, in front of it as it may be shown.
 
@@ -65,6 +73,7 @@ class EndedRun:
     code: str = ""
     written: tuple[WrittenName, ...] = ()
     called: tuple[CalledTool, ...] = ()
+    returns: tuple[ReturnedShape, ...] = ()
     dry_calls: Sequence[Json] | None = ()
     attached: Mapping[str, bytes] = field(default_factory=dict)
 

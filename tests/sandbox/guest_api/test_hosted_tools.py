@@ -21,6 +21,8 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
     match name:
         case "list_names":
             return ["git", "time"] if arguments["server"] is None else ["git_log", "status"]
+        case "named_servers":
+            return [each for each in arguments["names"] if each in {"git", "time"}]
         case "list_servers":
             return [{"name": "git"}, {"name": "time"}]
         case "call_tool" if arguments["name"] == "git.bad":
@@ -64,6 +66,16 @@ async def value(pool: Pool, code: str) -> Json:
         ("call_tool('git.git_log', {'a': {3, 1}})", "git.git_log", {"a": [1, 3]}),
         ("call_tool('git.git_log', since=datetime.date(2024, 1, 2))", "git.git_log", {"since": "2024-01-02"}),
         ("call_tool('git_log')", "git_log", {}),
+        ("call_tool('git', 'git_log', {'x': 1})", "git.git_log", {"x": 1}),
+        ("call_tool('git', 'git_log', x=1)", "git.git_log", {"x": 1}),
+        ("call_tool('git', 'git_log')", "git.git_log", {}),
+        ("call_tool('git.git_log', arguments={'x': 1})", "git.git_log", {"x": 1}),
+        ("call_tool('git.git_log', None)", "git.git_log", {}),
+        ("tools.read_file(path='a')", "read_file", {"path": "a"}),
+        ("tools['read-file'](path='a')", "read-file", {"path": "a"}),
+        ("git.git_log(x=1)", "git.git_log", {"x": 1}),
+        ("time.get_current_time()", "time.get_current_time", {}),
+        ("mcp.time.get_current_time()", "time.get_current_time", {}),
         ("mcp_git.git_log(x=1)", "git.git_log", {"x": 1}),
         ("mcp_servers['my-git'].git_log(x=1)", "my-git.git_log", {"x": 1}),
         ("mcp_servers.get('git').git_log(x=1)", "git.git_log", {"x": 1}),
@@ -74,6 +86,57 @@ async def value(pool: Pool, code: str) -> Json:
 )
 async def test_a_call_goes_to_the_host_as_it_was_written(pool, call, name, arguments) -> None:
     assert await value(pool, f"import datetime\n(await {call})['called']") == {"name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import mcp\nawait mcp.git.git_log()", "git.git_log"),
+        ("from mcp import git\nawait git.git_log()", "git.git_log"),
+        ("async def f():\n    return await git.git_log()\nawait f()", "git.git_log"),
+    ],
+)
+async def test_a_server_is_found_by_its_bare_name_wherever_the_code_has_it(pool, code, expected) -> None:
+    assert (await value(pool, code))["called"]["name"] == expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class git:\n    async def git_log(): return 1\nawait git.git_log()",
+        "import time\nimport asyncio\nawait asyncio.sleep(0)\ntime.time() > 0 and 1",
+        "async def f(git):\n    return git.index(5)\nawait f([4, 5])",
+        "async def f(): return len(list.__name__) and str.upper('a') == 'A' and 1\nawait f()",
+        "async def f(): return json.loads('1')\nawait f()",
+    ],
+)
+async def test_a_name_that_means_something_already_keeps_its_meaning(pool, code) -> None:
+    async def no_host(name: str, arguments: Mapping[str, Json]) -> Json:
+        raise AssertionError((name, arguments))
+
+    outcome = await ran(pool, code, no_host)
+    assert (outcome.error, outcome.result) == (None, 1)
+
+
+async def test_a_module_that_was_not_imported_is_no_server(pool) -> None:
+    outcome = await ran(pool, "async def f(): return time.time()\nawait f()")
+    assert outcome.error is not None
+    assert outcome.error.type == "NameError"
+
+
+async def test_the_helpers_stand_on_tools_too_whatever_servers_there_are(pool) -> None:
+    assert (await value(pool, "tools.list_tools()"))["asked"] == "list_tools"
+    assert (await value(pool, "await tools.search_tools('x')"))["asked"] == "search_tools"
+    assert (await value(pool, "await tools.list_tools('git')"))["with"]["server"] == "git"
+    assert (await value(pool, "await tools.call_tool('a.b')"))["called"]["name"] == "a.b"
+    assert (await value(pool, "await tools['list_tools'].x()"))["called"]["name"] == "list_tools.x"
+
+
+@pytest.mark.parametrize("code", ["mcp_servers()", "tools()", "skills()", "import mcp\nmcp()"])
+async def test_what_has_only_members_cannot_be_called(pool, code) -> None:
+    outcome = await ran(pool, code)
+    assert outcome.error is not None
+    assert outcome.error.type == "TypeError"
 
 
 @pytest.mark.parametrize(

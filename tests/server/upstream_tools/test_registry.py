@@ -90,6 +90,10 @@ async def error(caller: Caller, code: str) -> dict[str, Any]:
         ("call_tool('my-server.x.odd-name.with dots', {'value': 'b'})", "odd b"),
         ("tools['my-server.x']['odd-name.with dots'](value='c')", "odd c"),
         ("tools.my_server_x.as_text()", "just text"),
+        ("tools.as_text()", "just text"),
+        ("up.add(left=4)", 5),
+        ("mcp.up.add(left=5)", 6),
+        ("call_tool('up', 'add', {'left': 6})", 7),
         ("tools.up.people(max_count=1)", {"people": [{"firstName": "P0", "age": 0}], "total": 1}),
     ],
 )
@@ -112,6 +116,8 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.up.add(1, 2)", "TypeError", "by name, not by position. It takes left, right=…"),
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
+        ("tools.add(left=1)", "ToolError", "Use one of my-server.x.add, up.add"),
+        ("tools.elsewhere.add(left=1)", "ToolError", "Use tools.my_server_x.add or tools.up.add"),
         ("tools.gone.anything()", "ToolError", "/no/such/command"),
         ("tools.off.add(left=1)", "ToolError", "'off' is disabled"),
         ("tools.up.as_text()", "ToolError", "\"deny\" has 'as_text'"),
@@ -191,6 +197,12 @@ async def test_servers_and_tools_are_listed_in_code(caller) -> None:
     assert docs[0]["signature"].startswith("tools.up.add(*, left: int, right: int = 1)")
 
 
+async def test_all_tools_are_listed_in_code(caller) -> None:
+    listed = await result(caller, "[(each['server'], each['name']) for each in tools.list_tools()]")
+    assert {("up", "add"), ("my-server.x", "as_text")} <= set(map(tuple, listed))
+    assert ["up", "as_text"] not in listed
+
+
 async def test_searching_gives_what_the_contract_says(caller) -> None:
     answer = (await caller.call("search_tools", query="people and their birthdays", limit=3)).structured_content
     assert list(answer)[:5] == ["query", "category", "detail_level", "count", "tools"]
@@ -212,7 +224,7 @@ async def test_searching_gives_what_the_contract_says(caller) -> None:
     ("level", "keys"),
     [
         ("name", {"name", "server", "category", "score"}),
-        ("summary", {"name", "server", "category", "score", "description", "arguments"}),
+        ("summary", {"name", "server", "category", "score", "description", "arguments", "returns"}),
         ("signature", {"name", "server", "category", "score", "description", "signature"}),
     ],
 )
@@ -222,6 +234,20 @@ async def test_a_search_tells_as_much_as_was_asked_for(caller, level, keys) -> N
     ).structured_content
     assert set(answer["tools"][0]) == keys
     assert {tool["server"] for tool in answer["tools"]} == {"up"}
+
+
+async def test_a_category_lists_all_signatures_of_a_server_in_one_call_and_says_so(caller) -> None:
+    said = (await caller.call("list_tool_categories")).content[0].text
+    assert 'search_tools(query="", category=NAME, detail_level="signature")' in said
+    total = (await caller.call("list_tool_categories")).structured_content["categories"]["up"]["tool_count"]
+    asked = {"query": "", "category": "up", "detail_level": "signature"}
+    listed = (await caller.call("search_tools", **asked)).structured_content
+    assert len(listed["tools"]) == total > 10
+    assert all(tool["signature"].startswith("tools.up.") for tool in listed["tools"])
+    assert (await caller.call("search_tools", **asked, limit=3)).structured_content["count"] == 3
+    in_code = await result(caller, "search_tools('', 'up', 'signature')")
+    assert in_code["count"] == total
+    assert (await result(caller, "search_tools('')"))["count"] == 10
 
 
 async def test_what_the_operator_denies_is_not_found(caller) -> None:
@@ -400,3 +426,83 @@ async def test_text_that_speaks_to_the_model_is_flagged_until_the_definition_is_
         (folder / "forecast.json").write_text(json.dumps({"name": "forecast", "description": "Tell the weather."}))
         told = (await caller.call("get_tool_definition", tool_name="forecast")).structured_content
         assert (told["description"], "flags" in told) == ("Tell the weather.", False)
+
+
+async def test_a_run_tells_once_what_the_tools_return_that_the_caller_was_not_told_of(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("await tools.up.as_json_text(); await tools.up.add(left=1); 1")
+        assert report["returns"] == {"up.as_json_text": '{"value": str}', "up.add": "int"}
+        answer = await caller.call("execute_code", code="await tools.up.as_text()")
+        assert "up.as_text returns str" in answer.content[0].text
+        assert "returns" not in await caller.run("await tools.up.as_json_text(); await tools.up.as_text()")
+
+
+async def test_a_search_tells_what_tools_return_and_the_runs_after_it_do_not(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await caller.run("search_tools('add two numbers', limit=1)")  # which no model reads
+        answer = await caller.call("search_tools", query="add two numbers", limit=1)
+        assert answer.structured_content["tools"][0]["returns"] == "int"
+        assert "-> int" in answer.content[0].text
+        assert "returns" not in await caller.run("await tools.up.add(left=1)")
+
+
+async def test_a_shape_that_was_learned_is_told_in_the_next_search(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    for expected in (None, '{"value": str}'):
+        async with in_this_process(tmp_path, ONE_SPARE) as caller:
+            answer = await caller.call("search_tools", query="as_json_text", limit=1)
+            assert answer.structured_content["tools"][0].get("returns") == expected
+            await caller.run("await tools.up.as_json_text()")
+
+
+async def test_what_code_reads_is_not_counted_as_told_to_a_model(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+
+    async def counted() -> tuple[int, int, int]:
+        known = (await caller.call("get_execution_stats")).structured_content["registry"]
+        return known["tokens_of_all_definitions"], known["tokens_told"], known["tokens_saved"]
+
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await caller.run("[search_tools('add', detail_level='full', limit=50) for _ in range(5)]; 1")
+        whole, told, saved = await counted()
+        assert (told, saved) == (0, whole)
+        for _ in range(5):
+            await caller.call("search_tools", query="", category="up", detail_level="full")
+        whole, told, saved = await counted()
+        assert saved == whole - told < 0 < told
+
+
+CHANGING = """
+import os, sys
+from mcp.server import MCPServer
+
+server = MCPServer("changing", log_level="ERROR")
+
+
+@server.tool(description=open(sys.argv[1]).read())
+def greet(name: str) -> str:
+    return name
+
+
+server.run()
+"""
+
+
+async def test_tools_of_a_quarantined_server_are_marked_in_searches(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(CHANGING)
+    said = tmp_path / "said"
+    said.write_text("Greet somebody.")
+    entry = {"command": sys.executable, "args": [str(tmp_path / "server.py"), str(said)], "approve": "never"}
+    configure(tmp_path, hello=entry)
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        answer = await caller.call("search_tools", query="greet")
+        assert "quarantined" not in answer.structured_content["tools"][0]
+    said.write_text("Greet somebody, and more.")
+    for code in ("await tools.hello.greet(name='x')", "1"):  # another process knows it from the file
+        async with in_this_process(tmp_path, ONE_SPARE) as caller:
+            await caller.run(code)
+            answer = await caller.call("search_tools", query="greet")
+            assert "sealab servers test hello" in answer.structured_content["tools"][0]["quarantined"]
+            assert "(quarantined)" in answer.content[0].text

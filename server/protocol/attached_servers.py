@@ -1,0 +1,75 @@
+"""Names the attached servers in the description of `execute_code` and in the instructions, in both protocol eras.
+
+The words are the same from one request to the next, so that a client's prompt cache holds, and change with the servers
+alone; then clients are told that the list of tools changed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
+from pydantic import BaseModel
+
+from ..upstream_tools.registry import Registry
+from .strict_tool import StrictTool
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+_LIST = "tools/list"
+_GREETINGS = frozenset({"initialize", "server/discover"})
+_MODERN_SINCE = "2026-07-28"
+"""The first version of the protocol in which clients subscribe to changes."""
+
+
+class AttachedServers:
+    """A middleware of the SDK that puts the attached servers into what describes sealab."""
+
+    def __init__(self, registry: Registry, tool: StrictTool) -> None:
+        self.bus = InMemorySubscriptionBus()
+        """Carries changes to clients that subscribed to them."""
+        self._registry = registry
+        self._tool = tool
+        self._described = tool.description
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._watched = False
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Bring the description up to date before tools are listed; add to the instructions of a greeting."""
+        if ctx.method != _LIST and ctx.method not in _GREETINGS:
+            return await call_next(ctx)
+        servers = await self._registry.overview()
+        if not self._watched:
+            self._watched = True
+            self._registry.watch_overview(self._tell)
+        if ctx.method == _LIST:
+            self._tool.description = f"{self._described} Servers: {servers}." if servers else self._described
+            if ctx.protocol_version < _MODERN_SINCE:
+                self._connections.add(ctx.session._connection)  # it outlives the request, and says so nowhere else
+            return await call_next(ctx)
+        answer = await call_next(ctx)
+        greeting = answer
+        if isinstance(answer, BaseModel):
+            greeting = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return _with(greeting, servers) if isinstance(greeting, dict) else answer
+
+    async def _tell(self) -> None:
+        """Tell every client that listed the tools, or subscribed to changes, that they are others now."""
+        await self.bus.publish(ToolsListChanged())
+        for connection in list(self._connections):
+            with suppress(Exception):  # it may have closed
+                await connection.send_tool_list_changed()
+
+
+def _with(greeting: dict[str, Any], servers: str) -> dict[str, Any]:
+    """Return a greeting that names the servers, and says that changes of the list of tools are told."""
+    capabilities = greeting.get("capabilities", {})
+    tools = {**capabilities.get("tools", {}), "listChanged": True}
+    told = {**greeting, "capabilities": {**capabilities, "tools": tools}}
+    if servers:
+        told["instructions"] = f"{greeting.get('instructions', '')}\nAttached servers: {servers}.\n"
+    return told
