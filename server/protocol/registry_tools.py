@@ -33,6 +33,7 @@ class DefinitionAnswer(TypedDict):
     call: NotRequired[str]
     flags: NotRequired[list[str]]
     use_cases: NotRequired[list[str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 class FoundTool(DefinitionAnswer):
@@ -50,6 +51,7 @@ class SearchAnswer(TypedDict):
     count: int
     tools: list[FoundTool]
     unreachable: NotRequired[dict[str, str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 class Category(TypedDict):
@@ -67,6 +69,7 @@ class CategoriesAnswer(TypedDict):
     servers: list[str]
     unreachable: NotRequired[dict[str, str]]
     problems: NotRequired[dict[str, str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 def registry_tools(registry: Registry) -> list[StrictTool]:
@@ -97,9 +100,17 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             "Find upstream tools by what they do. In code: await tools.<server>.<name>(…).",
             READS,
             always_loaded=True,
+            rest="search_tools(query) in code, or ask for less detail",
         ),
-        StrictTool.published(get_tool_definition, "A tool's schema, signature, example.", READS),
-        StrictTool.published(list_tool_categories, "Categories of upstream tools.", READS),
+        StrictTool.published(
+            get_tool_definition,
+            "A tool's schema, signature, example.",
+            READS,
+            rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
+        ),
+        StrictTool.published(
+            list_tool_categories, "Categories of upstream tools.", READS, rest="list_servers() in code"
+        ),
     ]
 
 

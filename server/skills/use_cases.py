@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -65,6 +65,7 @@ class SavedSkill(TypedDict):
     signature: str
     description: str
     warnings: list[str]
+    truncated: NotRequired[dict[str, object]]
 
 
 class LoadedSkill(TypedDict):
@@ -77,6 +78,7 @@ class LoadedSkill(TypedDict):
     signature: str
     parameters: dict[str, object]
     metadata: dict[str, object]
+    truncated: NotRequired[dict[str, object]]
 
 
 class ListedSkill(TypedDict):
@@ -96,6 +98,7 @@ class SkillList(TypedDict):
 
     count: int
     skills: list[ListedSkill]
+    truncated: NotRequired[dict[str, object]]
 
 
 class DeletedSkill(TypedDict):
