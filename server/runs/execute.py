@@ -78,6 +78,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         caller=gate.caller,
         dry_run=request.dry_run,
         tell=telling.tell,
+        tell_progress=telling.tell_progress,
         attachments=Attachments(run_id),
         guest=gate.tokens,
     )
@@ -88,6 +89,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
                 outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
                     outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+                await telling.told()
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
