@@ -365,6 +365,9 @@ async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts)
         warnings.append("It has no test: give asserts as tests, or examples in the docstring.")
     if facts.wider:
         warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
+    if facts.undefined:
+        names = ", ".join(facts.undefined)
+        warnings.append(f"It uses {names}, which nothing defines: a call that comes there fails with a NameError.")
     if draft.skills:
         warnings += await context.service.ask(lambda store: _missing_skills(store, draft))
     if draft.tools:
