@@ -243,6 +243,9 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
     truncated = fitted.truncated()
     if run.called:
         report["tool_calls"] = _calls(run.called)
+        told = sum(each.get("count", 1) for each in report["tool_calls"])
+        if told < len(run.called):
+            truncated["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
         if report["error"] is not None:
             report["error"]["calls"] = _counts(run.called)
     if fitted.dry_run:

@@ -152,7 +152,8 @@ for row in rows[:20]:
             pass
 """
     )
-    assert len(report["tool_calls"]) == 101
+    assert len(report["tool_calls"]) == 20
+    assert report["truncated"]["tool_calls"]["total"] == 101
     assert report["tool_calls"][0]["tool"] == "customers.list_customers"
     assert not model.leaked()
 
