@@ -15,7 +15,7 @@ from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .database import HomeDatabase
 from .home import Home
-from .host_functions import privacy_calls, registry_calls, skill_calls, workspace_calls
+from .host_functions import privacy_calls, registry_calls, run_calls, skill_calls, workspace_calls
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -85,6 +85,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         }
         try:
             async with Pools(offered.makers) as pools:
+                host_functions.update(run_calls.handlers(pools))
                 executor = Executor(settings, pools, offered, host_functions, privacy, archive, service)
                 skills = SkillContext(executor, service, index, registry, workspace)
                 host_functions.update(skill_calls.handlers(skills))  # saving a skill runs code

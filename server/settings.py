@@ -33,6 +33,18 @@ class Surface(StrEnum):
     CODE = "code"
 
 
+class OutputFormat(StrEnum):
+    """How results are written for a model.
+
+    `auto` shows each in the form with the fewest tokens, and leaves it JSON in the structured content.
+    """
+
+    AUTO = "auto"
+    JSON = "json"
+    TOON = "toon"
+    MARKDOWN = "markdown"
+
+
 class LogLevel(StrEnum):
     """From which level on a message goes to stderr."""
 
@@ -213,6 +225,7 @@ class Settings:
     required_level: Level = _setting_from(_one_of(Level), default_level)
     workspace_quota_mb: int = _setting(_whole(0), 1000)
     output_max_chars: int = _setting(_whole(200), 20_000)
+    output_format: OutputFormat = _setting(_one_of(OutputFormat), OutputFormat.AUTO)
     tool_calls_max: int = _setting(_whole(0), 1000)
     runs_kept: int = _setting(_whole(1), 200)
     workers_spare: int = _setting(_whole(0), 2)

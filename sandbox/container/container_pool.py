@@ -19,6 +19,7 @@ from typing import Self
 
 from ..confine import Level
 from ..host.pool import Pool, PoolSettings, PoolStats
+from ..host.repl_sessions import SessionState
 from ..job import HostCalls, Isolation, Job, Outcome
 from ..wire.zygote_config import ZygoteConfig
 from . import engine, image
@@ -86,6 +87,14 @@ class ContainerPool:
     async def end_session(self, name: str) -> bool:
         """End a session; tell whether there was one."""
         return self._pool is not None and await self._pool.end_session(name)
+
+    def close_session(self, name: str) -> bool:
+        """End a session once it is idle; tell whether there was one."""
+        return self._pool is not None and self._pool.close_session(name)
+
+    def sessions_of(self, caller: str) -> list[SessionState]:
+        """Return the sessions that a caller began."""
+        return [] if self._pool is None else self._pool.sessions_of(caller)
 
     def stats(self) -> PoolStats:
         """Count what there is now: nothing before the first job, and while the containers rest."""

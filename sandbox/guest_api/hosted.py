@@ -12,7 +12,7 @@ from typing import cast
 from ..dialect.facades.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
-from . import hosted_privacy, hosted_skills, hosted_tools
+from . import hosted_privacy, hosted_runs, hosted_skills, hosted_tools
 
 _SLICE = 3 * 1024 * 1024
 """Characters or bytes in one answer: far below what a frame holds, and whole groups of base64."""
@@ -107,6 +107,7 @@ def helpers() -> dict[str, object]:
         **hosted_tools.helpers(),
         **hosted_skills.helpers(),
         **hosted_privacy.helpers(),
+        **hosted_runs.helpers(),
     }
 
 

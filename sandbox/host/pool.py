@@ -27,7 +27,7 @@ from ..errors import ContainerMissing, LevelMissing, LimitRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Limits, Outcome
 from ..wire.zygote_config import ZygoteConfig
 from .free_memory import Memory
-from .repl_sessions import Sessions
+from .repl_sessions import Sessions, SessionState
 from .scheduler import Room, Scheduler, Seat
 from .worker import WorkerHandle
 from .worker_process import Launches
@@ -176,6 +176,14 @@ class Pool:
     async def end_session(self, name: str) -> bool:
         """End a session; tell whether there was one."""
         return self._sessions.end(name)
+
+    def close_session(self, name: str) -> bool:
+        """End a session once it is idle; tell whether there was one."""
+        return self._sessions.end_when_idle(name)
+
+    def sessions_of(self, caller: str) -> list[SessionState]:
+        """Return the sessions that a caller began."""
+        return self._sessions.of(caller)
 
     def stats(self) -> PoolStats:
         """Count what there is now."""

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from ..errors import LimitRefused, SessionRefused
 from ..job import HostCalls, Isolation, Job, Outcome
 from .pool import PoolStats
-from .repl_sessions import shown
+from .repl_sessions import SessionState, shown
 
 
 class Runner(Protocol):
@@ -36,6 +36,14 @@ class Runner(Protocol):
 
     async def end_session(self, name: str) -> bool:
         """End a session; tell whether there was one."""
+        ...
+
+    def close_session(self, name: str) -> bool:
+        """End a session once it is idle; tell whether there was one."""
+        ...
+
+    def sessions_of(self, caller: str) -> list[SessionState]:
+        """Return the sessions that a caller began."""
         ...
 
     def stats(self) -> PoolStats:
@@ -97,6 +105,15 @@ class Pools:
         """End a session; tell whether there was one."""
         home = self.home_of(name)
         return home is not None and await self._alive[home].end_session(name)
+
+    def close_session(self, name: str) -> bool:
+        """End a session once no call is at work in it; tell whether there was one."""
+        home = self.home_of(name)
+        return home is not None and self._alive[home].close_session(name)
+
+    def sessions_of(self, caller: str) -> list[tuple[Isolation, SessionState]]:
+        """Return the sessions that a caller began, each with the isolation that it lives at."""
+        return [(isolation, each) for isolation, runner in self._alive.items() for each in runner.sessions_of(caller)]
 
     def stats(self) -> Mapping[Isolation, PoolStats]:
         """Count what there is now in each pool that has started."""

@@ -21,6 +21,7 @@ from .worker import WorkerHandle
 
 _ENDINGS_KEPT = 1000
 _TRIES = 3
+_ON_REQUEST = "it was ended on request"
 _ENDING: dict[Status, str] = {
     Status.TIMEOUT: "its code ran out of time",
     Status.CRASHED: "its process crashed",
@@ -33,6 +34,15 @@ def shown(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A session as its owner is told of it; `idle_seconds` is None while a call is at work in it or waits for it."""
+
+    name: str
+    calls: int
+    idle_seconds: float | None
+
+
 @dataclass(slots=True)
 class _Session:
     name: str
@@ -41,6 +51,9 @@ class _Session:
     worker: WorkerHandle | None = None
     memory_mb: int = 0
     calls: int = 0
+    ended_calls: int = 0
+    lost: str | None = None
+    closing: str | None = None
     idle: asyncio.TimerHandle | None = None
     idle_since: float = 0.0
 
@@ -85,13 +98,37 @@ class Sessions:
         finally:
             self._leave(session)
 
-    def end(self, name: str, why: str = "it was ended on request") -> bool:
+    def end(self, name: str, why: str = _ON_REQUEST) -> bool:
         """End the session of that name; tell whether there was one."""
         session = self._alive.pop(name, None)
         if session is None:
             return False
         self._lay_down(session, why)
         return True
+
+    def end_when_idle(self, name: str) -> bool:
+        """End the session of that name once no call is at work in it or waits for it; tell whether there was one."""
+        session = self._alive.get(name)
+        if session is None:
+            return False
+        if not session.calls:
+            return self.end(name)
+        session.closing = _ON_REQUEST
+        return True
+
+    def of(self, caller: str) -> list[SessionState]:
+        """Return the sessions that a caller began, by name."""
+        now = asyncio.get_running_loop().time()
+        return sorted(
+            (
+                SessionState(
+                    shown(each.name), each.ended_calls, None if each.calls else round(now - each.idle_since, 1)
+                )
+                for each in self._alive.values()
+                if each.caller == caller
+            ),
+            key=lambda each: each.name,
+        )
 
     def close(self) -> None:
         """End them all."""
@@ -127,9 +164,10 @@ class Sessions:
                 full = f"{len(self._alive)} sessions are alive, as many as are allowed,"
                 idle = [each for each in idle if counts[each.caller] >= own]
             if not idle:
+                names = ", ".join(repr(each.name) for each in self.of(caller)) or "none"
                 raise SessionRefused(
-                    f"{full} and none that could end is idle. Use one of yours, leave out `session`, or wait until a "
-                    "call in one has ended."
+                    f"{full} and none that could end is idle. Yours: {names}. Use one of these, leave out `session`, "
+                    "or wait until a call in one has ended."
                 )
             chosen = min(idle, key=lambda each: (-counts[each.caller], each.caller != caller, each.idle_since))
             self.end(chosen.name, "a new session needed its place, and it was idle")
@@ -142,7 +180,10 @@ class Sessions:
             return
         if self._alive.get(session.name) is not session:
             # It was ended while this call waited for its turn.
-            self._lay_down(session, "it was ended on request")
+            self._lay_down(session, _ON_REQUEST)
+            return
+        if session.closing is not None:
+            self.end(session.name, session.closing)
             return
         if session.worker is None:
             del self._alive[session.name]
@@ -185,12 +226,16 @@ class Sessions:
             self._lay_down(session, "a call in it was cancelled")
             raise
         told = []
+        session.ended_calls += 1
         earlier = self._endings.pop(session.name, None)
         if earlier is not None:
+            session.lost = earlier
             told.append(
                 f"The session {shown(session.name)!r} had ended before this call: {earlier}. Its variables are gone; "
                 "this call began a new one."
             )
+        if session.lost is not None:
+            outcome = _lost_name_told(outcome, shown(session.name), session.lost)
         if session.worker is None or session.worker.gone:
             why = _ENDING.get(outcome.status, "its process ended")
             self._lay_down(session, why)
@@ -224,6 +269,18 @@ class Sessions:
         self._endings[session.name] = why
         while len(self._endings) > _ENDINGS_KEPT:
             self._endings.popitem(last=False)
+
+
+def _lost_name_told(outcome: Outcome, name: str, why: str) -> Outcome:
+    """Return the outcome with what a name that is not defined may be for want of: the session's earlier variables."""
+    error = outcome.error
+    if error is None or error.type != "NameError":
+        return outcome
+    hint = (
+        f"The session {name!r} lost its variables: {why}. Set again what the code needs; write_file() keeps what has "
+        "to outlive a session."
+    )
+    return replace(outcome, error=replace(error, hint=hint))
 
 
 def _judge_memory(session: _Session, job: Job) -> None:

@@ -16,18 +16,32 @@ from .timer_thread import DEADLINES
 PAUSE_SECONDS_MAX = 300.0
 """How long one execution's clock may stand still in all."""
 
+GRACE_SECONDS = 2.0
+"""How long an execution may take to end by itself that had its seconds while it only waited for others."""
+
 
 class Clock:
     """Ends an execution that has had its seconds.
 
     `kill` is called by a thread of its own, so that it comes in time even while the loop is busy; `expire` is called
-    in the loop after it.
+    in the loop after it. Where `waits`, called by that thread, says that the execution only waits for others,
+    `break_off` is called in the loop instead, and the execution killed `GRACE_SECONDS` later.
     """
 
-    def __init__(self, seconds: float, kill: Callable[[], None], expire: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        kill: Callable[[], None],
+        expire: Callable[[], None],
+        *,
+        waits: Callable[[], bool] | None = None,
+        break_off: Callable[[], None] | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._kill = kill
         self._expire = expire
+        self._waits = waits
+        self._break_off = break_off
         self._started = time.perf_counter()
         self._ends = time.monotonic() + seconds
         self._deadline = DEADLINES.set(self._ends, self._ring)
@@ -68,15 +82,24 @@ class Clock:
         DEADLINES.cancel(self._deadline)
 
     def _end_at(self, at: float) -> None:
+        if self.expired:
+            return
         DEADLINES.cancel(self._deadline)
-        if not self._stopped and not self.expired:
+        if not self._stopped:
             self._deadline = DEADLINES.set(at, self._ring)
 
     def _ring(self) -> None:
+        only_waits = not self.expired and self._waits is not None and self._waits()
         self.expired = True
-        self._kill()
+        if not only_waits:
+            self._kill()
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._expire)
+            self._loop.call_soon_threadsafe(self._give_grace if only_waits else self._expire)
+
+    def _give_grace(self) -> None:
+        if not self._stopped and self._break_off is not None:
+            self._deadline = DEADLINES.set(time.monotonic() + GRACE_SECONDS, self._ring)
+            self._break_off()
 
 
 CLOCK: ContextVar[Clock | None] = ContextVar("CLOCK", default=None)

@@ -47,6 +47,7 @@ _EXIT_WAIT_SECONDS = 0.25
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
+_OUT_OF_TIME = "The run had its seconds, and this answer had not come."
 _LOG = logging.getLogger(__name__)
 
 _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
@@ -69,6 +70,7 @@ class WorkerHandle:
         self._slot: asyncio.Future[None] | None = None
         self._calls = 0
         self._clock: Clock | None = None
+        self._broken_off = False
         self._killed = False
         self._ended = False
         self.layers: tuple[str, ...] = ()
@@ -195,13 +197,22 @@ class WorkerHandle:
         self._forked.begin()
         cpu_before = self._forked.cpu_ms()
         calls_before = self._calls
-        clock = self._clock = Clock(job.limits.timeout_seconds, self._forked.kill_from_thread, self._give_up)
+        self._broken_off = False
+        clock = self._clock = Clock(
+            job.limits.timeout_seconds,
+            self._forked.kill_from_thread,
+            self._give_up,
+            waits=None if job.session is None else self._only_waits,
+            break_off=self._break_off,
+        )
         inherited = CLOCK.set(clock)
         lane = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
         try:
             await self._send_job(frame)
             done = await self._converse(host_calls, clock, seat)
+            if self._broken_off:
+                done = _timed_out(done, job)
             return Outcome(
                 status=done.status,
                 result=done.result,
@@ -264,7 +275,7 @@ class WorkerHandle:
             frame = await self._next_frame(clock)
             if isinstance(frame, Done):
                 clock.stop()
-            if clock.expired:
+            if clock.expired and not self._broken_off:
                 raise EOFError
             match frame:
                 case Done():
@@ -341,11 +352,26 @@ class WorkerHandle:
         self.kill()
         self._open_slot()
 
+    def _only_waits(self) -> bool:
+        """Return whether it waits for an upstream server or a user and computes nothing; for any thread."""
+        return self.waits_for_others() and not self.computes()
+
+    def _break_off(self) -> None:
+        """Have every call fail from now on, so that the code can end and a session keep what it has."""
+        self._broken_off = True
+        self._drop_calls()
+
     async def _answer(self, number: int, call: Call, host_calls: HostCalls, seat: Seat) -> None:
         answer: dict[str, Json] = {"t": "answer", "id": number}
         try:
-            answer["value"] = await host_calls(call.name, call.arguments)
+            answer["value"] = await (_too_late if self._broken_off else host_calls)(call.name, call.arguments)
             frame = await _encoded(answer)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._broken_off or task is None:
+                raise
+            task.uncancel()
+            frame = _error_answer(number, "TimeoutError", _OUT_OF_TIME)
         except HostCallError as error:
             frame = _error_answer(number, error.type, error.message)
         except FrameError as error:
@@ -443,6 +469,23 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
         how = f"ended by itself with exit status {ended.status}"
     message = f"The process that ran the code {how}. How far the code came is not known."
     return Status.CRASHED, Failure("ProcessCrashed", message)
+
+
+async def _too_late(_name: str, _arguments: Mapping[str, Json]) -> Json:
+    raise HostCallError(_OUT_OF_TIME, type="TimeoutError")
+
+
+def _timed_out(done: Done, job: Job) -> Done:
+    """Return the report of a run that was broken off while it waited: whatever the code made of that, it timed out."""
+    where = done.error if done.status is Status.ERROR else None
+    failure = Failure(
+        "TimeoutError",
+        f"The code had its {job.limits.timeout_seconds:g} seconds while it waited for an answer, and was stopped.",
+        line=None if where is None else where.line,
+        hint="The variables of its session are kept. Call fewer tools at once, or ask for more time.",
+        traceback=None if where is None else where.traceback,
+    )
+    return replace(done, status=Status.TIMEOUT, result=None, error=failure, refusal=None)
 
 
 def _difference(now: float | None, before: float | None) -> float | None:

@@ -105,19 +105,32 @@ def repr_of(value: object, chars_max: int = REPR_CHARS_MAX) -> str:
     return said_by(value, repr, "__repr__", chars_max)
 
 
-def said_by(value: object, speak: Callable[[object], object], method: str, chars_max: int) -> str:
-    """Return what `speak(value)`, `repr` or `str`, says, bounded and plain, or how it failed; never raises."""
+def said_by(
+    value: object, speak: Callable[[object], object], method: str, chars_max: int, *, keeps_end: bool = False
+) -> str:
+    """Return what `speak(value)`, `repr` or `str`, says, bounded and plain, or how it failed; never raises.
+
+    With `keeps_end` a long text loses its middle.
+    """
     try:
         text = speak(value)
     except BaseException as failure:  # noqa: BLE001 - guest code raises what it likes, `SystemExit` included
         return f"<{type_name(type(value))} object; its {method} raised {type_name(type(failure))}>"
     if not derives(type(text), str):
         return f"<{type_name(type(value))} object; its {method} returned no string>"
-    return plain_names(_str_exactly(text), chars_max)
+    return plain_names(_str_exactly(text), chars_max, keeps_end=keeps_end)
 
 
-def plain_names(text: str, chars_max: int) -> str:
-    """Return `text` plain and bounded, with the guest's own names as the guest wrote them."""
+def plain_names(text: str, chars_max: int, *, keeps_end: bool = False) -> str:
+    """Return `text` plain and bounded, with the guest's own names as the guest wrote them.
+
+    With `keeps_end` a long text loses its middle.
+    """
+    if keeps_end and len(text) > chars_max:
+        half = chars_max // 2
+        head = plain_names(_str_slice(text, slice(0, 2 * half)), chars_max)[:half]
+        tail = plain_names(_str_slice(text, slice(len(text) - 2 * half, None)), chars_max)[-half:]
+        return f"{head}… ({len(text) - 2 * half} characters left out) …{tail}"
     # What is far beyond the bound is dropped first, since cleaning costs time for each character.
     left_out = max(0, len(text) - 4 * chars_max)
     text = _OWN_MODULE.sub("", demangle(plain(_str_slice(text, slice(0, 4 * chars_max)))))

@@ -119,10 +119,13 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what `str` says of an exception, bounded, without anything of the machine; never raises."""
+    """Return what `str` says of an exception, without anything of the machine; never raises.
+
+    A long message loses its middle: what is wrong often stands at its end.
+    """
     if derives(type(error), SyntaxError) and type(_syntax["msg"](error)) is str:
         return plain_names(_syntax["msg"](error), MESSAGE_CHARS_MAX)
-    return _utf8(said_by(error, str, "__str__", MESSAGE_CHARS_MAX))
+    return _utf8(said_by(error, str, "__str__", MESSAGE_CHARS_MAX, keeps_end=True))
 
 
 def _refusal(error: BaseException) -> Refused | None:

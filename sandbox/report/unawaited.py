@@ -19,13 +19,15 @@ from ..dialect.names import demangle
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000
+_SKILL = "<skill "
+"""How the file names of skills begin; `<skill csv_profile v2>` is its second version."""
 
 
 class Unawaited:
     """The coroutines of one run that were never awaited, by name and line."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[str, int | None], None] = {}
+        self._calls: dict[tuple[str, int | None, str], None] = {}
         self._told: WeakSet[CoroutineType[Any, Any, Any]] = WeakSet()
         self._last_given: str | None = None
         self._given = 0
@@ -53,7 +55,7 @@ class Unawaited:
             if coroutine not in self._told and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 self._told.add(coroutine)  # a session's variables stay
                 self._note(coroutine)
-        calls = [f"{name}() on line {line}" if line else f"{name}()" for name, line in sorted(self._calls, key=_line)]
+        calls = [f"{name}(){_where(line, source)}" for name, line, source in sorted(self._calls, key=_line)]
         if not calls:
             return {}
         shown = ", ".join(calls[:_NAMED_MAX]) + (f" and {len(calls) - _NAMED_MAX} more" if calls[_NAMED_MAX:] else "")
@@ -73,11 +75,20 @@ class Unawaited:
 
     def _note(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
         origin = getattr(coroutine, "cr_origin", None)
-        self._calls[demangle(coroutine.__qualname__), origin[0][1] if origin else None] = None
+        name = demangle(coroutine.__qualname__)
+        if origin:
+            source, line, _function = origin[0]
+            self._calls[name, line, source[1:-1] if source.startswith(_SKILL) else ""] = None
+        else:
+            self._calls[name, None, ""] = None
 
 
-def _line(call: tuple[str, int | None]) -> int:
-    return call[1] or 0
+def _line(call: tuple[str, int | None, str]) -> tuple[str, int]:
+    return call[2], call[1] or 0
+
+
+def _where(line: int | None, source: str) -> str:
+    return "" if line is None else f" on line {line}{source and f' of {source}'}"
 
 
 def _held(values: Iterable[object]) -> Iterator[CoroutineType[Any, Any, Any]]:

@@ -14,6 +14,7 @@ from .scripts import ENTRY, NoFunction
 from .shapes import Shapes
 
 SIGNATURE_CHARS_MAX: Final = 2000
+UNDEFINED_MAX: Final = 10
 _KINDS: Final[Mapping[type, frozenset[str]]] = {
     bool: frozenset({"boolean"}),
     int: frozenset({"integer", "number"}),
@@ -42,8 +43,9 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
 
     Keys: `code` (that of a script made into a function), `entry`, `is_script`, `is_async`, `signature`, `parameters`
     (JSON Schema), `kinds` (of each parameter, as `inspect` names them), `description`, `examples` (whether the
-    docstring has any), `modules`, `tools`, `skills`, `test_functions`, `test_is_examples`. Raises `NoFunction` when it
-    cannot be called, and `SyntaxError` for tests that are not valid Python.
+    docstring has any), `modules`, `tools`, `skills`, `undefined` (names that nothing binds), `test_functions`,
+    `test_is_examples`. Raises `NoFunction` when it cannot be called, and `SyntaxError` for tests that are not valid
+    Python.
     """
     tree = _parse(source)
     function = _function(tree, reading.name) or _function(tree, ENTRY)
@@ -69,6 +71,7 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
         "modules": _modules(tree),
         "tools": sorted(_tools(tree)),
         "skills": sorted(_skills(tree)),
+        "undefined": _undefined(source, tree, known),
         **_tests(reading.tests),
     }
 
@@ -271,6 +274,19 @@ def _modules(tree: ast.Module) -> Sequence[Json]:
         elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
             found.add(part.module.partition(".")[0])
     return sorted(found - _HELPER_MODULES)
+
+
+def _undefined(source: str, tree: ast.Module, known: Collection[str]) -> Sequence[Json]:
+    """Return the names that the source reads and nothing binds; none where names may come from elsewhere."""
+    stars = any(isinstance(part, ast.ImportFrom) and part.names[0].name == "*" for part in ast.walk(tree))
+    names = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    if stars or not known or names & {"exec", "globals"}:
+        return []
+    try:
+        free = scripts.free_names(source, known)
+    except SyntaxError:  # an await at the top level, which is refused elsewhere
+        return []
+    return [name for name in free if not name.startswith("mcp_")][:UNDEFINED_MAX]
 
 
 def _tools(tree: ast.Module) -> Iterator[str]:

@@ -28,6 +28,12 @@ Arguments = Mapping[str, Json]
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
+TellProgress = Callable[[float, str], None]
+"""Told how far the code says that it is, from 0 to 1, and in words."""
+
+PROGRESS_MAX = 10_000
+"""How often a run may say how far it is; that is no call of its budget."""
+
 TEXT_CHARS_MAX = 16_384
 """Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
 
@@ -48,10 +54,12 @@ class Calls:
     budget: int
     caller: Caller = LOCAL
     made: int = 0
+    progressed: int = 0
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
     tell: Tell | None = None
+    tell_progress: TellProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
@@ -60,7 +68,7 @@ class Calls:
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
-        self._spend()
+        self._spend(name)
         handler = self.handlers.get(name)
         if handler is None:
             raise HostCallError(
@@ -86,7 +94,10 @@ class Calls:
             _LOG.warning("%s failed: %s", name, error)
             raise HostCallError(shortage, type="OSError") from error
 
-    def _spend(self) -> None:
+    def _spend(self, name: str) -> None:
+        if name == "progress" and self.progressed < PROGRESS_MAX:
+            self.progressed += 1
+            return
         self.made += 1
         if self.made > self.budget:
             raise HostCallError(
@@ -95,7 +106,7 @@ class Calls:
                 type="RuntimeError",
             )
         if self.within is not None:
-            self.within._spend()
+            self.within._spend(name)
 
 
 @dataclass(frozen=True, slots=True)

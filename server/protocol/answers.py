@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import WithJsonSchema
 
+from ...sandbox.job import Json
+from ..runs.compact import in_form
 from ..runs.execute import FIGURE_MIME_TYPE, Execution
 from ..runs.report import as_text
+from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
+from ..settings import OutputFormat
 from ..terminal_escaping import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
+OptionalFormat = Annotated[
+    Literal["json", "toon", "markdown"] | None, WithJsonSchema({"enum": ["json", "toon", "markdown"]})
+]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -30,10 +37,46 @@ def answered(structured: object, text: str, *, failed: bool = False) -> CallTool
     )
 
 
-def answered_run(execution: Execution) -> CallToolResult:
-    """Return the answer of a tool that ran code: its report, and the figures that the code showed."""
+def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult:
+    """Return an answer with at most `chars_max` characters of data; what was cut is named under `truncated`.
+
+    `rest` says how to get all of it. Of the text only `SHOWN_CHARS` are left where the structured content has more.
+    """
+    told = cast("dict[str, Json]", answer.structured_content)
+    cuts: dict[str, Cut] = {}
+    if not fits(told, "", max_chars=chars_max):
+        told, cuts = cut_members(told, chars_max, rest)
+        answer.structured_content = {**told, "truncated": {what: cut.to_json() for what, cut in cuts.items()}}
+    text = cast("TextContent", answer.content[0])
+    text.text = short_text(text.text, rest)
+    return answer
+
+
+def short_text(text: str, rest: str) -> str:
+    """Return the start of a text that says what the structured content holds too; its last line says what follows."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    left_out = len(text) - SHOWN_CHARS
+    return f"{text[:SHOWN_CHARS]}\n… [{left_out} more characters: see the structured content, or {rest}]"
+
+
+def short_in_the_middle(text: str) -> str:
+    """Return the start and the end of a long message: what is wrong stands first, what to do last."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    half = SHOWN_CHARS // 2
+    return f"{text[:half]}… [{len(text) - 2 * half} characters left out] …{text[-half:]}"
+
+
+def answered_run(execution: Execution, form: OutputFormat) -> CallToolResult:
+    """Return the answer of a tool that ran code: its report, and the figures that the code showed.
+
+    A table is text in the structured content too where TOON or Markdown was asked for.
+    """
     report = execution.report
-    answer = answered(report, as_text(report), failed=not report["success"])
+    text = as_text(report, form)
+    report["result"] = in_form(cast("Json", report["result"]), form)
+    answer = answered(report, text, failed=not report["success"])
     answer.content.extend(
         ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
         for figure in execution.figures

@@ -38,7 +38,9 @@ aggregate_stats(data, numeric_fields=None) -> {{count, <field>_sum, _avg, _min, 
 format_output(data, max_chars=5000)
 Result: the variable `result` if the code set it, else the value of the last expression; print() is kept beside it
 Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queue, Semaphore
-Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL
+Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL; \
+list_sessions(), close_session(name)
+Progress: progress(fraction, message="") tells the client how far the code is, from 0 to 1
 Not available: network, files outside the workspace, processes, threads, native modules
 {full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated, NotRequired, cast
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
@@ -23,6 +23,7 @@ class SanitizedAnswer(TypedDict):
     sanitized_text: str
     pii_found: int
     pii_types: list[str]
+    truncated: NotRequired[dict[str, object]]
 
 
 class RestoredAnswer(TypedDict):
@@ -31,6 +32,7 @@ class RestoredAnswer(TypedDict):
     restored_text: str
     restored: int
     unknown_tokens: list[str]
+    truncated: NotRequired[dict[str, object]]
 
 
 def privacy_tools(privacy: Privacy) -> list[StrictTool]:
@@ -58,6 +60,9 @@ def privacy_tools(privacy: Privacy) -> list[StrictTool]:
             sanitize_pii,
             "Replace personal data by tokens such as [EMAIL_k3v9q2m8xa].",
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+            rest="sanitize_pii(text) in code",
         ),
-        StrictTool.published(restore_pii, "Put the values back in place of their tokens.", READS),
+        StrictTool.published(
+            restore_pii, "Put the values back in place of their tokens.", READS, rest="restore_pii(text) in code"
+        ),
     ]

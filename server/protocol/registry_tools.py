@@ -40,6 +40,7 @@ class DefinitionAnswer(TypedDict):
     flags: NotRequired[list[str]]
     quarantined: NotRequired[str]
     use_cases: NotRequired[list[str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 class FoundTool(DefinitionAnswer):
@@ -57,6 +58,7 @@ class SearchAnswer(TypedDict):
     count: int
     tools: list[FoundTool]
     unreachable: NotRequired[dict[str, str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 class Category(TypedDict):
@@ -74,6 +76,7 @@ class CategoriesAnswer(TypedDict):
     servers: list[str]
     unreachable: NotRequired[dict[str, str]]
     problems: NotRequired[dict[str, str]]
+    truncated: NotRequired[dict[str, object]]
 
 
 def registry_tools(registry: Registry) -> list[StrictTool]:
@@ -121,12 +124,20 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
         READS,
         always_loaded=True,
+        rest="search_tools(query) in code, or ask for less detail",
     )
     search.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
     return [
         search,
-        StrictTool.published(get_tool_definition, "A tool's schema, signature, example.", READS),
-        StrictTool.published(list_tool_categories, "Categories of upstream tools.", READS),
+        StrictTool.published(
+            get_tool_definition,
+            "A tool's schema, signature, example.",
+            READS,
+            rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
+        ),
+        StrictTool.published(
+            list_tool_categories, "Categories of upstream tools.", READS, rest="list_servers() in code"
+        ),
     ]
 
 

@@ -15,10 +15,11 @@ from ...sandbox.job import Json
 from ..caller import Ask, Caller
 from ..runs.report import Report
 from ..scopes import scope_of
+from ..settings import OutputFormat
 from ..skills import use_cases as skills
 from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 from ..terminal_escaping import visible
-from .answers import READS, OptionalText, OptionalWhole, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, answered, answered_run
 from .elicitation import Conversations, Newest
 from .strict_tool import StrictTool, parsed_if_text
 
@@ -75,6 +76,7 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
         version: OptionalWhole = None,
         timeout_seconds: float = settings.timeout_seconds,
         memory_mb: int = settings.memory_mb,
+        format: OptionalFormat = None,  # noqa: A002 - the contract's name
     ) -> Annotated[CallToolResult, Report]:
         request = RunSkillRequest(
             name,
@@ -84,14 +86,15 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
             memory_mb,
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
+        form = settings.output_format if format is None else OutputFormat(format)
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
 
-    async def run(request: RunSkillRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+    async def run(request: RunSkillRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await skills.run(context, asked, progress=tell))
+        return answered_run(await skills.run(context, asked, progress=tell), form)
 
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
         deleted = await skills.delete(context, name)
@@ -104,9 +107,15 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
             "parameters). tests: asserts; they must pass. from_run: a report's run_id instead of code. "
             "record: keep upstream answers for offline tests.",
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+            rest="load_skill(name) in code",
         ),
-        StrictTool.published(load_skill, "A skill's code and parameters.", READS),
-        StrictTool.published(list_skills, "List or search skills. In code call skills.name(…).", READS),
+        StrictTool.published(load_skill, "A skill's code and parameters.", READS, rest="load_skill(name) in code"),
+        StrictTool.published(
+            list_skills,
+            "List or search skills. In code call skills.name(…).",
+            READS,
+            rest="list_skills(query) in code",
+        ),
         StrictTool.published(
             run_skill,
             "Run a skill.",
@@ -116,5 +125,6 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
             delete_skill,
             "Delete a skill.",
             ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+            rest="list_skills(query) in code",
         ),
     ]

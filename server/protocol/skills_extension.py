@@ -46,6 +46,9 @@ PAGE = 50
 LISTED_MAX = 200
 """Skills in `resources/list`, which clients without the extension read whole."""
 
+DESCRIPTION_CHARS_MAX = 300
+"""Characters of a skill's description in that list."""
+
 _TTL_MS = 60_000
 _FOLDER = "inode/directory"
 _MIME_TYPES = {".md": "text/markdown", ".py": "text/x-python", ".json": "application/json"}
@@ -159,7 +162,7 @@ class ServerWithSkills(MCPServer[None]):
                 Resource(
                     uri=served.manifest_uri,
                     name=served.folder,
-                    description=served.description.partition("\n\n")[0] or None,
+                    description=served.description.partition("\n\n")[0][:DESCRIPTION_CHARS_MAX] or None,
                     mime_type="text/markdown",
                     size=len(served.files["SKILL.md"]),
                 )

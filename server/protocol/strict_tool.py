@@ -19,6 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 from ..arguments import missing_argument, unknown_argument, wrong_argument
 from ..errors import KNOWN_ERRORS, shortage_in
 from ..terminal_escaping import visible
+from .answers import bounded, short_in_the_middle
 from .generated_schemas import Schemas, generated_schemas
 from .message_bounds import check
 
@@ -38,6 +39,8 @@ class StrictTool(Tool):
     """
 
     _arguments: type[ArgModelBase] | None = PrivateAttr(default=None)
+    _rest: str | None = PrivateAttr(default=None)
+    _chars_max: int | None = PrivateAttr(default=None)
 
     @classmethod
     def published(
@@ -47,13 +50,15 @@ class StrictTool(Tool):
         annotations: ToolAnnotations,
         *,
         always_loaded: bool = False,
+        rest: str | None = None,
     ) -> StrictTool:
         """Make a tool of an async function annotated to return `Annotated[CallToolResult, <shape>]`.
 
-        `always_loaded` asks clients that defer tools to show this one from the start.
+        `always_loaded` asks clients that defer tools to show this one from the start. `rest` says how to get what of a
+        long answer is cut; None is for a tool that bounds its answers itself.
         """
         schemas = generated_schemas(function) or derived_schemas(function)
-        return cls(
+        tool = cls(
             fn=function,
             name=function.__name__,
             title=None,
@@ -66,6 +71,13 @@ class StrictTool(Tool):
             annotations=annotations,
             meta={"anthropic/alwaysLoad": True} if always_loaded else None,
         )
+        tool._rest = rest
+        return tool
+
+    def bound(self, chars_max: int) -> StrictTool:
+        """Have no answer be longer than so many characters, but for the shape that its schema promises."""
+        self._chars_max = chars_max
+        return self
 
     async def run(
         self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
@@ -78,7 +90,7 @@ class StrictTool(Tool):
         try:
             result: CallToolResult = await self.fn(**checked)
         except KNOWN_ERRORS as error:
-            raise ToolError(visible(str(error))) from error
+            raise ToolError(short_in_the_middle(visible(str(error)))) from error
         except MCPError:
             raise
         except Exception as error:
@@ -89,7 +101,9 @@ class StrictTool(Tool):
                 f"{self.name} failed by a fault of sealab itself. Its log on stderr says more; what the call did up to "
                 "then is unknown."
             ) from error
-        return result
+        if self._rest is None or self._chars_max is None:
+            return result
+        return bounded(result, self._chars_max, self._rest)
 
     def prepare(self) -> type[ArgModelBase]:
         """Return the model that reads the arguments, made when it is first asked for."""

@@ -18,9 +18,9 @@ from ..runs.execute import CodeRequest, execute
 from ..runs.isolations import AUTO
 from ..runs.report import Report
 from ..scopes import scope_of
-from ..settings import Surface
+from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
-from .answers import READS, OptionalText, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
 from .registry_tools import registry_tools
@@ -52,14 +52,16 @@ def tools_of(app: App) -> list[StrictTool]:
     run = _execute_code(app, conversations)
     if app.settings.surface is Surface.CODE:
         return [run]
-    return [
+    chars_max = app.settings.output_max_chars
+    tools = [
         run,
         *registry_tools(app.registry),
         *skill_tools(app.skills, conversations),
         *privacy_tools(app.privacy),
-        *workspace_tools(app.workspace, app.privacy),
+        *workspace_tools(app.workspace, app.privacy, chars_max),
         _get_execution_stats(app),
     ]
+    return [tool.bound(chars_max) for tool in tools]
 
 
 def _execute_code(app: App, conversations: Conversations) -> StrictTool:
@@ -75,6 +77,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
         session: OptionalText = None,
         isolation: str = AUTO,
         dry_run: bool = False,
+        format: OptionalFormat = None,  # noqa: A002 - the contract's name
     ) -> Annotated[CallToolResult, Report]:
         request = CodeRequest(
             code=code,
@@ -86,14 +89,15 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             dry_run=dry_run,
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request)))
+        form = settings.output_format if format is None else OutputFormat(format)
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
 
-    async def run(request: CodeRequest, ask: Ask | None, newest: Newest) -> CallToolResult:
+    async def run(request: CodeRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await execute(app.executor, asked, progress=tell))
+        return answered_run(await execute(app.executor, asked, progress=tell), form)
 
     tool = StrictTool.published(
         execute_code,
@@ -118,4 +122,5 @@ def _get_execution_stats(app: App) -> StrictTool:
         get_execution_stats,
         "Limits, active isolation layers, runs by status, latency, memory, CPU, workspace use.",
         READS,
+        rest="sealab doctor says it on a terminal",
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
@@ -14,8 +15,9 @@ from ...workspace.store import Workspace
 from ..host_work import Kind, in_thread
 from ..privacy.gates.file_gate import shown_slice
 from ..privacy.privacy import Privacy
+from ..runs.truncation import SHOWN_CHARS
 from ..scopes import scope_of
-from .answers import READS, OptionalWhole, answered
+from .answers import READS, OptionalWhole, answered, short_text
 from .strict_tool import StrictTool
 
 Encoding = Literal["utf-8", "base64"]
@@ -29,12 +31,16 @@ class WrittenAnswer(TypedDict):
 
 
 class ReadAnswer(TypedDict):
-    """A file, or the slice asked for; `size` is that of the whole file, in bytes."""
+    """A file, or the slice asked for; `size` is that of the whole file, in bytes.
+
+    Where more follows, `truncated` is true. `read_with` reads on where that is for want of a limit.
+    """
 
     filename: str
     content: str
     size: int
     truncated: bool
+    read_with: NotRequired[str]
 
 
 class ListedFile(TypedDict):
@@ -53,6 +59,7 @@ class ListAnswer(TypedDict):
     count: int
     used_bytes: int
     quota_bytes: int
+    truncated: NotRequired[dict[str, object]]
 
 
 class DeletedAnswer(TypedDict):
@@ -62,8 +69,11 @@ class DeletedAnswer(TypedDict):
     deleted: bool
 
 
-def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
-    """Return the tools that write, read, list and delete workspace files."""
+def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> list[StrictTool]:
+    """Return the tools that write, read, list and delete workspace files.
+
+    Without a limit reading gives at most `chars_max` characters, and of base64 as many bytes as that is.
+    """
 
     async def write_workspace_file(
         filename: str, content: str, encoding: Encoding = "utf-8"
@@ -80,15 +90,22 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
         encoding: Encoding = "utf-8",
     ) -> Annotated[CallToolResult, ReadAnswer]:
         scope = scope_of(ctx.request_context)
+        asked = limit
+        if limit is None:
+            limit = chars_max if encoding == "utf-8" else chars_max * 3 // 4
         if privacy.filters:
-            shown = await shown_slice(
-                privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding
+            read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
+        else:
+            read = await in_thread(
+                Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
             )
-            return answered(asdict(shown), shown.content)
-        read = await in_thread(
-            Kind.FILES, partial(workspace.read, filename, offset, limit, encoding=encoding, owner=scope)
-        )
-        return answered(asdict(read), read.content)
+        answer = ReadAnswer(filename=read.filename, content=read.content, size=read.size, truncated=read.truncated)
+        if asked is None and read.truncated:
+            answer["read_with"] = _reader(read.filename, offset + limit, limit, encoding)
+        text = short_text(read.content, _reader(read.filename, offset + SHOWN_CHARS, SHOWN_CHARS, encoding))
+        if text == read.content and "read_with" in answer:
+            text += f"\n… [more follows: {answer['read_with']}]"
+        return answered(answer, text)
 
     async def list_workspace_files(
         ctx: Context[None, None], subpath: str = "."
@@ -108,16 +125,29 @@ def workspace_tools(workspace: Workspace, privacy: Privacy) -> list[StrictTool]:
             write_workspace_file,
             "Write a workspace file; replaces it whole. Code reads it with read_file(name).",
             ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+            rest="list_workspace_files()",
         ),
         StrictTool.published(
             read_workspace_file,
             "Read a workspace file or a slice of it (characters, or bytes in base64). In code use read_file().",
             READS,
         ),
-        StrictTool.published(list_workspace_files, "List workspace files below a folder, with sizes.", READS),
+        StrictTool.published(
+            list_workspace_files,
+            "List workspace files below a folder, with sizes.",
+            READS,
+            rest="list_files(subpath) in code",
+        ),
         StrictTool.published(
             delete_workspace_file,
             "Delete a workspace file.",
             ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+            rest="list_workspace_files()",
         ),
     ]
+
+
+def _reader(filename: str, offset: int, limit: int, encoding: Encoding) -> str:
+    kind = "" if encoding == "utf-8" else f', encoding="{encoding}"'
+    name = json.dumps(filename, ensure_ascii=False)
+    return f"read_workspace_file(filename={name}, offset={offset}, limit={limit}{kind})"

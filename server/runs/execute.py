@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -24,12 +24,13 @@ from .escalation import escalated
 from .ids import new_run_id
 from .isolations import AUTO
 from .progress import ProgressReporter
-from .report import DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
-from .truncation import Fitted, fit, fits
+from .report import CallCounts, DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
+from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 FIGURE_MIME_TYPE = "image/png"
-_SMALL_CHARS = 4_000
-"""What is no longer than this is looked through in less time than another thread would take to begin."""
+ENTRIES_MAX = 20
+"""Calls of tools that a report names one by one, and files; of more calls it says how many ended alike."""
+_TOOLS_MAX = 20
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -77,6 +78,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         caller=gate.caller,
         dry_run=request.dry_run,
         tell=telling.tell,
+        tell_progress=telling.tell_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
     )
@@ -87,6 +89,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
                 outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
                     outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+                await telling.told()
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
@@ -159,7 +162,7 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
 def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted | None:
     """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
     outcome = run.outcome
-    max_chars = min(executor.settings.output_max_chars, _SMALL_CHARS)
+    max_chars = min(executor.settings.output_max_chars, SHOWN_CHARS)
     if (
         run.attached
         or run.dry_calls
@@ -198,6 +201,31 @@ def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun)
     return fitted
 
 
+def _calls(called: Sequence[CalledTool]) -> list[ToolCall]:
+    """Return the calls one by one, or, where there are many, those of each tool that ended alike as one."""
+    calls = [ToolCall(tool=_name_of(each), ok=each.ok, ms=each.ms) for each in called]
+    if len(calls) <= ENTRIES_MAX:
+        return calls
+    alike: dict[tuple[str, bool], ToolCall] = {}
+    for each in calls:
+        of_all = alike.setdefault((each["tool"], each["ok"]), ToolCall(tool=each["tool"], ok=each["ok"], ms=0, count=0))
+        of_all["ms"] = round(of_all["ms"] + each["ms"], 3)
+        of_all["count"] += 1
+    return list(alike.values())[:_TOOLS_MAX]
+
+
+def _counts(called: Sequence[CalledTool]) -> dict[str, CallCounts]:
+    """Return how many calls of each tool were done and failed."""
+    counts: dict[str, CallCounts] = {}
+    for each in called:
+        counts.setdefault(_name_of(each), CallCounts(done=0, failed=0))["done" if each.ok else "failed"] += 1
+    return dict(list(counts.items())[:_TOOLS_MAX])
+
+
+def _name_of(call: CalledTool) -> str:
+    return call.tool or call.unknown or "(withheld)"
+
+
 def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
     run, outcome = shown.run, shown.run.outcome
     report = Report(
@@ -213,18 +241,24 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
     )
     if outcome.queued_ms >= 1:
         report["queued_ms"] = round(outcome.queued_ms, 3)
-    if fitted.cuts:
-        report["truncated"] = fitted.truncated()
+    truncated = fitted.truncated()
     if run.called:
-        report["tool_calls"] = [
-            ToolCall(tool=each.tool or each.unknown or "(withheld)", ok=each.ok, ms=each.ms) for each in run.called
-        ]
+        report["tool_calls"] = _calls(run.called)
+        told = sum(each.get("count", 1) for each in report["tool_calls"])
+        if told < len(run.called):
+            truncated["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
+        if report["error"] is not None:
+            report["error"]["calls"] = _counts(run.called)
     if run.returns:
         report["returns"] = {each.tool: each.shape for each in run.returns}
     if fitted.dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.written:
-        report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written]
+        report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]
+        if len(run.written) > ENTRIES_MAX:
+            truncated["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
+    if truncated:
+        report["truncated"] = truncated
     if outcome.figures:
         report["images"] = [Image(mime_type=FIGURE_MIME_TYPE, size=len(figure)) for figure in outcome.figures]
     if outcome.session_ended is not None:

@@ -1,9 +1,15 @@
-"""Tells a client how a run is getting on: the time it has taken, and what the tools it called say of themselves."""
+"""Tells a client how a run is getting on: what its code says, else the time it has taken and what its tools say.
+
+What is told never goes back (MCP, "Progress": the value must increase). Until the code says how far it is, the value is
+seconds of all that the run may take. From then on it is the code's own share of a total that is 1, or more where
+seconds were told before.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -12,6 +18,7 @@ from ..caller import RUNNING, Progress
 
 EVERY_SECONDS = 1.0
 _AT_LEAST_SECONDS = 0.1
+_STEP = 0.001
 
 
 @dataclass(slots=True)
@@ -27,6 +34,12 @@ class ProgressReporter:
     _told: float = 0.0
     _timer: asyncio.TimerHandle | None = None
     _telling: asyncio.Task[None] | None = None
+    _value: float = 0.0
+    _total: float | None = None
+    _fraction: float = -1.0
+    _latest: tuple[float, str] | None = None
+    _sending: asyncio.Task[None] | None = None
+    _hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __enter__(self) -> Self:
         if self.to is not None:
@@ -38,20 +51,58 @@ class ProgressReporter:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._telling is not None:
-            self._telling.cancel()
+        for task in (self._telling, self._sending):
+            if task is not None:
+                task.cancel()
+
+    def tell_progress(self, fraction: float, message: str) -> None:
+        """Tell how far the code says that it is; of what comes too thick and fast only the latest."""
+        if self.to is None or fraction <= max(self._fraction, self._latest[0] if self._latest else -1.0):
+            return
+        self._latest = fraction, message
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_latest())
+
+    async def told(self) -> None:
+        """Tell at once what waits to be told: the code has ended."""
+        self._hurry.set()
+        if self._sending is not None:
+            await self._sending
+
+    async def _send_latest(self) -> None:
+        while self._latest is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._told + _AT_LEAST_SECONDS - time.monotonic()):
+                    await self._hurry.wait()
+            await self._tell_fraction()
+
+    async def _tell_fraction(self) -> None:
+        if self.to is None or self._latest is None:
+            return
+        (self._fraction, message), self._latest = self._latest, None
+        if self._total is None:
+            # The least total of which this share is more than the seconds that were told.
+            self._total = 1.0 if not self._value else (self._value + _STEP) / max(self._fraction, _STEP)
+        self._told = time.monotonic()
+        self._value = max(self._fraction * self._total, self._value)
+        await self.to(self._value, self._total, message or RUNNING)
 
     async def tell(self, message: str) -> None:
         """Tell what is going on; what comes too thick and fast is left out."""
         now = time.monotonic()
-        if self.to is not None and now - self._told >= _AT_LEAST_SECONDS:
+        if self.to is not None and self._total is None and now - self._told >= _AT_LEAST_SECONDS:
             self._told = now
-            await self.to(round(now - self._began, 3), self.timeout_seconds, message)
+            await self._tell_seconds(message)
 
     def _begin(self) -> None:
         self._telling = asyncio.create_task(self._go_on())
 
     async def _go_on(self) -> None:
-        while self.to is not None:
-            await self.to(round(time.monotonic() - self._began, 3), self.timeout_seconds, RUNNING)
+        while self._total is None:
+            await self._tell_seconds(RUNNING)
             await asyncio.sleep(EVERY_SECONDS)
+
+    async def _tell_seconds(self, message: str) -> None:
+        if self.to is not None:
+            self._value = round(time.monotonic() - self._began, 3)
+            await self.to(self._value, self.timeout_seconds, message)

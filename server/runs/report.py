@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import NotRequired
+from collections.abc import Iterator, Mapping
+from typing import NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from ...sandbox.job import Json
+from ..settings import OutputFormat
+from .compact import shortened, written
+from .truncation import SHOWN_CHARS, fit
+
+_NEW_LINE = "\n"
+_TRACE_LINES_MAX = 24
+
+
+class CallCounts(TypedDict):
+    """How many calls of a tool were done and how many failed before a run failed."""
+
+    done: int
+    failed: int
+
 
 class ErrorReport(TypedDict):
-    """Why a run did not end well; `line` and `traceback` speak of the caller's own code only."""
+    """Why a run did not end well; `line` and `traceback` speak of the caller's own code only.
+
+    `calls` says of each tool how many of its calls were done and failed; it is left out where there were none.
+    """
 
     type: str
     message: str
     line: int | None
     hint: str | None
     traceback: str | None
+    calls: NotRequired[dict[str, CallCounts]]
 
 
 class ToolCall(TypedDict):
-    """One upstream tool that the code called."""
+    """One call of an upstream tool; with `count`, so many of them that ended alike, and the `ms` of all together."""
 
     tool: str
     ok: bool
     ms: float
+    count: NotRequired[int]
 
 
 class DryCall(TypedDict):
@@ -80,21 +100,23 @@ class Report(TypedDict):
     privacy: NotRequired[Hidden]
 
 
-def as_text(report: Report) -> str:
-    """Say the report in lines: how it ended, the result, the error, the output, and what was cut."""
-    lines = [f"{report['status']} in {report['execution_time_ms']:.1f} ms"]
-    if report["result"] is not None or report["success"]:
-        lines.append(f"result: {json.dumps(report['result'], ensure_ascii=False)}")
-    error = report["error"]
-    if error is not None:
-        where = "" if error["line"] is None else f" (line {error['line']})"
-        lines.append(f"{error['type']}{where}: {error['message']}")
-        if error["hint"]:
-            lines.append(f"hint: {error['hint']}")
-    if report["output"]:
-        lines += ["output:", report["output"].rstrip("\n")]
-    for what, note in report.get("truncated", {}).items():
-        lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
+def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
+    """Say the report in lines: how it ended, the result, the error, the output, and what was cut.
+
+    The result stands in the form that takes the fewest tokens, or was asked for. Of a long result or output only
+    `SHOWN_CHARS` are shown: the structured content has more.
+    """
+    failed = report["error"]
+    ended = f"{report['status']} in {report['execution_time_ms']:.1f} ms"
+    lines = [ended if failed is None else f"{ended} (run {report['run_id']})"]
+    result, output, notes = _shown(report, form)
+    if result is not None:
+        lines.append(f"result:{_NEW_LINE if _NEW_LINE in result else ' '}{result}")
+    if failed is not None:
+        lines += _failure(failed)
+    if output:
+        lines += ["output:", output.rstrip(_NEW_LINE)]
+    lines += [f"{what}: {_said_of(note)}" for what, note in notes.items()]
     for file in report.get("files", []):
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
     for tool, shape in report.get("returns", {}).items():
@@ -108,4 +130,55 @@ def as_text(report: Report) -> str:
     if "privacy" in report:
         hidden = ", ".join(f"{count} {kind}" for kind, count in report["privacy"]["hidden"].items())
         lines.append(f"hidden behind tokens: {hidden}")
-    return "\n".join(lines)
+    return _NEW_LINE.join(lines)
+
+
+def _shown(report: Report, form: OutputFormat) -> tuple[str | None, str, Mapping[str, object]]:
+    """Return what a text shows of a report: its result, its output, and what it says of cuts and values."""
+    result, output = cast("Json", report["result"]), report["output"]
+    notes: dict[str, object] = dict(report.get("truncated", {}))
+    text = written(result, form)
+    if len(text) + len(output) > SHOWN_CHARS and len(text) > SHOWN_CHARS // 2:
+        result = shortened(result)
+        text = written(result, form)
+    if len(text) + len(output) > SHOWN_CHARS:
+        kept = None if "run" in notes else report["run_id"]
+        fitted = fit(result, output, max_chars=SHOWN_CHARS, run_id=kept)
+        text, output = written(fitted.result, form), fitted.output
+        for what, cut in fitted.cuts.items():
+            notes[what] = {**cut.to_json(), **_total_of(notes.get(what))}
+    elif result != report["result"]:
+        notes.setdefault("result", {"note": "long texts are shortened here; the structured content has them whole"})
+    return (text if result is not None or report["success"] else None), output, notes
+
+
+def _said_of(cut: object) -> str:
+    """Say an entry of `truncated` in words; the call that reads on stands as it is to be written."""
+    if not isinstance(cut, Mapping):
+        return str(cut)
+    note = str(cut.get("note", ""))
+    if "total" not in cut:
+        return note
+    read_with = f"; to read on: {cut['read_with']}" if cut["read_with"] else ""
+    return f"{cut['shown']} of {cut['total']} shown{f' ({note})' if note else ''}{read_with}"
+
+
+def _total_of(cut: object) -> Mapping[str, object]:
+    return {"total": cut["total"]} if isinstance(cut, Mapping) and "total" in cut else {}
+
+
+def _failure(error: ErrorReport) -> Iterator[str]:
+    """Say in lines what went wrong, where the code was, and which calls it had made."""
+    where = "" if error["line"] is None else f" (line {error['line']})"
+    yield f"{error['type']}{where}: {error['message']}"
+    trace = (error["traceback"] or "").split(_NEW_LINE)
+    yield from [line for line in trace if line.startswith(("  File ", "    "))][:_TRACE_LINES_MAX]
+    if error["hint"]:
+        yield f"hint: {error['hint']}"
+    if "calls" in error:
+        counts = (f"{tool} {_counted(each)}" for tool, each in error["calls"].items())
+        yield f"calls made: {'; '.join(counts)}"
+
+
+def _counted(counts: CallCounts) -> str:
+    return ", ".join(f"{counts[key]} {key}" for key in ("done", "failed") if counts[key])

@@ -7,12 +7,12 @@ that a small value beside a large one is always seen whole.
 
 `truncated` has one shape for cuts and for notes on values (`sealab.sandbox.report.values`):
 
-    {"output": {"shown": 19950, "total": 700000, "read_with": "read_workspace_file(…)"},
-     "result": {"shown": 19871, "total": 410233, "read_with": "read_workspace_file(…)", "note": "characters of JSON"},
-     "result.rows": {"shown": 212, "total": 5000, "read_with": "read_workspace_file(…)", "note": "items"},
-     "result.price": {"shown": null, "total": null, "read_with": null, "note": "nan became null"}}
+    {"output": {"shown": 9950, "total": 700000, "read_with": "read_file(…) in code, or read_workspace_file(…)"},
+     "result": {"shown": 9871, "total": 410233, "read_with": "read_file(…) …", "note": "characters of JSON"},
+     "result.rows": {"shown": 212, "total": 5000, "read_with": "read_file(…) …", "note": "items"},
+     "result.price": {"note": "nan became null"}}
 
-`shown`, `total` and `read_with` are always there, null where only a note is to be said.
+A call that `read_with` names asks for a slice that is shown whole: what it gives is half as long as a report may be.
 """
 
 from __future__ import annotations
@@ -28,11 +28,20 @@ from ...sandbox.wire.bounded_json import is_light, write, write_in_steps
 from ...sandbox.wire.result_paths import place
 from ...workspace.archive import RunArchive, What
 
+SHOWN_CHARS = 4_000
+"""Characters of a result and an output that a text shows beside the structured content, which has more of them."""
+
 CUTS_MAX = 5
 """Places within a result that are named one by one; the rest is counted."""
 
 SHARE_LEAST = 80
 """Characters that a value gets at least where it stands beside others, before others are left out for it."""
+
+_QUOTES = 10
+"""So much less than half the room fits as a JSON string even if each character of it has to be escaped."""
+
+_MEMBER_LEAST = 80
+"""Characters that each member of an answer gets at least."""
 
 _LIST_SHARES = 8
 _OBJECT_SHARES_MAX = 100
@@ -55,16 +64,18 @@ class Cut:
     note: str | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the entry of `truncated`."""
-        entry: dict[str, Json] = {"shown": self.shown, "total": self.total, "read_with": self.read_with}
-        return entry if self.note is None else {**entry, "note": self.note}
+        """Return the entry of `truncated`; one that only notes something is its note alone."""
+        note: dict[str, Json] = {} if self.note is None else {"note": self.note}
+        if self.total is None:
+            return note
+        return {"shown": self.shown, "total": self.total, "read_with": self.read_with, **note}
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A result and an output of bounded size, and what was cut to make them so.
 
-    `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing was cut.
+    `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing is ever cut.
     `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
     """
 
@@ -90,24 +101,28 @@ def fit(
     notes: Mapping[str, str] | None = None,
     dry_run: Sequence[Json] = (),
 ) -> Fitted:
-    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters each.
+    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters together.
 
-    `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own.
-    The same arguments always give the same answer. Takes time in proportion to the sizes of both.
+    What is small is kept whole, and the others share the rest. `run_id` is where the whole is kept
+    (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. The same arguments always give the same
+    answer. Takes time in proportion to the sizes of all.
     """
     cuts: dict[str, Cut] = {}
-    whole_result = whole_output = None
-    text = _compact(result)
-    if len(text) > max_chars:
-        whole_result = text
-        result = _fit_result(result, len(text), max_chars, _reader(run_id, "result.json"), cuts)
-    if len(output) > max_chars:
-        whole_output = output
-        output, cuts["output"] = _fit_output(output, max_chars, run_id)
     whole_dry_run = None
-    if dry_run and len(text := _compact(dry_run)) > max_chars:
-        whole_dry_run = text
-        dry_run, cuts["dry_run"] = _fit_calls(dry_run, max_chars, _reader(run_id, "dry_run.json"))
+    text = _compact(result)
+    calls = _compact(dry_run) if dry_run else ""
+    room = max_chars if result is not None else max_chars + len(text)
+    level = _level([len(text), len(output), len(calls)], room)
+    slice_chars = max(max_chars // 2 - _QUOTES, 1)
+    whole_result = text if len(text) > min(level, SHOWN_CHARS) else None
+    whole_output = output if len(output) > min(level, SHOWN_CHARS) else None
+    if len(text) > level:
+        result = _fit_result(result, len(text), level, _reader(run_id, "result.json", slice_chars), cuts)
+    if len(output) > level:
+        output, cuts["output"] = _fit_output(output, level, run_id, slice_chars)
+    if len(calls) > level:
+        whole_dry_run = calls
+        dry_run, cuts["dry_run"] = _fit_calls(dry_run, level, _reader(run_id, "dry_run.json", slice_chars))
     for what, note in (notes or {}).items():
         cut = cuts.get(what, Cut())
         cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
@@ -116,7 +131,21 @@ def fit(
 
 def fits(result: Json, output: str, *, max_chars: int) -> bool:
     """Return whether `fit` would cut nothing of either. Takes time by `max_chars`, whatever their sizes."""
-    return len(output) <= max_chars and _size(result, max_chars) <= max_chars
+    left = max_chars - len(output)
+    return left >= 0 and (result is None or _size(result, left) <= left)
+
+
+def cut_members(members: Mapping[str, Json], chars: int, read_with: str) -> tuple[dict[str, Json], dict[str, Cut]]:
+    """Return an object with all of its keys in about `chars` characters of JSON, and what was cut of its members."""
+    cutter = _Cutter()
+    sizes = [_size(value, chars) for value in members.values()]
+    level = max(_level(sizes, chars - sum(len(key) + 4 for key in members)), _MEMBER_LEAST)
+    cut = {
+        key: value if size <= level else cutter.cut(value, level, (key,))
+        for (key, value), size in zip(members.items(), sizes, strict=True)
+    }
+    cuts = {place("", steps).lstrip("."): replace(each, read_with=read_with) for steps, each in cutter.cuts}
+    return cut, dict(list(cuts.items())[:CUTS_MAX])
 
 
 def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
@@ -138,9 +167,9 @@ def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> 
     return kept, Cut(len(kept), len(calls), read_with, note)
 
 
-def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, Cut]:
+def _fit_output(output: str, max_chars: int, run_id: str | None, slice_chars: int) -> tuple[str, Cut]:
     """Keep the start and the end, at line ends where these are near; a line between them says what is missing."""
-    marker = _marker(len(output), _reader(run_id, "output.txt", offset=len(output)))
+    marker = _marker(len(output), kept=run_id is not None)
     half = max(0, max_chars - len(marker)) // 2
     head, tail = output[:half], output[len(output) - half :]
     near = int(half * (1 - _SNAP))
@@ -149,20 +178,22 @@ def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, C
     if (start := tail.find("\n", 0, half - near)) >= 0:
         tail = tail[start + 1 :]
     shown = len(head) + len(tail)
-    read_with = _reader(run_id, "output.txt", offset=len(head))
-    marker = _marker(len(output) - shown, read_with)
+    read_with = _reader(run_id, "output.txt", slice_chars, len(head))
+    marker = _marker(len(output) - shown, kept=run_id is not None)
     return f"{head}{marker}{tail}"[:max_chars], Cut(shown, len(output), read_with)
 
 
-def _marker(left_out: int, read_with: str | None) -> str:
-    return f"\n… [{left_out} characters left out here{f'; {read_with} reads on' if read_with else ''}] …\n"
+def _marker(left_out: int, *, kept: bool) -> str:
+    return f"\n… [{left_out} characters left out here{'; see truncated' if kept else ''}] …\n"
 
 
-def _reader(run_id: str | None, file: What, offset: int | None = None) -> str | None:
+def _reader(run_id: str | None, file: What, slice_chars: int, offset: int = 0) -> str | None:
+    """Return the calls that read a first slice of what is kept: in code, and as a tool."""
     if run_id is None:
         return None
     path = RunArchive.path_of(run_id, file)
-    return f'read_workspace_file(filename="{path}"{"" if offset is None else f", offset={offset}"})'
+    where = f"offset={offset}, limit={slice_chars}"
+    return f'read_file("{path}", {where}) in code, or read_workspace_file(filename="{path}", {where})'
 
 
 def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None, cuts: dict[str, Cut]) -> Json:

@@ -43,6 +43,7 @@ class SkillFacts:
     skills: tuple[str, ...]
     test_functions: tuple[tuple[str, bool], ...]
     test_is_examples: bool
+    undefined: tuple[str, ...] = ()
     wider: bool = False
 
 
@@ -119,6 +120,7 @@ def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:
                 (_text(pair[0]), bool(pair[1])) for pair in cast("Sequence[Sequence[Json]]", told["test_functions"])
             ),
             test_is_examples=bool(told["test_is_examples"]),
+            undefined=_texts(told["undefined"]),
             wider=wider,
         )
     except (KeyError, IndexError, TypeError, ValueError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -65,6 +65,7 @@ class SavedSkill(TypedDict):
     signature: str
     description: str
     warnings: list[str]
+    truncated: NotRequired[dict[str, object]]
 
 
 class LoadedSkill(TypedDict):
@@ -77,6 +78,7 @@ class LoadedSkill(TypedDict):
     signature: str
     parameters: dict[str, object]
     metadata: dict[str, object]
+    truncated: NotRequired[dict[str, object]]
 
 
 class ListedSkill(TypedDict):
@@ -96,6 +98,7 @@ class SkillList(TypedDict):
 
     count: int
     skills: list[ListedSkill]
+    truncated: NotRequired[dict[str, object]]
 
 
 class DeletedSkill(TypedDict):
@@ -362,6 +365,9 @@ async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts)
         warnings.append("It has no test: give asserts as tests, or examples in the docstring.")
     if facts.wider:
         warnings.append("The restricted dialect refuses its code, so it runs with full Python only.")
+    if facts.undefined:
+        names = ", ".join(facts.undefined)
+        warnings.append(f"It uses {names}, which nothing defines: a call that comes there fails with a NameError.")
     if draft.skills:
         warnings += await context.service.ask(lambda store: _missing_skills(store, draft))
     if draft.tools:

@@ -21,8 +21,8 @@ def tokens() -> ModuleType:
     return module
 
 
-async def test_the_code_surface_stays_within_250_tokens(tokens: ModuleType) -> None:
-    assert sum((await tokens.tokens_of(Surface.CODE)).values()) <= 250
+async def test_the_code_surface_stays_within_260_tokens(tokens: ModuleType) -> None:
+    assert sum((await tokens.tokens_of(Surface.CODE)).values()) <= 260
 
 
 async def test_the_full_surface_leaves_room_for_the_tools_to_come(tokens: ModuleType) -> None:

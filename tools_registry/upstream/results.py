@@ -141,7 +141,8 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     if not text:
         return f"The tool {tool!r} failed and did not say why. Look at its arguments, or try `sealab servers test`."
     if len(text) > ERROR_MAX_CHARS:
-        return f"{text[:ERROR_MAX_CHARS]}… ({len(text)} characters in all)"
+        half = ERROR_MAX_CHARS // 2
+        return f"{text[:half]}… ({len(text) - 2 * half} characters left out) …{text[-half:]}"
     return text
 
 

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from sealab.sandbox.errors import SessionRefused
+from sealab.sandbox.host.call_slots import slot_given_back
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.host.repl_sessions import of_one_caller
 from sealab.sandbox.job import Job, Status
@@ -218,3 +219,91 @@ async def test_calls_left_open_by_one_call_do_not_answer_the_next(pool):
     code = "import asyncio\nasync def f():\n    return 1\nawait f()"
     assert (await run(pool, code, slow, session="a")).result == 1
     assert (await run(pool, "list_files()", slow, session="a")).result == ["list_files"]
+
+
+ASKS = "import asyncio\nasync def ask(n):\n    return await call_tool('up.slow', {'n': n})\n"
+
+
+async def waits_for_ever(name, arguments):
+    with slot_given_back():
+        await asyncio.sleep(60)
+
+
+async def test_a_time_out_while_the_code_only_waits_for_others_keeps_the_variables(pool):
+    await run(pool, f"x = 1\n{ASKS}", session="a")
+    ended = await run(pool, "x = 2\nprint('asked')\nx = await ask(3)", waits_for_ever, session="a", timeout_seconds=0.4)
+    assert (ended.status, ended.session_ended, ended.output) == (Status.TIMEOUT, None, "asked\n")
+    assert ended.error.line == 3
+    assert "variables of its session are kept" in ended.error.hint
+    assert (await run(pool, "x", session="a")).result == 2
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    await ask(1)\nexcept Exception as error:\n    y = str(error)",
+        "y = await asyncio.gather(*(ask(n) for n in range(20)), return_exceptions=True)",
+        "y = []\nfor n in range(5):\n    try:\n        await ask(n)\n    except TimeoutError as error:\n        y.append(n)",
+    ],
+)
+async def test_code_that_catches_the_time_out_has_timed_out_all_the_same_and_keeps_its_variables(pool, code):
+    await run(pool, f"x = 1\n{ASKS}", session="a")
+    ended = await run(pool, code, waits_for_ever, session="a", timeout_seconds=0.4)
+    assert (ended.status, ended.result, ended.session_ended) == (Status.TIMEOUT, None, None)
+    assert (await run(pool, "bool(y)", session="a")).result is True
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    await ask(1)\nexcept TimeoutError:\n    pass\nwhile True:\n    pass",
+        "while True:\n    try:\n        await ask(1)\n    except TimeoutError:\n        pass",
+        "task = asyncio.create_task(ask(1))\nawait asyncio.sleep(0.1)\nwhile True:\n    pass",
+    ],
+)
+async def test_code_that_goes_on_after_its_time_is_killed(pool, code):
+    await run(pool, f"x = 1\n{ASKS}", session="a")
+    ended = await run(pool, code, waits_for_ever, session="a", timeout_seconds=0.4)
+    assert ended.status is Status.TIMEOUT
+    assert "out of time" in ended.session_ended
+
+
+async def test_a_name_that_a_lost_session_had_is_told_as_lost(pool):
+    await run(pool, "recs = [1]", session="a")
+    await run(pool, ENDLESS, session="a", timeout_seconds=0.3)
+    lost = await run(pool, "len(recs)", session="a")
+    assert lost.error.type == "NameError"
+    assert "'a' lost its variables: its code ran out of time" in lost.error.hint
+    assert "Did you mean" not in lost.error.hint
+    assert "'b'" not in (await run(pool, "len(recs)", session="b")).error.message
+    assert "lost" not in ((await run(pool, "len(recs)", session="b")).error.hint or "")
+
+
+async def test_a_full_house_names_the_sessions_of_the_caller_and_no_others():
+    async def hold(pool, caller, name):
+        code = "import asyncio\nawait asyncio.sleep(1)"
+        return await pool.run(Job(code, caller=caller, session=name), no_calls)
+
+    async with Pool(PoolSettings(spares=1, sessions_max=3)) as pool:
+        held = [asyncio.create_task(hold(pool, *each)) for each in (("a", "mine"), ("b", "theirs"), ("b", "more"))]
+        await until(lambda: pool.stats().sessions == 3)
+        with pytest.raises(SessionRefused, match="Yours: 'mine'") as refused:
+            await pool.run(Job("1", caller="a", session="new"), no_calls)
+        assert "theirs" not in str(refused.value)
+        await asyncio.gather(*held)
+
+
+async def test_sessions_are_listed_by_who_began_them_and_closed_once_idle(pool):
+    await run(pool, "x = 1", session="a")
+    await run(pool, "x", session="a")
+    (told,) = pool.sessions_of("")
+    assert (told.name, told.calls) == ("a", 2)
+    assert told.idle_seconds >= 0
+    assert pool.sessions_of("somebody else") == []
+    busy = asyncio.create_task(run(pool, "import asyncio\nawait asyncio.sleep(0.4)\nx", session="a"))
+    await until(lambda: pool.sessions_of("")[0].idle_seconds is None)
+    assert pool.close_session("a")
+    assert (await busy).result == 1
+    assert pool.sessions_of("") == []
+    assert not pool.close_session("a")
+    assert "ended on request" in (await run(pool, "1", session="a")).session_ended

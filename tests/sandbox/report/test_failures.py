@@ -188,9 +188,10 @@ def test_a_message_that_cannot_be_said_is_told(body, message):
 
 
 def test_a_long_message_is_cut_and_says_so():
-    failure = failure_of("raise ValueError('m' * 10_000_000)")
+    failure = failure_of("raise ValueError('m' * 10_000_000 + 'the end')")
     assert failure.message.startswith("mmm")
-    assert failure.message.endswith("more characters)")
+    assert failure.message.endswith("mthe end")
+    assert "… (9998007 characters left out) …" in failure.message
     assert len(failure.message) < failures.MESSAGE_CHARS_MAX + 100
     assert len(failure.traceback) < failures.TRACEBACK_CHARS_MAX + 100
 

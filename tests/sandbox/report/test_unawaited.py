@@ -46,6 +46,18 @@ async def test_a_forgotten_await_is_told_with_its_line(pool, code, told) -> None
     assert outcome.output == ""
 
 
+async def test_in_a_skill_the_line_is_that_of_the_skill(pool) -> None:
+    source = "async def slow():\n    return 1\n\n\ndef late():\n    slow()\n    return 2\n"
+
+    async def skills(name: str, arguments: Mapping[str, Json]) -> Json:
+        assert (name, arguments["name"]) == ("use_skill", "late")
+        return {"name": "late", "version": 1, "entry": "late", "code": source}
+
+    outcome = await pool.run(Job("x = 1\nskills.late()", isolation=pool._settings.isolation), skills)
+    assert outcome.result == 2
+    assert outcome.notes["code"].startswith("slow() on line 6 of skill late was never awaited")
+
+
 async def test_what_was_awaited_or_scheduled_is_not_told(pool) -> None:
     outcome = await ran(pool, "import asyncio\ntask = asyncio.create_task(tools.a.b())\nawait tools.a.b()\nawait task")
     assert (outcome.error, dict(outcome.notes)) == (None, {})

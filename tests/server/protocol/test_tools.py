@@ -52,6 +52,7 @@ async def test_the_tools_of_the_contract_are_listed_with_schemas_and_hints(calle
         "session",
         "isolation",
         "dry_run",
+        "format",
     ]
     assert (properties["timeout_seconds"]["default"], properties["memory_mb"]["default"]) == (30, 500)
     reading = {name for name, tool in tools.items() if tool.annotations is not None and tool.annotations.read_only_hint}
@@ -274,7 +275,7 @@ async def test_huge_output_is_cut_and_the_whole_can_be_read_back(caller: Caller)
     assert cut["output"]["total"] > cut["output"]["shown"]
     name = f".runs/{report['run_id']}/output.txt"
     assert name in cut["output"]["read_with"]
-    read = (await caller.call("read_workspace_file", filename=name)).structured_content
+    read = (await caller.call("read_workspace_file", filename=name, limit=len(whole))).structured_content
     assert read is not None
     assert read["content"] == whole
     again = await caller.run(f"len(json.loads(read_file('.runs/{report['run_id']}/result.json')))")

@@ -16,6 +16,11 @@ def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def reader(file: str, where: str) -> str:
+    name = f".runs/r1/{file}"
+    return f'read_file("{name}", {where}) in code, or read_workspace_file(filename="{name}", {where})'
+
+
 def test_what_fits_is_left_alone():
     fitted = fit({"a": [1, "x"]}, "out\n", max_chars=20, run_id="r1")
     assert (fitted.result, fitted.output) == ({"a": [1, "x"]}, "out\n")
@@ -35,9 +40,26 @@ def test_the_output_keeps_its_start_and_its_end_and_names_the_gap():
     assert cut["shown"] + left_out == len(lines)
     assert fitted.whole_output == lines
     head, _, tail = fitted.output.partition("\n… [")
-    assert cut["read_with"] == f'read_workspace_file(filename=".runs/r1/output.txt", offset={len(head)})'
+    assert cut["read_with"] == reader("output.txt", f"offset={len(head)}, limit=490")
     assert lines.startswith(head)
     assert lines.endswith(tail.partition("] …\n")[2])
+
+
+def test_a_result_an_output_and_calls_that_were_not_made_share_the_room():
+    rows = list(range(10_000))
+    calls = [{"tool": "up.put", "arguments": {"n": number}} for number in range(1000)]
+    fitted = fit(rows, "x" * 10_000, max_chars=3000, run_id="r1", dry_run=calls)
+    sizes = [len(compact(fitted.result)), len(fitted.output), len(compact(fitted.dry_run))]
+    assert sum(sizes) <= 3000
+    assert min(sizes) > 900
+    beside = fit({"n": 1}, "x" * 10_000, max_chars=3000, run_id="r1")
+    assert beside.result == {"n": 1}
+    assert len(beside.output) > 2900
+
+
+def test_what_a_text_shows_a_part_of_is_kept_whole_though_nothing_is_cut():
+    fitted = fit(["x" * 5000], "", max_chars=20_000, run_id="r1")
+    assert (fitted.truncated(), json.loads(fitted.whole_result)) == ({}, ["x" * 5000])
 
 
 def test_one_endless_line_is_cut_too():
@@ -55,7 +77,7 @@ def test_a_list_keeps_its_first_items_whole():
     assert cut["total"] == len(compact(rows))
     assert cut["shown"] == len(compact(fitted.result))
     assert cut["note"] == f"characters of JSON: the first {len(fitted.result)} of 10000 items"
-    assert cut["read_with"] == 'read_workspace_file(filename=".runs/r1/result.json")'
+    assert cut["read_with"] == reader("result.json", "offset=0, limit=990")
     assert json.loads(fitted.whole_result) == rows
 
 
@@ -69,7 +91,7 @@ def test_a_small_value_beside_a_large_one_is_kept():
     assert fitted.truncated()["result.rows"] == {
         "shown": len(rows),
         "total": 10_000,
-        "read_with": 'read_workspace_file(filename=".runs/r1/result.json")',
+        "read_with": reader("result.json", "offset=0, limit=990"),
         "note": "items",
     }
 
@@ -101,12 +123,7 @@ def test_a_number_too_long_to_show_becomes_null_and_is_named():
 def test_notes_on_values_take_the_same_shape_and_join_a_cut():
     notes = {"result.price": "nan became null", "output": "stopped at 16 MiB"}
     fitted = fit({"price": None}, "x" * 3000, max_chars=1000, run_id="r1", notes=notes)
-    assert fitted.truncated()["result.price"] == {
-        "shown": None,
-        "total": None,
-        "read_with": None,
-        "note": "nan became null",
-    }
+    assert fitted.truncated()["result.price"] == {"note": "nan became null"}
     output = fitted.truncated()["output"]
     assert output["total"] == 3000
     assert output["note"] == "stopped at 16 MiB"
@@ -169,7 +186,7 @@ def test_calls_that_a_dry_run_did_not_make_are_bounded_too():
     assert fitted.truncated()["dry_run"] == {
         "shown": len(fitted.dry_run),
         "total": 100,
-        "read_with": 'read_workspace_file(filename=".runs/r1/dry_run.json")',
+        "read_with": reader("dry_run.json", "offset=0, limit=490"),
         "note": "calls",
     }
     few = fit(None, "", max_chars=1000, dry_run=calls[:2])

@@ -152,7 +152,8 @@ for row in rows[:20]:
             pass
 """
     )
-    assert len(report["tool_calls"]) == 101
+    assert len(report["tool_calls"]) == 20
+    assert report["truncated"]["tool_calls"]["total"] == 101
     assert report["tool_calls"][0]["tool"] == "customers.list_customers"
     assert not model.leaked()
 
@@ -272,3 +273,24 @@ async def test_the_statistics_count_what_the_vault_holds(model: Model) -> None:
     statistics = (await model.call("get_execution_stats")).structured_content
     assert statistics is not None
     assert statistics["vault"]["types"]["EMAIL"] >= COUNT
+
+
+async def test_what_code_says_of_its_progress_and_which_calls_it_made_has_tokens(model: Model) -> None:
+    report = await model.run(
+        ROWS
+        + "for number, row in enumerate(rows[:5], 1):\n    progress(number / 5, row['email'] + row['customer_name'])\n"
+        + "await call_tool(rows[0]['email'] + '.send')\n"
+    )
+    assert not report["success"]
+    assert report["error"]["calls"].values()
+    assert any("EMAIL" in seen for seen in model.seen[:-1])
+    assert not model.leaked()
+
+
+async def test_a_table_in_any_form_has_tokens(model: Model) -> None:
+    for form in ("json", "toon", "markdown"):
+        report = await model.run(
+            ROWS + "result = [{'n': n, 'mail': r['email']} for n, r in enumerate(rows[:20])]", format=form
+        )
+        assert "EMAIL" in str(report["result"])
+    assert not model.leaked()

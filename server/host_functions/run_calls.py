@@ -1,0 +1,52 @@
+"""The host functions that speak of runs: how far one is, and which sessions its caller has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.host.pools import Pools
+from ...sandbox.job import Json
+from ..scopes import session_of
+from .broker import Arguments, Calls, Handler
+
+MESSAGE_CHARS_MAX = 200
+"""Characters of a message about progress."""
+
+_TEXT = (str,)
+
+
+def handlers(pools: Pools) -> Mapping[str, Handler]:
+    """Return what answers for runs and sessions, by name."""
+    return {
+        "progress": Handler(
+            _progress,
+            {"fraction": (int, float), "message": _TEXT},
+            frozenset({"fraction", "message"}),
+            {"message": MESSAGE_CHARS_MAX},
+        ),
+        "list_sessions": Handler(partial(_list_sessions, pools), {}, frozenset()),
+        "close_session": Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"})),
+    }
+
+
+async def _progress(calls: Calls, arguments: Arguments) -> Json:
+    fraction = cast("float", arguments["fraction"])
+    if not 0 <= fraction <= 1:
+        raise HostCallError("progress() takes a number from 0 to 1. Write done / total.", type="ValueError")
+    if calls.tell_progress is not None:
+        calls.tell_progress(fraction, cast("str", arguments["message"]))
+    return None
+
+
+async def _list_sessions(pools: Pools, calls: Calls, _arguments: Arguments) -> Json:
+    return [
+        {"name": each.name, "isolation": isolation.value, "calls": each.calls, "idle_seconds": each.idle_seconds}
+        for isolation, each in pools.sessions_of(calls.caller.scope)
+    ]
+
+
+async def _close_session(pools: Pools, calls: Calls, arguments: Arguments) -> Json:
+    return pools.close_session(session_of(calls.caller.scope, cast("str", arguments["name"])))

@@ -1,0 +1,205 @@
+"""No answer is longer than the operator allows unless that was asked for, and each hint in it works and is cheap."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.types import CallToolResult, TextContent
+
+from ..conftest import Caller, in_this_process
+
+CHARS_MAX = 20_000
+ENVELOPE = 3_000
+"""Characters of an answer beside its data: names of fields, ids, layers, what was cut."""
+TEXT_CHARS_MAX = 4_000
+LONG = "x" * 300_000
+READERS = re.compile(
+    r'(?P<code>read_file\("(?:[^"\\]|\\.)*", offset=\d+, limit=\d+\))'
+    r'|read_workspace_file\(filename="(?P<name>[^"]+)", offset=(?P<offset>\d+), limit=(?P<limit>\d+)'
+)
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    home = tmp_path_factory.mktemp("home")
+    tools = [
+        {
+            "name": f"tool_{number}",
+            "description": "Counts things. " * 500,
+            "inputSchema": {"type": "object", "properties": {f"p{n}": {"description": "d" * 200} for n in range(200)}},
+        }
+        for number in range(60)
+    ]
+    (home / "tools").mkdir(parents=True)
+    (home / "tools" / "many.json").write_text(json.dumps({"tools": tools}))
+    for number in range(300):
+        (home / "tools" / f"category {number}").mkdir()
+        definition = {"name": "one", "description": "d" * 300, "input_schema": {"type": "object"}}
+        (home / "tools" / f"category {number}" / "one.json").write_text(json.dumps(definition))
+    async with in_this_process(home) as caller:
+        yield caller
+
+
+def text_of(answer: CallToolResult) -> str:
+    return "\n".join(block.text for block in answer.content if isinstance(block, TextContent))
+
+
+def chars_of(answer: CallToolResult) -> int:
+    """Count the characters of an answer's JSON, and of an output those that the code printed."""
+    told = dict(answer.structured_content or {})
+    return len(str(told.pop("output", ""))) + len(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+
+
+def hints_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from hints_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from hints_in(inner)
+    elif isinstance(value, str):
+        yield from (found[0] for found in READERS.finditer(value))
+
+
+async def follow(server: Caller, hint: str) -> None:
+    """Do what a hint says, to the letter; it gives something, all of it, and no more than is allowed."""
+    found = READERS.match(hint)
+    assert found is not None
+    if found["code"]:
+        answer = await server.call("execute_code", code=found["code"])
+        assert answer.structured_content is not None
+        assert "truncated" not in answer.structured_content
+        assert answer.structured_content["result"]
+    else:
+        slice_of = {"offset": int(found["offset"]), "limit": int(found["limit"])}
+        answer = await server.call("read_workspace_file", filename=found["name"], **slice_of)
+        assert answer.structured_content is not None
+        assert answer.structured_content["content"]
+    assert not answer.is_error
+    assert chars_of(answer) <= CHARS_MAX + ENVELOPE
+
+
+RUNS = {
+    "a long text": "'x' * 300_000",
+    "many rows": "[{'id': n, 'name': f'name {n}'} for n in range(20_000)]",
+    "rows with long texts": "[{'id': n, 'body': 'y' * 5000} for n in range(200)]",
+    "a long output": "for n in range(30_000):\n    print('line', n)",
+    "an output and a result": "print('z\\n' * 100_000)\nlist(range(100_000))",
+    "quotes": "'\"' * 100_000",
+    "more than a text shows": "list(range(2_000))",
+    "many keys": "{f'key {n}': n for n in range(20_000)}",
+    "a failure": "raise ValueError('v' * 100_000)",
+    "a deep failure": "def f(n):\n    return f(n - 1) if n else 1 / 0\nf(300)",
+    "many files": "for n in range(300):\n    write_file(f'f{n}/{\"n\" * 100}.txt', 'x')",
+    "not a number": "[float('nan')] * 1000",
+}
+
+
+@pytest.mark.parametrize("what", RUNS)
+async def test_a_report_is_bounded_and_each_of_its_hints_works(server: Caller, what: str) -> None:
+    answer = await server.call("execute_code", code=RUNS[what])
+    assert chars_of(answer) <= CHARS_MAX + ENVELOPE + 12_000 * ("a deep" in what)
+    assert len(text_of(answer)) <= TEXT_CHARS_MAX + ENVELOPE
+    for hint in {*hints_in(answer.structured_content), *hints_in(text_of(answer))}:
+        await follow(server, hint)
+    if "rows" in what or "text" in what or "output" in what:
+        assert list(hints_in(text_of(answer)))
+
+
+async def test_a_file_is_read_in_slices_until_its_end_by_what_each_answer_says(server: Caller) -> None:
+    whole = "".join(f"row {n}\n" for n in range(8_000))
+    await server.call("write_workspace_file", filename='a "b".txt', content=whole)
+    read, answer = "", await server.call("read_workspace_file", filename='a "b".txt')
+    while True:
+        assert answer.structured_content is not None
+        assert len(answer.structured_content["content"]) <= CHARS_MAX
+        assert len(text_of(answer)) <= TEXT_CHARS_MAX + 200
+        read += answer.structured_content["content"]
+        if "read_with" not in answer.structured_content:
+            break
+        arguments = re.search(r"offset=(\d+), limit=(\d+)", answer.structured_content["read_with"])
+        assert arguments is not None
+        answer = await server.call("read_workspace_file", filename='a "b".txt', offset=int(arguments[1]))
+    assert read == whole
+    asked = await server.call("read_workspace_file", filename='a "b".txt', limit=50_000)
+    assert asked.structured_content is not None
+    assert len(asked.structured_content["content"]) == 50_000
+
+
+async def test_bytes_are_read_within_the_limit_too(server: Caller) -> None:
+    await server.run("write_file('big.bin', bytes(100_000))")
+    answer = await server.call("read_workspace_file", filename="big.bin", encoding="base64")
+    assert chars_of(answer) <= CHARS_MAX + ENVELOPE
+    assert answer.structured_content is not None
+    assert answer.structured_content["read_with"].endswith('offset=15000, limit=15000, encoding="base64")')
+
+
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "search": ("search_tools", {"query": "counts things", "detail_level": "full", "limit": 50}),
+    "definition": ("get_tool_definition", {"tool_name": "many.tool_1"}),
+    "categories": ("list_tool_categories", {}),
+    "files": ("list_workspace_files", {}),
+    "skill": ("load_skill", {"name": "long_skill"}),
+    "skills": ("list_skills", {"limit": 1000}),
+    "saved": ("save_skill", {"name": "other_skill", "code": f'def other_skill(n: int):\n    """{LONG}"""\n'}),
+    "sanitized": ("sanitize_pii", {"text": "write to jane@example.org. " * 3000}),
+    "restored": ("restore_pii", {"text": "nothing to restore here. " * 3000}),
+    "statistics": ("get_execution_stats", {}),
+    "written": ("write_workspace_file", {"filename": "long.txt", "content": LONG}),
+    "deleted": ("delete_workspace_file", {"filename": "long.txt"}),
+    "run skill": ("run_skill", {"name": "long_skill"}),
+    "deleted skill": ("delete_skill", {"name": "long_skill"}),
+    "a wrong argument": ("load_skill", {"name": "n", "version": LONG}),
+    "an unknown argument": ("load_skill", {LONG: 1}),
+    "an unknown name": ("load_skill", {"name": LONG}),
+    "an unknown tool": ("get_tool_definition", {"tool_name": LONG}),
+    "a wrong file": ("read_workspace_file", {"filename": LONG}),
+}
+
+
+async def test_no_answer_of_any_tool_is_longer_than_allowed(server: Caller) -> None:
+    code = f'def long_skill():\n    """{"d" * 3000}"""\n    return {LONG!r}\n'
+    saved = await server.call("save_skill", name="long_skill", code=code)
+    assert not saved.is_error, text_of(saved)
+    await server.run("for n in range(500):\n    write_file(f'g{n}/{\"n\" * 100}.txt', 'x')")
+    called = {"execute_code", "read_workspace_file"}
+    for what, (tool, arguments) in CALLS.items():
+        called.add(tool)
+        answer = await server.call(tool, **arguments)
+        assert answer.is_error == what.startswith(("a ", "an ")), (what, text_of(answer)[:500])
+        assert chars_of(answer) <= CHARS_MAX + ENVELOPE, what
+        assert len(text_of(answer)) <= TEXT_CHARS_MAX + ENVELOPE, what
+        told = answer.structured_content or {}
+        for cut in told.get("truncated", {}).values():
+            assert cut["read_with"]
+            assert cut["total"] > cut["shown"]
+        if what in {"search", "definition", "categories", "files", "skill", "sanitized", "restored"}:
+            assert told["truncated"], what
+    assert called == {tool.name for tool in (await server.client.list_tools()).tools}
+
+
+async def test_a_large_result_stands_in_the_structured_content_alone(server: Caller) -> None:
+    answer = await server.call("execute_code", code="[{'id': n, 'name': f'name {n}'} for n in range(500)]")
+    assert answer.structured_content is not None
+    assert answer.structured_content["result"][499] == {"id": 499, "name": "name 499"}
+    assert "name 499" not in text_of(answer)
+    small = await server.call("execute_code", code="[{'id': n, 'name': f'name {n}'} for n in range(50)]")
+    assert "\n  49,name 49" in text_of(small)
+    assert "truncated" not in (small.structured_content or {})
+
+
+async def test_an_operator_with_less_room_gets_shorter_answers(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_OUTPUT_MAX_CHARS": "1000"}) as server:
+        for code in RUNS.values():
+            if "raise" not in code and "f(300)" not in code:
+                answer = await server.call("execute_code", code=code)
+                assert chars_of(answer) <= 1000 + ENVELOPE
+        await server.call("write_workspace_file", filename="a.txt", content="x" * 5000)
+        read = (await server.call("read_workspace_file", filename="a.txt")).structured_content
+        assert read is not None
+        assert len(read["content"]) == 1000
