@@ -22,7 +22,8 @@ from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
 from ..report.results import result_of
-from . import event_loop
+from . import event_loop, green_threads
+from .facades.stand_ins import asyncio_, modules_
 from .guards import SecurityError
 from .guest_modules import ModuleText
 from .names import exact
@@ -100,10 +101,20 @@ def run_program(program: Program, namespace: dict[str, object]) -> object:
 
 def run_statements(program: Program, namespace: dict[str, object]) -> None:
     """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
-    if program.is_async:
-        event_loop.run(evaluate(program.code, namespace))
-    else:
-        evaluate(program.code, namespace)
+    try:
+        if program.is_async:
+            event_loop.run(evaluate(program.code, namespace))
+        else:
+            evaluate(program.code, namespace)
+    except SystemExit:
+        if namespace is GUEST.namespace:
+            green_threads.finish()
+            modules_.finish()
+        raise
+    if namespace is GUEST.namespace:  # and not those of a module
+        asyncio_.finish()
+        green_threads.finish()
+        modules_.finish()
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them

@@ -19,12 +19,16 @@ from types import CodeType
 from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
+from .facades import facade
+from .facades.facade import Facade
 from .facades.module_object import GuestModule, make_module, set_member
 
 _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 
 STDLIB: Final = frozenset(
     """
+    _markupbase _threading_local argparse cmd concurrent email fileinput genericpath getopt gettext http netrc ntpath nturl2path
+    opcode optparse plistlib queue quopri sched stat this threading token tokenize wave wsgiref xml
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -102,6 +106,8 @@ def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
             _run(text)
             if type(package) is GuestModule and name in _loaded:
                 set_member(package, last, _loaded[name])
+            elif isinstance(package, Facade) and name in _loaded:
+                facade.set_submodule(package, last, _loaded[name])
     return _loaded.get(name)
 
 

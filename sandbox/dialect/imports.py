@@ -15,13 +15,14 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 from functools import cache
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 from ..errors import Refused
 from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
 from . import facades, guest_modules
-from .facades.module_object import GuestModule, member, public_members
+from .facades.dynamic import dynamic
+from .facades.module_object import GuestModule, member, public_members, set_member
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
 
@@ -29,20 +30,31 @@ MODULE_HOOK: Final = f"{PREFIX}module"
 MEMBER_HOOK: Final = f"{PREFIX}member"
 MISSING_HOOK: Final = f"{PREFIX}missing"
 STAR_HOOK: Final = f"{PREFIX}star"
+ABSENT_HOOK: Final = f"{PREFIX}absent"
 _NOTHING: Final = object()
 
 
-def module(node: ast.Import, alias: ast.alias, may_fail: bool) -> ast.stmt:
-    """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`."""
-    is_listed = alias.name in facades.exports() or host_modules.find(alias.name) is not None
-    if not is_listed and guest_modules.exists(alias.name):
+def module(node: ast.Import, alias: ast.alias, may_fail: bool, *, may_be_absent: bool = False) -> ast.stmt:
+    """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`.
+
+    Where it `may_be_absent`, what is not available is bound all the same, and raises when something of it is read.
+    """
+    listed = is_listed(alias.name)
+    if not listed and guest_modules.exists(alias.name):
         top = alias.name.partition(".")[0]
         return _bind(node, alias.asname or top, MODULE_HOOK, alias.name, alias.name if alias.asname else top)
-    if not is_listed:
+    if not listed and may_be_absent:
+        return _bind(node, alias.asname or alias.name.partition(".")[0], ABSENT_HOOK, alias.name)
+    if not listed:
         return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
     top = alias.name.partition(".")[0]
     bound, found = (alias.asname, alias.name) if alias.asname else (top, top)
     return _bind(node, bound, MODULE_HOOK, found)
+
+
+def is_listed(name: str) -> bool:
+    """Return whether a module is the host's: a facade, or what stands for one."""
+    return name in facades.exports() or host_modules.find(name) is not None
 
 
 def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.alias]:
@@ -76,8 +88,7 @@ def absolute(node: ast.ImportFrom, package: str) -> ast.ImportFrom:
 def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
     """Return the statement for one `from a import b as c`. Raises `Refused`."""
     source = node.module or ""
-    is_listed = source in facades.exports() or host_modules.find(source) is not None
-    if not is_listed and guest_modules.exists(source):
+    if not is_listed(source) and guest_modules.exists(source):
         if alias.name == "*":
             return placed(ast.Expr(hook_call(STAR_HOOK, source)), node)
         return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
@@ -147,11 +158,26 @@ def star(source: str) -> None:
 
 
 def _module(name: str) -> object:
-    return _facade(name) or guest_modules.load(name, import_module)
+    """Return a module, and let the package that it lies in have it as an attribute, as an import does."""
+    found = _facade(name)
+    if found is None:
+        return guest_modules.load(name, import_module)
+    parent, _, last = name.rpartition(".")
+    if parent and guest_modules.exists(parent) and not is_listed(parent):
+        set_member(cast("GuestModule", import_module(parent)), last, found)
+    return found
 
 
 def _facade(name: str) -> facades.Facade | None:
     return host_modules.find(name) or facades.find(name)
+
+
+def absent(name: str) -> object:
+    """Return what stands for a module that is not available: to read anything of it raises `ImportError`."""
+    name = str(name)
+    instead = facades.instead_of(name)
+    message = f"module {name!r} is not available here" + (f"; {instead}" if instead else "")
+    return dynamic(f"module {name!r}", lambda _member: missing(name, message), tuple)
 
 
 def missing(name: str, message: str) -> NoReturn:

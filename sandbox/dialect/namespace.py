@@ -111,6 +111,7 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.REFUSED_HOOK: compiling.refuse,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,
+    imports.ABSENT_HOOK: imports.absent,
     imports.MISSING_HOOK: imports.missing,
     imports.STAR_HOOK: imports.star,
 }

@@ -13,8 +13,11 @@ from ..guest.runtime import Afterwards, Program
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import compiling, event_loop, facades, guest_modules, namespace
+from . import compiling, event_loop, facades, guest_modules, names, namespace
 from .facades import sealing
+
+
+_NAMED_MAX = 3
 
 
 class RestrictedPython:
@@ -73,6 +76,7 @@ class RestrictedPython:
     def begin(self) -> None:
         """Forget what an earlier run forgot."""
         self._forgotten.begin()
+        event_loop.take_cancelled()
 
     def compile(self, source: str, filename: str) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""
@@ -83,8 +87,17 @@ class RestrictedPython:
         return compiling.run_program(program, namespace)
 
     def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Tell what was never awaited."""
-        return Afterwards(notes=self._forgotten.notes(GUEST.namespace))
+        """Tell what was never awaited, and which tasks did not end."""
+        return Afterwards(notes={**self._forgotten.notes(GUEST.namespace), **_cancelled_tasks()})
+
+
+def _cancelled_tasks() -> dict[str, str]:
+    tasks = sorted({(task.line or 0, names.demangle(task.name)) for task in event_loop.take_cancelled()})
+    if not tasks:
+        return {}
+    told = ", ".join(f"{name}() of line {line}" if line else f"{name}()" for line, name in tasks[:_NAMED_MAX])
+    told += f" and {len(tasks) - _NAMED_MAX} more" if tasks[_NAMED_MAX:] else ""
+    return {"tasks": f"Cancelled when the code ended, before they had: {told}. Write `await task` to wait for one."}
 
 
 class _Nowhere:

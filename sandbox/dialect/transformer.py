@@ -302,8 +302,11 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in node.names:
             self.check_name(node, alias.asname or alias.name.partition(".")[0])
-            statements.append(imports.module(node, alias, self._import_may_fail))
+            statements.append(self._module(node, alias))
         return statements
+
+    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
+        return imports.module(node, alias, self._import_may_fail)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Sequence[ast.stmt]:
         """Refuse every name that the module's facade does not list; the others are taken from the facade.
@@ -424,8 +427,21 @@ class ModuleTransformer(Transformer):
 
     def __init__(self, *, package: str) -> None:
         super().__init__(package=package, imports_may_fail=True)
+        self._expects_import_errors = False
         self.refusals: list[Refused] = []
         """What was refused, in the order of the source."""
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        """Allow it. Where a handler expects that an import fails, it does so at once."""
+        before = self._expects_import_errors
+        self._expects_import_errors = before or any(map(_catches_import_errors, node.handlers))
+        try:
+            return super().visit_Try(node)
+        finally:
+            self._expects_import_errors = before
+
+    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
+        return imports.module(node, alias, self._import_may_fail, may_be_absent=not self._expects_import_errors)
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Judge the node, or put what raises its refusal in its place."""

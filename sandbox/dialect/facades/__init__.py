@@ -15,7 +15,7 @@ from functools import cache
 from types import FunctionType, MappingProxyType
 
 from .facade import Facade, make, names, title
-from .module_allow_list import ALIASES, PUBLIC, STAND_INS
+from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, STAND_INS, SUBMODULES
 from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
@@ -92,14 +92,14 @@ def _facades() -> Mapping[str, Facade]:
             parent, _, name = child.rpartition(".")
             if parent == module:
                 members[name] = facades[child]
-        facades[module] = make(module, members)
+        facades[module] = make(module, members, SUBMODULES.get(module, ()))
     facades |= {alias: facades[module] for alias, module in ALIASES.items()}
     return MappingProxyType(facades)
 
 
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:
     parts = (module.split(".") for module in modules)
-    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))
+    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part))) - GUEST_PACKAGES
 
 
 def _members(module: str) -> Iterable[tuple[str, object]]:

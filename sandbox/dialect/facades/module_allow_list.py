@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-abc ast asyncio calendar codecs collections configparser contextlib contextvars copy dataclasses doctest enum
+_green_threads _modules abc ast asyncio calendar codecs collections configparser contextlib contextvars copy dataclasses doctest enum
 functools inspect locale logging mimetypes operator os os.path pathlib platform pprint reprlib string sys time timeit
 traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
 """
-STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.replace('.', '_')}_" for name in _STAND_INS.split()})
+STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()})
 """Module name → the module of this package that replaces some or all of its names."""
 
 _TABLE = """\
+_green_threads: current main park start wake
+_modules: at_end exists load
 __future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
     print_function unicode_literals with_statement
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
@@ -74,8 +76,6 @@ difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher co
     get_close_matches ndiff restore unified_diff
 doctest: DONT_ACCEPT_BLANKLINE DONT_ACCEPT_TRUE_FOR_1 ELLIPSIS FAIL_FAST IGNORE_EXCEPTION_DETAIL NORMALIZE_WHITESPACE
     REPORT_CDIFF REPORT_NDIFF REPORT_ONLY_FIRST_FAILURE REPORT_UDIFF SKIP TestResults run_docstring_examples testmod
-email.utils: format_datetime formataddr formatdate getaddresses mktime_tz parseaddr parsedate parsedate_to_datetime
-    parsedate_tz quote unquote
 enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
     STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
@@ -139,8 +139,10 @@ os.path: abspath altsep basename commonpath commonprefix curdir dirname extsep i
 pathlib: Path PosixPath PurePath PurePosixPath PureWindowsPath
 platform: machine node platform processor python_implementation python_version python_version_tuple release system
     version
+pyexpat: EXPAT_VERSION ErrorString ExpatError ParserCreate XMLParserType XML_PARAM_ENTITY_PARSING_ALWAYS
+    XML_PARAM_ENTITY_PARSING_NEVER XML_PARAM_ENTITY_PARSING_UNLESS_STANDALONE error features native_encoding
+    version_info
 pprint: PrettyPrinter isreadable isrecursive pformat pp pprint saferepr
-queue: Empty Full LifoQueue PriorityQueue Queue SimpleQueue
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
     shuffle triangular uniform vonmisesvariate weibullvariate
@@ -156,9 +158,9 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
     punctuation whitespace
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
-sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
+sys: api_version argv base_exec_prefix base_prefix byteorder exc_info excepthook exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits
     getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+    maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
@@ -212,8 +214,18 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(listing)
 
 
-ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"typing_extensions": "typing", "xml.parsers.expat": "pyexpat"}
+)
 """Module name → the module that is given under it as well."""
+
+GUEST_PACKAGES = frozenset({"xml.parsers"})
+"""Packages that run as guest code, though one of their modules is a facade."""
+
+SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"http": ("cookies",), "logging": ("config", "handlers"), "xml": ("dom", "parsers", "sax")}
+)
+"""Facade of a package → the modules below it that run as guest code, each there once it is imported."""
 
 _SINCE = MappingProxyType({"string.templatelib": (3, 14)})
 """Modules that not every version has."""

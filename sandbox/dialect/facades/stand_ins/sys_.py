@@ -11,8 +11,9 @@ from typing import NoReturn
 from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
-    "argv", "exc_info", "executable", "exit", "getrecursionlimit", "getrefcount", "implementation", "setrecursionlimit",
-    "stderr", "stdin", "stdout", "version",
+    "argv", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable", "exit",
+    "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
+    "stdout", "version",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -23,7 +24,8 @@ STACK_BYTES_PER_CALL = 12 * 1024
 _RECURSION_LIMIT_DEFAULT = 1_000
 
 argv = [""]
-executable = ""
+base_exec_prefix = base_prefix = exec_prefix = prefix = executable = ""
+path: list[str] = []
 implementation = SimpleNamespace(name=sys.implementation.name, version=sys.implementation.version)
 stderr = STDERR
 stdin = Input()
@@ -36,6 +38,13 @@ def exc_info() -> tuple[type[BaseException], BaseException, None] | tuple[None, 
     """Return the class and the exception being handled; the traceback's place is None."""
     kind, error, _traceback = sys.exc_info()
     return (None, None, None) if kind is None or error is None else (kind, error, None)
+
+
+def excepthook(kind: object, value: object, traceback: object, /) -> None:  # noqa: ARG001 - Python's own signature
+    """Write an exception to standard error, as Python prints one that nobody catches."""
+    from .traceback_ import print_exception
+
+    print_exception(value, file=STDERR)
 
 
 def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own name
