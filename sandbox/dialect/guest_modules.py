@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from ..guest.guest import GUEST
 from .facades import facade
@@ -27,8 +27,9 @@ _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 
 STDLIB: Final = frozenset(
     """
-    _markupbase _threading_local argparse cmd concurrent email fileinput genericpath getopt gettext http netrc ntpath nturl2path
-    opcode optparse plistlib queue quopri sched stat this threading token tokenize wave wsgiref xml
+    _compression _markupbase argparse bz2 cmd compression concurrent email filecmp fileinput genericpath getopt gettext
+    glob gzip http lzma netrc ntpath nturl2path opcode optparse plistlib queue quopri sched shutil stat tarfile this
+    threading token tokenize wave wsgiref xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -174,3 +175,16 @@ def _read(folder: Path, file: Path, name: str) -> ModuleText:
     return ModuleText(
         name, file.relative_to(folder).as_posix(), decode_source(file.read_bytes()), file.name == "__init__.py"
     )
+
+
+def call(module: str, name: str, *arguments: object, **keywords: object) -> object:
+    """Call a function of a guest module, which is imported where it was not. Raises what it raises."""
+    from .imports import import_module  # it needs this module
+
+    function: Any = getattr(import_module(module), name)
+    return function(*arguments, **keywords)
+
+
+def is_loaded(name: str) -> bool:
+    """Return whether a guest module was imported."""
+    return name in _loaded

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
 from . import classes, compiling, facades, guards, guest_modules, imports, transformer
+from .facades.private import open_file
 from .names import demangle
 
 _AS_THEY_ARE: Final = (
@@ -84,10 +85,6 @@ def _input(_prompt: object = "", /) -> NoReturn:
     raise EOFError("there is no input here; pass values in context_vars")
 
 
-def _open(*_arguments: object, **_keywords: object) -> NoReturn:
-    raise guards.SecurityError("open() is not available here; use read_file(name) and write_file(name, content)")
-
-
 def _exit(code: object = None) -> NoReturn:
     raise SystemExit(code)
 
@@ -132,7 +129,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "help": _unavailable("help", "use dir() and __doc__"),
     "input": _input,
     "locals": compiling.guarded_locals,
-    "open": _open,
+    "open": open_file,
     "print": _print,
     "quit": _exit,
     "setattr": guards.guarded_setattr,

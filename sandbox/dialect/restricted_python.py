@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TextIO, cast
 
 from ..guest.guest import GUEST
-from ..guest.host_channel import HostChannel
+from ..guest.host_channel import HostChannel, HostGone
 from ..guest.runtime import Afterwards, Program
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
@@ -18,6 +18,7 @@ from .facades import sealing
 
 
 _NAMED_MAX = 3
+_NOTE_CHARS_MAX = 1000
 
 
 class RestrictedPython:
@@ -87,8 +88,22 @@ class RestrictedPython:
         return compiling.run_program(program, namespace)
 
     def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Tell what was never awaited, and which tasks did not end."""
-        return Afterwards(notes={**self._forgotten.notes(GUEST.namespace), **_cancelled_tasks()})
+        """Write what open files still hold. Tell what could not be, and which calls never ran or ended."""
+        return Afterwards(notes={**self._forgotten.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
+
+
+def _unwritten() -> dict[str, str]:
+    """Flush the files that the run left open, as CPython does when it ends; return notes on those that failed."""
+    if not guest_modules.is_loaded("io"):
+        return {}
+    try:
+        failed = guest_modules.call("io", "flush_all")
+    except HostGone:
+        raise
+    except BaseException as error:  # noqa: BLE001 - code may have put anything in its place
+        failed = [("a file", type(error).__name__)]
+    told = f"not all of it was written: {failed}"[:_NOTE_CHARS_MAX]
+    return {"open files": told} if failed else {}
 
 
 def _cancelled_tasks() -> dict[str, str]:

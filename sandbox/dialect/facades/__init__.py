@@ -15,7 +15,7 @@ from functools import cache
 from types import FunctionType, MappingProxyType
 
 from .facade import Facade, make, names, title
-from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, STAND_INS, SUBMODULES
+from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, REAL, STAND_INS, SUBMODULES
 from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
@@ -114,7 +114,7 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
                 _name_module(value, module)
             yield name, _own_copy(value)
             continue
-        real = real or importlib.import_module(module)
+        real = real or importlib.import_module(REAL.get(module, module))
         if hasattr(real, name):
             yield name, _own_copy(getattr(real, name))
 

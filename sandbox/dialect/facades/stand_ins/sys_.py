@@ -11,7 +11,7 @@ from typing import NoReturn
 from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
-    "argv", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable", "exit",
+    "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable", "exit",
     "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
     "stdout", "version",
 ]  # fmt: skip
@@ -45,6 +45,12 @@ def excepthook(kind: object, value: object, traceback: object, /) -> None:  # no
     from .traceback_ import print_exception
 
     print_exception(value, file=STDERR)
+
+
+def audit(event: str, *_arguments: object) -> None:
+    """Do nothing: nobody listens."""
+    if not isinstance(event, str):
+        raise TypeError(f"expected str for argument 'event', not {type(event).__name__}")
 
 
 def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own name
