@@ -421,7 +421,7 @@ def _wait_outside(seconds: float | None) -> bool:
     return True
 
 
-def _answer(answer: asyncio.Future[T], func: Callable[[Unpack[Ts]], T], args: tuple[Unpack[Ts]]) -> None:
+def _answer(answer: asyncio.Future[T], func: Callable[[Unpack[Ts]], T], args: tuple[*Ts]) -> None:
     """Call `func` and put what comes of it into `answer`, unless that was cancelled meanwhile."""
     try:
         value = func(*args)

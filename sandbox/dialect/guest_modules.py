@@ -1,7 +1,7 @@
 """Security boundary: modules that run as guest code, from source that is compiled under the dialect.
 
 They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
-the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
+the folder `guest_modules` of this package (one that replaces `email.x` finds the library's as `email._x`), the standard library of this interpreter (`STDLIB`), and the packages that
 the operator installed (`PACKAGES`). All of it is read before a worker is confined; a worker runs a module when it is
 first imported, and keeps it for the run, or for the session.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -150,9 +150,15 @@ def _text(name: str) -> ModuleText | None:
 @cache
 def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
-    found = [text for module in sorted(STDLIB) for text in read_module(library, module)]
-    found += [text for path in sorted(_OWN.iterdir()) for text in read_module(_OWN, path.stem)] if _OWN.is_dir() else []
-    return {text.name: text for text in found}  # own ones last: they take the place of the library's
+    found = {text.name: text for module in sorted(STDLIB) for text in read_module(library, module)}
+    for path in sorted(_OWN.iterdir()):
+        for text in read_module(_OWN, path.stem):
+            replaced = found.get(text.name)
+            if replaced is not None:  # the library's, for one that only corrects it
+                parent, dot, last = text.name.rpartition(".")
+                found[f"{parent}{dot}_{last}"] = replace(replaced, name=f"{parent}{dot}_{last}")
+            found[text.name] = text
+    return found
 
 
 def read_module(folder: Path, name: str) -> Iterator[ModuleText]:

@@ -16,7 +16,6 @@ from ..wire.output import Output
 from . import compiling, event_loop, facades, guest_modules, names, namespace
 from .facades import sealing
 
-
 _NAMED_MAX = 3
 _NOTE_CHARS_MAX = 1000
 

@@ -7,10 +7,12 @@ can name only what an import statement of the program could, and calls nothing b
 import base64
 import builtins
 import collections
+import copyreg
 import datetime
 import decimal
 import enum
 import fractions
+import io
 import json
 import pathlib
 import re
@@ -20,7 +22,6 @@ import zoneinfo
 from array import array
 
 import _modules
-import copyreg
 
 __all__ = [
     "DEFAULT_PROTOCOL", "HIGHEST_PROTOCOL", "PickleError", "Pickler", "PicklingError", "Unpickler", "UnpicklingError",
@@ -169,6 +170,8 @@ class _Writer:
         return ["call", self.write(function), self._all(args), self.write(rest[0]) if rest else None]
 
     def _object(self, obj, kind):
+        if type(getattr(kind, "__reduce__", None)) is types.FunctionType:
+            return self._reduced(obj.__reduce__())
         if isinstance(obj, BaseException):
             return ["call", self.write(kind), self._all(obj.args), self.write(_state_of(obj))]
         if kind.__module__ in _UNWRITABLE or kind.__module__ == "builtins" or isinstance(obj, _NOT_DATA):
@@ -193,8 +196,9 @@ class _Writer:
             found = _named(module, name)
         except (ImportError, AttributeError):
             found = None
-        if found is not obj and getattr(builtins, obj.__name__, None) is obj:
-            module, name, found = "builtins", obj.__name__, obj
+        if found is not obj:
+            name_of = [each for each, value in vars(builtins).items() if value is obj]
+            module, name, found = ("builtins", name_of[0], obj) if name_of else (module, name, found)
         if found is not obj:
             raise PicklingError(f"Can't pickle {obj!r}: attribute lookup {name} on {module} failed")
         return ["name", module, name]
@@ -202,30 +206,29 @@ class _Writer:
 
 def _state_of(obj):
     own = getattr(type(obj), "__getstate__", None)
-    if own is not None and _is_own(own):
+    if type(own) is types.FunctionType:
         return obj.__getstate__()
     state = dict(vars(obj)) if hasattr(obj, "__dict__") else {}
-    for base in type(obj).__mro__:
-        slots = base.__dict__.get("__slots__", ()) if _is_own_class(base) else ()
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(obj, name):
-                state[name] = getattr(obj, name)
+    for name in _slots_of(type(obj)):
+        if hasattr(obj, name):
+            state[name] = getattr(obj, name)
     return state or None
 
 
-def _is_own(function):
-    return type(function) is types.FunctionType
-
-
-def _is_own_class(cls):
-    return isinstance(getattr(cls, "__dict__", None), types.MappingProxyType) if cls in _BUILT_IN else _has_dict(cls)
-
-
-def _has_dict(cls):
+def _slots_of(cls):
+    """Return the slots of the program's own classes; those of the library have theirs written otherwise."""
     try:
-        return vars(cls) is not None
-    except TypeError:
-        return False
+        classes = cls.__mro__
+    except AttributeError:
+        return []
+    found = []
+    for base in classes:
+        try:
+            slots = vars(base).get("__slots__", ())
+        except TypeError:
+            continue
+        found += [slots] if isinstance(slots, str) else slots
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
 
 
 def _named(module, qualified):
@@ -314,7 +317,7 @@ class _Reader:
 
 def _set_state(obj, state):
     own = getattr(type(obj), "__setstate__", None)
-    if own is not None and _is_own(own):
+    if type(own) is types.FunctionType:
         if state is not None:
             obj.__setstate__(state)
         return
@@ -323,9 +326,8 @@ def _set_state(obj, state):
 
 
 _BASES = (dict, list, set, tuple, frozenset, str, bytes, int, float, complex)
-_BUILT_IN = (*_BASES, object)
 _UNWRITABLE = ("_thread", "threading", "concurrent.futures.thread")
-_NOT_DATA = (types.GeneratorType, types.CoroutineType, types.ModuleType)
+_NOT_DATA = (io.IOBase, types.GeneratorType, types.CoroutineType, types.ModuleType)
 _REDUCERS = {
     complex: lambda obj: (obj.real, obj.imag),
     bytearray: lambda obj: (bytes(obj),),

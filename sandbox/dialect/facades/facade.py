@@ -61,7 +61,9 @@ class Facade(metaclass=Sealed):
 def make(module: str, members: Mapping[str, object], submodules: Iterable[str] = ()) -> Facade:
     """Return the facade of `module`, with exactly `members`; `submodules` are set when they are first imported."""
     # The class's name is what Python itself says on a miss: "'math module' object has no attribute 'sqr'".
-    kind = Sealed(f"{module} module", (Facade,), {"__slots__": tuple(sorted({*members, *submodules})), "__module__": "builtins"})
+    kind = Sealed(
+        f"{module} module", (Facade,), {"__slots__": tuple(sorted({*members, *submodules})), "__module__": "builtins"}
+    )
     facade = object.__new__(cast("type[Facade]", kind))
     for name, value in members.items():
         object.__setattr__(facade, name, value)

@@ -7,11 +7,23 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import (
     Barrier as Barrier,
+)
+from threading import (
     BoundedSemaphore as BoundedSemaphore,
+)
+from threading import (
     Condition as Condition,
+)
+from threading import (
     Event as Event,
+)
+from threading import (
     Lock as Lock,
+)
+from threading import (
     RLock as RLock,
+)
+from threading import (
     Semaphore as Semaphore,
 )
 from types import SimpleNamespace

@@ -1,9 +1,8 @@
 """`multiprocessing.pool`: a pool whose work runs in threads of the worker."""
 
+import multiprocessing
 import os
 from concurrent import futures
-
-import multiprocessing
 
 
 class AsyncResult:
