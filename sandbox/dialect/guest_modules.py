@@ -87,6 +87,16 @@ def exists(name: str) -> bool:
     return _text(name) is not None
 
 
+def forget() -> None:
+    """Let each module run anew when it is next imported."""
+    _loaded.clear()
+
+
+def is_of_library(name: str) -> bool:
+    """Return whether a guest module runs from the source of the standard library."""
+    return name in _texts() and not _OWN.joinpath(_texts()[name].place).is_file()
+
+
 def preload() -> None:
     """Read the texts, since a confined worker has no files."""
     _texts()

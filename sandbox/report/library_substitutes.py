@@ -38,7 +38,8 @@ _INSTEAD_OF_MANY = {
     "use mimetypes.guess_type(name)": "mailcap",
     "use email.message_from_string(text) for each message": "mailbox",
     "use hashlib.scrypt or hashlib.pbkdf2_hmac": "crypt",
-    "use open(path) and read it": "linecache mmap",
+    "use open(path) and read it": "importlib.resources linecache mmap",
+    "write a class or a function that records its calls, and pass it in": "unittest.mock",
     "nobody can be asked here; pass the value in context_vars, or set it as a variable": "getpass readline",
     "nothing can be drawn here; print the result": "curses idlelib tkinter turtle turtledemo",
     "nothing of the machine can be seen here": """

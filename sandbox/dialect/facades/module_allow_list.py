@@ -164,7 +164,7 @@ string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook exception exec_prefix executable
     exit flags float_info float_repr_style get_int_max_str_digits
-    getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
+    getdefaultencoding getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
     maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
