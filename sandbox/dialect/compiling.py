@@ -22,8 +22,8 @@ from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
 from ..report.results import result_of
-from . import event_loop, green_threads
-from .facades.stand_ins import asyncio_, modules_
+from . import event_loop, green_threads, guest_modules
+from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
 from .names import exact
@@ -79,7 +79,7 @@ def compile_program(source: str, *, filename: str = "<code>") -> Program:
 
 def compile_module(module: ModuleText) -> tuple[CodeType, Sequence[Refused]]:
     """Compile a guest module; say too what in it raises an error when it runs. Raises as `compile_program` does."""
-    transformer = ModuleTransformer(package=module.package)
+    transformer = ModuleTransformer(package=module.package, modules_may_be_absent=module.is_of_library)
     return _compile(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
 
 
@@ -108,13 +108,18 @@ def run_statements(program: Program, namespace: dict[str, object]) -> None:
             evaluate(program.code, namespace)
     except SystemExit:
         if namespace is GUEST.namespace:
-            green_threads.finish()
-            modules_.finish()
+            _finish()
         raise
     if namespace is GUEST.namespace:  # and not those of a module
         asyncio_.finish()
-        green_threads.finish()
-        modules_.finish()
+        _finish()
+
+
+def _finish() -> None:
+    """Wait for threads, and call what is to be called at the end of the program."""
+    green_threads.finish()
+    if guest_modules.is_loaded("atexit"):
+        guest_modules.call("atexit", "run_exitfuncs")
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them

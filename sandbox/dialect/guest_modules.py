@@ -37,12 +37,17 @@ STDLIB: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ModuleText:
-    """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`."""
+    """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`.
+
+    The library's modules import at once what only some of their functions need, such as `socket`: there, what is not
+    available is an error when it is used.
+    """
 
     name: str
     place: str
     text: str
     is_package: bool
+    is_of_library: bool = False
 
     @property
     def filename(self) -> str:
@@ -94,7 +99,8 @@ def forget() -> None:
 
 def is_of_library(name: str) -> bool:
     """Return whether a guest module runs from the source of the standard library."""
-    return name in _texts() and not _OWN.joinpath(_texts()[name].place).is_file()
+    text = _text(name)
+    return text is not None and text.is_of_library
 
 
 def preload() -> None:
@@ -160,7 +166,8 @@ def _text(name: str) -> ModuleText | None:
 @cache
 def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
-    found = {text.name: text for module in sorted(STDLIB) for text in read_module(library, module)}
+    texts = (text for module in sorted(STDLIB) for text in read_module(library, module))
+    found = {text.name: replace(text, is_of_library=True) for text in texts}
     for path in sorted(_OWN.iterdir()):
         for text in read_module(_OWN, path.stem):
             replaced = found.get(text.name)

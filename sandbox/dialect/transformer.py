@@ -425,23 +425,23 @@ class ModuleTransformer(Transformer):
     the innermost expression or statement that was refused stands a call that raises it.
     """
 
-    def __init__(self, *, package: str) -> None:
+    def __init__(self, *, package: str, modules_may_be_absent: bool = False) -> None:
         super().__init__(package=package, imports_may_fail=True)
-        self._expects_import_errors = False
+        self._may_be_absent = modules_may_be_absent
         self.refusals: list[Refused] = []
         """What was refused, in the order of the source."""
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
         """Allow it. Where a handler expects that an import fails, it does so at once."""
-        before = self._expects_import_errors
-        self._expects_import_errors = before or any(map(_catches_import_errors, node.handlers))
+        before = self._may_be_absent
+        self._may_be_absent = before and not any(map(_catches_import_errors, node.handlers))
         try:
             return super().visit_Try(node)
         finally:
-            self._expects_import_errors = before
+            self._may_be_absent = before
 
     def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
-        return imports.module(node, alias, self._import_may_fail, may_be_absent=not self._expects_import_errors)
+        return imports.module(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Judge the node, or put what raises its refusal in its place."""

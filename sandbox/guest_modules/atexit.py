@@ -1,14 +1,10 @@
 """`atexit` as guest code: functions that are called when the program has ended."""
 
-import _modules
-
 _registered = []
 
 
 def register(func, /, *args, **kwargs):
     """Call `func(*args, **kwargs)` when the program has ended, the last that was registered first."""
-    if not _registered:
-        _modules.at_end(_run_exitfuncs)
     _registered.append((func, args, kwargs))
     return func
 
@@ -18,10 +14,14 @@ def unregister(func, /):
     _registered[:] = [each for each in _registered if each[0] != func]
 
 
-def _run_exitfuncs():
+def run_exitfuncs():
+    """Call what was registered."""
     while _registered:
         func, args, kwargs = _registered.pop()
         func(*args, **kwargs)
+
+
+_run_exitfuncs = run_exitfuncs
 
 
 def _ncallbacks():

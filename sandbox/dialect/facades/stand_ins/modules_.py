@@ -1,18 +1,14 @@
-"""What the guest modules `importlib`, `pickle` and `atexit` are made of: modules by their names.
+"""What the guest modules `importlib` and `pickle` are made of: modules by their names.
 
 Every function may be called by guest code with anything. A name gives what an import statement would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....guest.guest import GUEST
 from ..module_object import make_module
 
-__all__ = ["at_end", "exists", "load"]
-
-_at_end: list[Callable[[], object]] = []
+__all__ = ["exists", "load"]
 
 
 def load(name: str) -> object:
@@ -30,15 +26,3 @@ def exists(name: str) -> bool:
 
     return type(name) is str and (imports.is_listed(name) or guest_modules.exists(name))
 
-
-def at_end(function: Callable[[], object]) -> None:
-    """Call `function` once, when the program has ended."""
-    if not callable(function):
-        raise TypeError("function must be callable")
-    _at_end.append(function)
-
-
-def finish() -> None:
-    """Call what was to be called at the end. Raises what it raises."""
-    while _at_end:
-        _at_end.pop()()

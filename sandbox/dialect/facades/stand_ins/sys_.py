@@ -12,7 +12,7 @@ from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
     "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable", "exit",
-    "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
+    "getfilesystemencodeerrors", "getfilesystemencoding", "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
     "stdout", "version",
 ]  # fmt: skip
 
@@ -56,6 +56,16 @@ def audit(event: str, *_arguments: object) -> None:
 def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own name
     """End the code here."""
     raise SystemExit(status)
+
+
+def getfilesystemencoding() -> str:
+    """Return how names of files are encoded."""
+    return "utf-8"
+
+
+def getfilesystemencodeerrors() -> str:
+    """Return what becomes of the bytes in names of files that encode nothing."""
+    return "surrogateescape"
 
 
 def getrecursionlimit() -> int:
