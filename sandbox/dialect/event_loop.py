@@ -181,9 +181,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         """Run a coroutine beside the others."""
         return asyncio.Task(coro, loop=self, **options)
 
-    def run_in_executor(  # type: ignore[override]  # the future it returns is this loop's
-        self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts) -> asyncio.Future[T]:
         """Call `func` in a thread of its own, or in the `executor`, whose `submit` is called."""
         answer: asyncio.Future[T] = self.create_future()
         ended: asyncio.Future[None] = self.create_future()

@@ -23,7 +23,7 @@ from .facades.stand_ins.sys_ import recursion_limit_max
 try:
     from greenlet import getcurrent, greenlet
 except ImportError:  # on WebAssembly, which has no second stack
-    greenlet = None  # type: ignore[assignment,misc]
+    greenlet = None
 
 AVAILABLE: Final = greenlet is not None
 """Whether threads can be started."""

@@ -1,9 +1,10 @@
 """Security boundary: modules that run as guest code, from source that is compiled under the dialect.
 
 They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
-the folder `guest_modules` of this package (one that replaces `email.x` finds the library's as `email._x`), the standard library of this interpreter (`STDLIB`), and the packages that
-the operator installed (`PACKAGES`). All of it is read before a worker is confined; a worker runs a module when it is
-first imported, and keeps it for the run, or for the session.
+the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
+the operator installed (`PACKAGES`). One of the first that replaces the library's `email.utils` finds it as
+`email._utils`. All of it is read before a worker is confined; a worker runs a module when it is first imported, and
+keeps it for the run, or for the session.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -27,9 +28,9 @@ _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 
 STDLIB: Final = frozenset(
     """
-    _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt gettext
-    glob gzip http.cookies lzma netrc ntpath nturl2path opcode optparse plistlib queue quopri sched shelve shutil stat tarfile this
-    threading token tokenize wave xml.dom xml.parsers xml.sax zipfile
+    _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
+    gettext glob gzip http.cookies lzma netrc ntpath nturl2path opcode optparse plistlib queue quopri sched shelve
+    shutil stat tarfile this threading token tokenize wave xml.dom xml.parsers xml.sax zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""

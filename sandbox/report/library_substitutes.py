@@ -3,8 +3,6 @@
 Each is a clause without a full stop, for the model that wrote the code. `docs/standard-library.md` lists all of them.
 """
 
-# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
-
 from __future__ import annotations
 
 from collections.abc import Mapping

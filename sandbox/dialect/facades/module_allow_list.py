@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_os _sealab_paths abc ast asyncio calendar codecs collections
-configparser contextlib contextvars copy dataclasses doctest enum functools inspect locale logging mimetypes operator platform pprint reprlib string sys time timeit traceback types
-typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
+_green_threads _modules _sealab_os _sealab_paths abc ast asyncio calendar codecs collections configparser contextlib
+contextvars copy dataclasses doctest enum functools inspect locale logging mimetypes operator platform pprint reprlib
+string sys time timeit traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -71,7 +71,8 @@ configparser: BasicInterpolation ConfigParser DEFAULTSECT DuplicateOptionError D
     ExtendedInterpolation InterpolationError MissingSectionHeaderError NoOptionError NoSectionError ParsingError
     RawConfigParser SectionProxy
 contextlib: AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack ContextDecorator
-    ExitStack aclosing asynccontextmanager chdir closing contextmanager nullcontext redirect_stderr redirect_stdout suppress
+    ExitStack aclosing asynccontextmanager chdir closing contextmanager nullcontext redirect_stderr redirect_stdout
+    suppress
 contextvars: Context ContextVar Token copy_context
 copy: Error copy deepcopy replace
 csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL
@@ -102,8 +103,8 @@ functools: WRAPPER_ASSIGNMENTS WRAPPER_UPDATES cache cached_property cmp_to_key 
     singledispatch singledispatchmethod total_ordering update_wrapper wraps
 gc: collect disable enable get_count get_threshold isenabled
 graphlib: CycleError TopologicalSorter
-hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest md5 new pbkdf2_hmac scrypt sha1 sha224 sha256
-    sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
+hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest md5 new pbkdf2_hmac scrypt sha1 sha224
+    sha256 sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: HMAC compare_digest digest digest_size new
 html: escape unescape
@@ -163,9 +164,10 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook exception exec_prefix executable
-    exit flags float_info float_repr_style get_int_max_str_digits
-    getdefaultencoding getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+    exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding getfilesystemencodeerrors
+    getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
+    maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version
+    version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter

@@ -54,7 +54,7 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
         " what a query would",
         "typing.ForwardRef": "write the annotation as a string",
     }
-    | OF_LIBRARY
+    | dict(OF_LIBRARY)
 )
 
 

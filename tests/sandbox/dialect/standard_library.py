@@ -4,6 +4,8 @@
 another version of Python has are kept as they are.
 """
 
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
 from __future__ import annotations
 
 import re

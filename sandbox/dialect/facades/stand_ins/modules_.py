@@ -25,4 +25,3 @@ def exists(name: str) -> bool:
     from ... import guest_modules, imports
 
     return type(name) is str and (imports.is_listed(name) or guest_modules.exists(name))
-

@@ -1,7 +1,7 @@
 """What the guest modules `os` and `io` are made on: each function is one host call for a file of the workspace.
 
 A security boundary: what guest code passes is of exactly the type that it should be, and travels as data. Each function
-returns a tuple that begins with an errno, 0 where the host did what was asked, and then holds the answer, or the reason.
+returns a tuple that begins with an errno, 0 where the host did what was asked; then comes the answer, or the reason.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from typing import NoReturn
 from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
-    "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable", "exit",
-    "getfilesystemencodeerrors", "getfilesystemencoding", "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
-    "stdout", "version",
+    "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable",
+    "exit", "getfilesystemencodeerrors", "getfilesystemencoding", "getrecursionlimit", "getrefcount",
+    "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin", "stdout", "version",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
