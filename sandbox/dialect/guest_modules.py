@@ -29,7 +29,7 @@ _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip http.cookies lzma netrc ntpath nturl2path opcode optparse plistlib queue quopri sched shelve
+    gettext glob gzip http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri sched shelve
     shutil stat tarfile this threading token tokenize wave xml.dom xml.parsers xml.sax zipfile
     """.split()
 )

@@ -18,7 +18,7 @@ _INSTEAD_OF_MANY = {
         asyncio.subprocess pipes pty subprocess
         """,
     "the interpreter's insides cannot be reached; write it with ordinary Python": """
-        bdb compileall ctypes dis distutils ensurepip faulthandler imp lib2to3 modulefinder pdb pkgutil
+        bdb compileall ctypes dis distutils ensurepip faulthandler imp lib2to3 modulefinder opcode pdb pkgutil
         py_compile pydoc_data runpy site symtable sysconfig venv zipapp zipimport
         """,
     "use print() and time.perf_counter()": "cProfile profile pstats trace tracemalloc",
