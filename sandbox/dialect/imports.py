@@ -44,7 +44,9 @@ def module(node: ast.Import, alias: ast.alias, may_fail: bool, *, may_be_absent:
         top = alias.name.partition(".")[0]
         return _bind(node, alias.asname or top, MODULE_HOOK, alias.name, alias.name if alias.asname else top)
     if not listed and may_be_absent:
-        return _bind(node, alias.asname or alias.name.partition(".")[0], ABSENT_HOOK, alias.name)
+        top = alias.name.partition(".")[0]
+        has_package = not alias.asname and (is_listed(top) or guest_modules.exists(top))
+        return _bind(node, alias.asname or top, *((MODULE_HOOK, top) if has_package else (ABSENT_HOOK, alias.name)))
     if not listed:
         return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
     top = alias.name.partition(".")[0]
