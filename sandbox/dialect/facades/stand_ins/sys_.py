@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
@@ -40,11 +41,19 @@ def exc_info() -> tuple[type[BaseException], BaseException, None] | tuple[None, 
     return (None, None, None) if kind is None or error is None else (kind, error, None)
 
 
+def _show(value: object) -> None:
+    STDERR.write(f"{type(value).__name__}\n")
+
+
+def show_errors_by(show: Callable[[object], None]) -> None:
+    """Let `excepthook` write by `show`, which `traceback_` has: it stands on what needs this module."""
+    global _show
+    _show = show
+
+
 def excepthook(kind: object, value: object, traceback: object, /) -> None:  # noqa: ARG001 - Python's own signature
     """Write an exception to standard error, as Python prints one that nobody catches."""
-    from .traceback_ import print_exception
-
-    print_exception(value, file=STDERR)
+    _show(value)
 
 
 def audit(event: str, *_arguments: object) -> None:
