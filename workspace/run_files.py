@@ -116,7 +116,7 @@ class RunFiles:
         if mode not in get_args(Mode):
             raise NameRefused(f"The mode {shown(str(mode))} is unknown. Use one of {', '.join(get_args(Mode))}.")
         with self._turn:
-            place = self._place(path)
+            place = self._place(path, is_new=mode in {"w", "x", "a"})
             if place.is_top:
                 raise _is_a_folder(path)
             if mode in {"r", "r+"}:
@@ -247,7 +247,7 @@ class RunFiles:
     def make_folder(self, path: str) -> None:
         """Make one folder."""
         with self._turn:
-            place = self._place(path)
+            place = self._place(path, is_new=True)
             if place.is_top:
                 raise NotAFile(f"There is a {shown(path)} already.", errno.EEXIST)
             name = self._changeable(place, makes_temporary=True)
@@ -291,7 +291,7 @@ class RunFiles:
     def rename(self, path: str, target: str) -> None:
         """Give a plain file or a folder another name, in place of a file or an empty folder that has it."""
         with self._turn:
-            source_place, target_place = self._place(path), self._place(target)
+            source_place, target_place = self._place(path), self._place(target, is_new=True)
             if source_place.is_top or target_place.is_top:
                 raise Reserved(f"{shown(path)} or {shown(target)} stays as it is.", errno.EBUSY)
             source = self._changeable(source_place)
@@ -340,8 +340,16 @@ class RunFiles:
         """How full the workspace is."""
         return self._workspace.usage()
 
-    def _place(self, path: str) -> _Place:
-        """Judge a path by its letters."""
+    def _place(self, path: str, *, is_new: bool = False) -> _Place:
+        """Judge a path by its letters. What has a name that nothing can have is not there, where it is not made."""
+        try:
+            return self._judged_place(path)
+        except NameRefused:
+            if is_new:
+                raise
+            raise _not_found(path) from None
+
+    def _judged_place(self, path: str) -> _Place:
         if self._closed:
             raise NotFound("The run has ended. Nothing more is done for it.")
         if type(path) is str:

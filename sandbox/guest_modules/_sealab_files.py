@@ -37,17 +37,18 @@ def absolute(path):
     return text
 
 
-def error_of(number, path, target=None):
-    """Return the exception that Python raises for an errno."""
+def error_of(number, path, target=None, why=None):
+    """Return the exception that Python raises for an errno; of a name that cannot be, it says why."""
+    said = why.rstrip(".") if number == errno.EINVAL and type(why) is str else strerror(number)
     if target is None:
-        return OSError(number, strerror(number), path)
-    return OSError(number, strerror(number), path, None, target)
+        return OSError(number, said, path)
+    return OSError(number, said, path, None, target)
 
 
 def checked(answer, path, target=None):
     """Return what the host answered, or raise what it refused."""
     if answer[0]:
-        raise error_of(answer[0], shown(path), None if target is None else shown(target))
+        raise error_of(answer[0], shown(path), None if target is None else shown(target), answer[1])
     return answer
 
 

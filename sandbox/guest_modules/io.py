@@ -11,7 +11,6 @@ from _sealab_io import (
     SEEK_SET,
     BufferedIOBase,
     BytesIO,
-    IncrementalNewlineDecoder,
     IOBase,
     StringIO,
     TextIOBase,
@@ -31,7 +30,6 @@ __all__ = [
     "DEFAULT_BUFFER_SIZE",
     "FileIO",
     "IOBase",
-    "IncrementalNewlineDecoder",
     "RawIOBase",
     "SEEK_CUR",
     "SEEK_END",
@@ -122,7 +120,7 @@ class FileIO(RawIOBase):
         asked = "r+" if kind == "r" and self._writable else _MODES[kind]
         answer = _sealab_os.open_file(self._path, asked, _FIRST_BYTES if kind == "r" else 0)
         if answer[0]:
-            raise error_of(answer[0], file)
+            raise error_of(answer[0], file, None, answer[1])
         if self._writable:
             _changes[0] += 1
         self._identity = answer[1]
@@ -383,11 +381,11 @@ class _Buffered(BufferedIOBase):
     def closed(self):
         return self._raw is None or self._raw.closed
 
-    def _check_open(self):
+    def _check_open(self, said="I/O operation on closed file"):
         if self._raw is None:
             raise ValueError("raw stream has been detached")
         if self._raw.closed:
-            raise ValueError("I/O operation on closed file.")
+            raise ValueError(said)
 
     def detach(self):
         self.flush()
@@ -415,7 +413,7 @@ class _Buffered(BufferedIOBase):
         return self._raw.seekable()
 
     def flush(self):
-        self._check_open()
+        self._check_open("flush of closed file")
         self._raw.flush()
 
     def close(self):
@@ -451,7 +449,7 @@ class BufferedReader(_Buffered):
         return self._buffer
 
     def read(self, size=-1, /):
-        self._check_open()
+        self._check_open("read of closed file")
         if size is None:
             size = -1
         if size < -1:
@@ -489,7 +487,7 @@ class BufferedReader(_Buffered):
         return b"".join(pieces)
 
     def read1(self, size=-1, /):
-        self._check_open()
+        self._check_open("read of closed file")
         return self._read1(size)
 
     def _read1(self, size):
@@ -517,13 +515,13 @@ class BufferedReader(_Buffered):
         return len(data)
 
     def peek(self, size=0, /):
-        self._check_open()
+        self._check_open("peek of closed file")
         if self._position >= len(self._buffer):
             self._fill()
         return self._buffer[self._position :]
 
     def readline(self, size=-1, /):
-        self._check_open()
+        self._check_open("readline of closed file")
         return self._line(-1 if size is None else size)
 
     def _line(self, size):
@@ -565,7 +563,7 @@ class BufferedReader(_Buffered):
         return self._raw.tell() - self._ahead()
 
     def seek(self, offset, whence=SEEK_SET, /):
-        self._check_open()
+        self._check_open("seek of closed file")
         if whence not in (SEEK_SET, SEEK_CUR, SEEK_END):
             raise ValueError(f"invalid whence value ({whence}, should be 0, 1 or 2)")
         if not self._raw.seekable():
@@ -610,7 +608,7 @@ class BufferedWriter(_Buffered):
     read1 = read
 
     def write(self, data, /):
-        self._check_open()
+        self._check_open("write to closed file")
         return self._take(data)
 
     def _take(self, data):
@@ -652,7 +650,7 @@ class BufferedWriter(_Buffered):
         self._waiting_bytes = len(data)
 
     def flush(self):
-        self._check_open()
+        self._check_open("flush of closed file")
         self._send()
         self._raw.flush()
 
@@ -661,7 +659,7 @@ class BufferedWriter(_Buffered):
         return self._raw.tell() + self._waiting_bytes
 
     def seek(self, offset, whence=SEEK_SET, /):
-        self._check_open()
+        self._check_open("seek of closed file")
         if whence not in (SEEK_SET, SEEK_CUR, SEEK_END):
             raise ValueError(f"invalid whence value ({whence}, should be 0, 1 or 2)")
         self._send()
@@ -694,29 +692,29 @@ class BufferedRandom(BufferedReader):
     flush = BufferedWriter.flush
 
     def write(self, data, /):
-        self._check_open()
+        self._check_open("write to closed file")
         if self._buffer:
             self._raw.seek(-self._ahead(), SEEK_CUR)
             self._buffer, self._position = b"", 0
         return self._take(data)
 
     def read(self, size=-1, /):
-        self._check_open()
+        self._check_open("read of closed file")
         self._send()
         return self._read(-1 if size is None else size)
 
     def read1(self, size=-1, /):
-        self._check_open()
+        self._check_open("read of closed file")
         self._send()
         return self._read1(size)
 
     def peek(self, size=0, /):
-        self._check_open()
+        self._check_open("peek of closed file")
         self._send()
         return BufferedReader.peek(self, size)
 
     def readline(self, size=-1, /):
-        self._check_open()
+        self._check_open("readline of closed file")
         self._send()
         return self._line(-1 if size is None else size)
 
@@ -730,7 +728,7 @@ class BufferedRandom(BufferedReader):
         return self._raw.tell() + self._waiting_bytes if self._waiting else BufferedReader.tell(self)
 
     def seek(self, offset, whence=SEEK_SET, /):
-        self._check_open()
+        self._check_open("seek of closed file")
         self._send()
         return BufferedReader.seek(self, offset, whence)
 
@@ -839,8 +837,6 @@ def open(
         raise ValueError("binary mode doesn't take a newline argument")
     if buffering == 0 and not is_binary:
         raise ValueError("can't have unbuffered text I/O")
-    if newline not in (None, "", "\n", "\r", "\r\n"):
-        raise ValueError(f"illegal newline value: {newline!r}")
     both = "+" in letters
     raw = FileIO(file, kinds[0] + ("+" if both else ""), closefd, opener)
     try:

@@ -33,11 +33,11 @@ _lzma: CHECK_CRC32 CHECK_CRC64 CHECK_ID_MAX CHECK_NONE CHECK_SHA256 CHECK_UNKNOW
     FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError MF_BT2 MF_BT3 MF_BT4 MF_HC3 MF_HC4 MODE_FAST
     MODE_NORMAL PRESET_DEFAULT PRESET_EXTREME _decode_filter_properties _encode_filter_properties
     is_check_supported
-_sealab_io: BufferedIOBase BytesIO IOBase IncrementalNewlineDecoder SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase
+_sealab_io: BufferedIOBase BytesIO IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase
     TextIOWrapper UnsupportedOperation
-_sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode fsencode fspath instead_of linesep
-    list_folder make_folder name open_file pardir path_status pathsep read_file_at remove_folder remove_path
-    rename_path sep set_modified stat_result strerror terminal_size truncate_file urandom write_file_at
+_sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode fsencode fspath linesep list_folder
+    make_folder name open_file pardir path_status pathsep read_file_at remove_folder remove_path rename_path sep
+    set_modified strerror truncate_file urandom write_file_at
 _sealab_paths: PurePath PurePosixPath PureWindowsPath
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods

@@ -1,6 +1,7 @@
 """`os`: the workspace as the file system, an environment of the code's own, and nothing else of the machine."""
 
 import errno
+from collections import namedtuple
 
 import _sealab_os
 from _sealab_files import absolute, checked, error_of, getcwd, set_cwd, shown, status
@@ -18,9 +19,7 @@ from _sealab_os import (
     pardir,
     pathsep,
     sep,
-    stat_result,
     strerror,
-    terminal_size,
     urandom,
 )
 
@@ -42,6 +41,35 @@ supports_effective_ids = set()
 _FILE_MODE = 0o100644
 _FOLDER_MODE = 0o040755
 _USER = 1000
+
+
+terminal_size = namedtuple("terminal_size", "columns lines")
+
+
+class stat_result(tuple):
+    """What is known of a file or a folder: ten numbers, and the times more exactly."""
+
+    n_fields, n_sequence_fields, n_unnamed_fields = 19, 10, 3
+
+    def __new__(cls, sequence, more=None):
+        sequence = tuple(sequence)
+        if len(sequence) < 10:
+            raise TypeError(f"os.stat_result() takes an at least 10-sequence ({len(sequence)}-sequence given)")
+        made = tuple.__new__(cls, sequence[:10])
+        more = more or {}
+        made.st_mode, made.st_ino, made.st_dev, made.st_nlink, made.st_uid = sequence[:5]
+        made.st_gid, made.st_size = sequence[5:7]
+        for name, value in zip(("st_atime", "st_mtime", "st_ctime"), sequence[7:10], strict=True):
+            setattr(made, name, more.get(name, value))
+            setattr(made, f"{name}_ns", more.get(f"{name}_ns", value * 1_000_000_000))
+        made.st_blksize = more.get("st_blksize", 4096)
+        made.st_blocks = more.get("st_blocks", 0)
+        made.st_rdev = more.get("st_rdev", 0)
+        return made
+
+    def __repr__(self):
+        names = "st_mode st_ino st_dev st_nlink st_uid st_gid st_size st_atime st_mtime st_ctime".split()
+        return f"os.stat_result({', '.join(f'{name}={value}' for name, value in zip(names, self, strict=True))})"
 
 
 def _here_alone(dir_fd):
@@ -523,6 +551,11 @@ def sched_getaffinity(pid, /):
     return {0}
 
 
+_PROCESSES = "system popen fork forkpty posix_spawn posix_spawnp startfile kill killpg wait waitpid".split()
+
+
 def __getattr__(name):
-    instead = None if name.startswith("_") else _sealab_os.instead_of(f"os.{name}")
-    raise AttributeError(f"module 'os' has no attribute {name!r}" + (f"; {instead}" if instead else ""))
+    instead = ""
+    if name in _PROCESSES or name.startswith(("exec", "spawn")):
+        instead = "; no other process can be started here: call an upstream tool that does it, or write it in Python"
+    raise AttributeError(f"module 'os' has no attribute {name!r}{instead}")

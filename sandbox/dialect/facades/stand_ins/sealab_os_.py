@@ -13,12 +13,10 @@ from typing import cast
 
 from ....guest.guest import GUEST
 from ....job import Json
-from ..refused_module_hints import instead_of
 
 __all__ = [
     "close_file",
     "disk_usage",
-    "instead_of",
     "list_folder",
     "make_folder",
     "open_file",
@@ -28,6 +26,7 @@ __all__ = [
     "remove_path",
     "rename_path",
     "set_modified",
+    "strerror",
     "truncate_file",
     "write_file_at",
 ]
@@ -207,4 +206,6 @@ def _whole(value: object) -> int:
     return value
 
 
-strerror = os.strerror
+def strerror(code: int, /) -> str:
+    """Return what an errno says."""
+    return os.strerror(_whole(code))
