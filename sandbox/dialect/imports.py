@@ -68,7 +68,7 @@ def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.ali
     listed = host_modules.listed(node.module or "") or facades.exports().get(node.module or "")
     if listed is None or node.level:
         return [ast.alias("*")]
-    return [ast.alias(name) for name in sorted(listed) if not name.startswith("_")]
+    return [ast.alias(name) for name in sorted(listed) if not name.startswith(("_", PREFIX))]
 
 
 def absolute(node: ast.ImportFrom, package: str) -> ast.ImportFrom:

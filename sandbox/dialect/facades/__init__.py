@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
 
+from ..names import mangle
 from .facade import Facade, make, names, title
 from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, REAL, STAND_INS, SUBMODULES
 from .refused_module_hints import instead_of
@@ -103,7 +104,10 @@ def _with_parents(modules: Iterable[str]) -> frozenset[str]:
 
 
 def _members(module: str) -> Iterable[tuple[str, object]]:
-    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it."""
+    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it.
+
+    A private one, which modules of the standard library ask for, also has the spelling of an attribute inside.
+    """
     stand_in = importlib.import_module(f".stand_ins.{STAND_INS[module]}", __name__) if module in STAND_INS else None
     replaced = frozenset(stand_in.__all__) if stand_in else frozenset()
     real: object = None
@@ -117,6 +121,8 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
         real = real or importlib.import_module(REAL.get(module, module))
         if hasattr(real, name):
             yield name, _own_copy(getattr(real, name))
+            if name.startswith("_"):
+                yield mangle(name), getattr(real, name)
 
 
 def _own_copy(value: object) -> object:

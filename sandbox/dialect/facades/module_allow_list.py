@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 _STAND_INS = """\
 _green_threads _modules _sealab_os _sealab_paths abc ast asyncio calendar codecs collections configparser contextlib
-contextvars copy dataclasses doctest enum functools inspect locale logging mimetypes operator platform pprint reprlib
+contextvars copy dataclasses doctest enum functools hashlib inspect locale logging mimetypes operator platform pprint reprlib
 string sys time timeit traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
@@ -205,8 +205,8 @@ xml.etree.ElementTree: Comment Element ElementTree PI ParseError ProcessingInstr
     fromstring fromstringlist indent iselement parse register_namespace tostring tostringlist
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
-    Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES adler32 compress compressobj crc32
-    decompress decompressobj error
+    Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES _ZlibDecompressor adler32 compress
+    compressobj crc32 decompress decompressobj error
 zoneinfo: ZoneInfo ZoneInfoNotFoundError available_timezones
 """
 

@@ -38,6 +38,7 @@ supports_fd = set()
 supports_follow_symlinks = set()
 supports_effective_ids = set()
 
+_walk_symlinks_as_files = False
 _FILE_MODE = 0o100644
 _FOLDER_MODE = 0o040755
 _USER = 1000

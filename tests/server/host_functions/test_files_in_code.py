@@ -273,7 +273,7 @@ ALIKE = {
                  tried(Path("none").unlink), Path("none").unlink(missing_ok=True), tried(base.rmdir),
                  Path("v.txt").resolve() == Path.cwd() / "v.txt", Path("v.txt").absolute().name, repr(Path("v.txt")),
                  Path("v.txt").samefile("p/../v.txt"), str(Path("a") / "b"), Path("v.txt") == Path("./v.txt"),
-                 tried(lambda: list(Path("v.txt").glob(""))), sorted({Path("x"), Path("x"), Path("y")}) == [Path("x"), Path("y")]]
+                 tried(lambda: list(Path("v.txt").glob("")))[0], sorted({Path("x"), Path("x"), Path("y")}) == [Path("x"), Path("y")]]
         with Path("v.txt").open("a") as f:
             f.write("more")
         result = [told, Path("v.txt").read_text(encoding="utf-8")]""",
