@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_os _sealab_paths abc ast asyncio calendar codecs collections configparser contextlib
+_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite abc ast asyncio calendar codecs collections configparser contextlib
 contextvars copy dataclasses doctest enum functools hashlib inspect locale logging mimetypes operator platform pprint reprlib
 string sys time timeit traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
 """
@@ -39,6 +39,8 @@ _sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode
     make_folder name open_file pardir path_status pathsep read_file_at remove_folder remove_path rename_path sep
     set_modified strerror truncate_file urandom write_file_at
 _sealab_paths: PurePath PurePosixPath PureWindowsPath
+_sealab_sqlite: DataError Database DatabaseError Error IntegrityError InterfaceError InternalError NotSupportedError
+    OperationalError ProgrammingError Results Warning complete_statement sqlite_version
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
@@ -221,7 +223,7 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(listing)
 
 
-REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "os"})
+REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "os", "_sealab_sqlite": "sqlite3"})
 """Facades that only guest modules import → the module whose names they give; the others have the module's own name."""
 
 ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing", "xml.parsers.expat": "pyexpat"})

@@ -344,6 +344,60 @@ ALIKE = {
         folder = tempfile.mkdtemp()
         told += [os.path.isdir(folder), os.rmdir(folder), os.path.isdir(tempfile.gettempdir())]
         result = told""",
+    "databases": TRIED
+    + """
+        import sqlite3
+        db = sqlite3.connect("d.db")
+        db.row_factory = sqlite3.Row
+        cur = db.cursor()
+        cur.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, amount REAL, data BLOB)")
+        cur.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [(1, "a", 1.5, b"x"), (2, "b", None, None)])
+        told = [cur.rowcount, db.in_transaction, db.total_changes]
+        db.commit()
+        cur.execute("INSERT INTO t (name) VALUES (:name)", {"name": "c"})
+        told += [cur.lastrowid, db.in_transaction]
+        db.rollback()
+        told += [[dict(row) for row in db.execute("SELECT * FROM t ORDER BY id")], db.in_transaction]
+        row = db.execute("SELECT id, name AS n FROM t").fetchone()
+        told += [row["N"], row[0], row.keys(), tuple(row), len(row), tried(row.__getitem__, "none")]
+        told.append([each[0] for each in db.execute("SELECT id, name FROM t").description])
+        for wrong in ("SELEC", "SELECT * FROM none", "INSERT INTO t VALUES (1, 'x', 1, 1)", "INSERT INTO t VALUES (5, NULL, 1, 1)",
+                      "SELECT ?"):
+            told.append(tried(db.execute, wrong))
+        told.append(tried(db.execute, "SELECT ?", (object(),))[0])
+        with db:
+            db.execute("UPDATE t SET amount = ? WHERE id = ?", (9, 2))
+        try:
+            with db:
+                db.execute("DELETE FROM t")
+                raise KeyError("undone")
+        except KeyError:
+            pass
+        db.create_function("twice", 1, lambda value: value * 2)
+        class Total:
+            def __init__(self): self.total = 0
+            def step(self, value): self.total += value or 0
+            def finalize(self): return self.total
+        db.create_aggregate("total_of", 1, Total)
+        db.create_collation("backwards", lambda one, two: (one < two) - (one > two))
+        told += [tuple(db.execute("SELECT twice(name), twice(id) FROM t").fetchone()), db.execute("SELECT total_of(amount) FROM t").fetchone()[0],
+                 [each[0] for each in db.execute("SELECT name FROM t ORDER BY name COLLATE backwards")],
+                 db.execute("SELECT name FROM t").fetchmany(1)[0][0], list(db.iterdump())]
+        db.executescript("CREATE TABLE u (x); INSERT INTO u VALUES (1); INSERT INTO u VALUES (2);")
+        db.close()
+        told.append(tried(db.execute, "SELECT 1"))
+        with sqlite3.connect("d.db") as again:
+            told += [again.execute("SELECT count(*), sum(x) FROM u").fetchall(), again.execute("SELECT name FROM t").fetchall()]
+        again.close()
+        import datetime
+        memory = sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)
+        memory.execute("CREATE TABLE w (d date)")
+        memory.execute("INSERT INTO w VALUES (?)", (datetime.date(2024, 1, 2),))
+        told += [memory.execute("SELECT d FROM w").fetchone(), memory.execute("SELECT json_extract('[1,2]', '$[1]')").fetchone(),
+                 memory.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<5) SELECT sum(i) FROM n").fetchone()]
+        import os
+        os.remove("d.db")
+        result = told""",
     "other modules that open": """
         import codecs, configparser, contextlib, hashlib, logging, os, xml.etree.ElementTree as ET
         open("s.ini", "w").write("[a]\\nb = 1\\n")
@@ -527,3 +581,54 @@ def test_small_files_take_one_call_to_read_and_two_to_write(code: Code) -> None:
     assert code.calls.file_calls == 50
     code.run("import os\nresult = [os.path.join(a, f) for a, _, c in os.walk('.') for f in c]")
     assert code.calls.file_calls == 1
+
+
+def test_a_database_reaches_nothing_but_itself(code: Code, tmp_path: Path) -> None:
+    told = code.run("""
+        import sqlite3
+        db = sqlite3.connect(":memory:")
+        result = []
+        for sql in ("ATTACH '/etc/passwd' AS p", "ATTACH 'x.db' AS p", "DETACH main", "VACUUM INTO 'out.db'", "SELECT load_extension('x')", 
+                    "PRAGMA writable_schema=ON", "PRAGMA temp_store_directory='/tmp'", "CREATE VIRTUAL TABLE v USING dbstat",
+                    "SELECT fts3_tokenizer('x', 'y')", "SELECT readfile('/etc/passwd')", "PRAGMA trusted_schema=ON"):
+            try:
+                db.execute(sql)
+                result.append(sql)
+            except sqlite3.Error as error:
+                result.append(None)
+        def again():
+            db.close()
+        db.create_function("again", 0, again)
+        for sql in ("SELECT again()",):
+            try:
+                db.execute(sql).fetchall()
+            except sqlite3.OperationalError:
+                result.append("refused")
+        result.append(db.execute("SELECT 1").fetchone())
+        """)
+    assert told == [None] * 11 + ["refused", (1,)]
+    assert list((tmp_path / "workspace").iterdir()) == []
+
+
+def test_a_database_that_another_run_changed_is_not_overwritten(code: Code) -> None:
+    code.run("""
+        import sqlite3
+        with sqlite3.connect("d.db") as db:
+            db.execute("CREATE TABLE t (x)")
+        db.close()
+        """)
+    told = code.run("""
+        import sqlite3
+        db = sqlite3.connect("d.db")
+        db.execute("INSERT INTO t VALUES (1)")
+        content = open("d.db", "rb").read()
+        import os
+        os.remove("d.db")
+        open("d.db", "wb").write(content + bytes(4096))
+        try:
+            db.commit()
+        except sqlite3.OperationalError as error:
+            result = str(error)
+        db._is_changed = False
+        """)
+    assert str(told).startswith("database is locked")
