@@ -44,7 +44,17 @@ _FOLDER_MODE = 0o040755
 _USER = 1000
 
 
-terminal_size = namedtuple("terminal_size", "columns lines")
+class terminal_size(namedtuple("terminal_size", "columns lines")):
+    """The width and the height of a terminal, made from a pair."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair):
+        columns, lines = pair
+        return super().__new__(cls, columns, lines)
+
+    def __repr__(self):
+        return f"os.terminal_size(columns={self.columns}, lines={self.lines})"
 
 
 class stat_result(tuple):

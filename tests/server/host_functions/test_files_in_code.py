@@ -289,7 +289,8 @@ ALIKE = {
                 sorted(glob.glob("u/**/*", recursive=True)), sorted(glob.glob("*.txt")), sorted(glob.glob("u/*/*.txt")),
                 glob.glob("none*"), shutil.which("no-such-program"), tried(shutil.rmtree, "none"),
                 shutil.rmtree("none", ignore_errors=True), shutil.rmtree("s"), os.path.exists("s"),
-                tried(shutil.rmtree, "d.txt"), shutil.disk_usage(".").total > 0]
+                tried(shutil.rmtree, "d.txt"), shutil.disk_usage(".").total > 0,
+                repr(shutil.get_terminal_size((80, 24))), shutil.get_terminal_size().columns]
         result = told""",
     "archives": """
         import bz2, glob, gzip, io, lzma, os, shutil, tarfile
