@@ -41,19 +41,18 @@ def exc_info() -> tuple[type[BaseException], BaseException, None] | tuple[None, 
     return (None, None, None) if kind is None or error is None else (kind, error, None)
 
 
-def _show(value: object) -> None:
-    STDERR.write(f"{type(value).__name__}\n")
+_shown_by: list[Callable[[object], None]] = []
 
 
 def show_errors_by(show: Callable[[object], None]) -> None:
     """Let `excepthook` write by `show`, which `traceback_` has: it stands on what needs this module."""
-    global _show
-    _show = show
+    _shown_by[:] = [show]
 
 
 def excepthook(kind: object, value: object, traceback: object, /) -> None:  # noqa: ARG001 - Python's own signature
     """Write an exception to standard error, as Python prints one that nobody catches."""
-    _show(value)
+    for show in _shown_by:
+        show(value)
 
 
 def audit(event: str, *_arguments: object) -> None:
