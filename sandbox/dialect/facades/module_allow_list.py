@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite abc ast asyncio calendar codecs collections
+_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs collections
 configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect locale logging mimetypes
 operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse warnings weakref
 xml.etree.ElementTree zoneinfo
@@ -42,6 +42,7 @@ _sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode
 _sealab_paths: PurePath PurePosixPath PureWindowsPath
 _sealab_sqlite: DataError Database DatabaseError Error IntegrityError InterfaceError InternalError NotSupportedError
     OperationalError ProgrammingError Results Warning complete_statement sqlite_version
+_tokenize: TokenizerIter
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
@@ -238,7 +239,7 @@ SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Facade of a package → the modules below it that run as guest code, each there once it is imported."""
 
-_SINCE = MappingProxyType({"string.templatelib": (3, 14)})
+_SINCE = MappingProxyType({"_tokenize": (3, 12), "string.templatelib": (3, 14)})
 """Modules that not every version has."""
 
 PUBLIC: Mapping[str, tuple[str, ...]] = MappingProxyType(
