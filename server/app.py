@@ -15,7 +15,7 @@ from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .database import HomeDatabase
 from .home import Home
-from .host_functions import privacy_calls, registry_calls, run_calls, skill_calls, workspace_calls
+from .host_functions import file_calls, privacy_calls, registry_calls, run_calls, skill_calls, workspace_calls
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -80,6 +80,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         registry.refreshers.append(index.refresh)
         host_functions = {
             **workspace_calls.handlers(workspace),
+            **file_calls.handlers(workspace),
             **privacy_calls.handlers(privacy),
             **registry_calls.handlers(registry, privacy),
         }

@@ -15,49 +15,64 @@ does and never says where the workspace lies on the host.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
 class WorkspaceError(Exception):
-    """The base of all errors of this folder; `code` is stable, the message is for people."""
+    """The base of all errors of this folder; `code` is stable, the message is for people.
+
+    `number` is what `open(2)` and its kind would set `errno` to.
+    """
 
     code: ClassVar[str] = "workspace"
+    usual_number: ClassVar[int] = errno.EIO
+
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.number = self.usual_number if number is None else number
 
 
 class NameRefused(WorkspaceError):
     """The text cannot be the name of a file here; it was judged by its letters alone."""
 
     code = "name"
+    usual_number = errno.EINVAL
 
 
 class Reserved(WorkspaceError):
     """The name belongs to sealab, which writes and drops it by itself."""
 
     code = "reserved"
+    usual_number = errno.EACCES
 
 
 class NotFound(WorkspaceError):
     """Nothing in the workspace has this name."""
 
     code = "not_found"
+    usual_number = errno.ENOENT
 
 
 class NotAFile(WorkspaceError):
     """What has this name is not a plain file with that one name."""
 
     code = "not_a_file"
+    usual_number = errno.EACCES
 
 
 class QuotaFull(WorkspaceError):
     """The workspace would hold more bytes or more entries than allowed; nothing was changed."""
 
     code = "quota"
+    usual_number = errno.ENOSPC
 
 
 class ContentRefused(WorkspaceError):
     """The content, or the slice of it asked for, does not fit the encoding."""
 
     code = "content"
+    usual_number = errno.EINVAL
 
 
 class Unavailable(WorkspaceError):

@@ -27,6 +27,9 @@ HOME_OWNER = "home"
 PART_PREFIX = ".sealab-part-"
 """Names of files that are being written; no caller can spell them and no list shows them."""
 
+TEMPORARY_PREFIX = ".sealab-temp-"
+"""Names of the folders that hold the temporary files of one run; no caller can spell them and no list shows them."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"(?:\w[\w. -]*/)*\w[\w. -]*", re.ASCII)
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -145,8 +148,8 @@ def _judge_component(part: str, whole: str) -> None:
         raise NameRefused(
             f"The name {shown(whole)} is too long. Use at most {COMPONENT_BYTES_MAX} bytes between two '/'."
         )
-    if _folded(part).startswith(PART_PREFIX):
-        raise NameRefused(f"Names that begin with {PART_PREFIX!r} belong to sealab. Choose another name.")
+    if _folded(part).startswith((PART_PREFIX, TEMPORARY_PREFIX)):
+        raise NameRefused(f"Names such as {shown(whole)} belong to sealab. Choose another name.")
 
 
 def _folded(part: str) -> str:

@@ -134,9 +134,9 @@ class Folder:
         """Make a folder. Raises `OSError`, `FileExistsError` when the name is taken."""
         os.mkdir(_one(leaf), FOLDER_MODE, dir_fd=self._handle)
 
-    def create(self, leaf: str) -> int:
-        """Create a file that was not there and return its descriptor for writing. Raises `OSError`."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
+    def create(self, leaf: str, access: int = os.O_WRONLY) -> int:
+        """Create a file that was not there and return its descriptor. Raises `OSError`."""
+        flags = access | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         return os.open(_one(leaf), flags, FILE_MODE, dir_fd=self._handle)
 
     def recreate(self, leaf: str) -> int:
@@ -152,7 +152,7 @@ class Folder:
         except OSError:
             self.unlink(leaf)
             return self.create(leaf)
-        if _is_plain(os.fstat(handle)):
+        if is_plain(os.fstat(handle)):
             return handle
         os.close(handle)
         self.unlink(leaf)
@@ -166,7 +166,7 @@ class Folder:
     def read(self, leaf: str) -> bytes:
         """Return the content of a plain file. Raises `OSError`, also when it is anything else."""
         with open(os.open(_one(leaf), os.O_RDONLY | _FILE_FLAGS, dir_fd=self._handle), "rb") as file:
-            if not _is_plain(os.fstat(file.fileno())):
+            if not is_plain(os.fstat(file.fileno())):
                 raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
             return file.read()
 
@@ -181,6 +181,17 @@ class Folder:
     def names(self) -> list[str]:
         """List the names of all entries, in no order."""
         return os.listdir(self._handle)
+
+    def entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Give the name and the status of each entry, in no order, links not followed; what vanishes is left out."""
+        with os.scandir(self._handle) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    yield entry.name, entry.stat(follow_symlinks=False)
+
+    def own_status(self) -> os.stat_result:
+        """Look at the folder itself."""
+        return os.fstat(self._handle)
 
 
 def _one(leaf: str) -> str:
@@ -278,7 +289,7 @@ def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
             here = (*parts, entry.name)
             is_folder = stat.S_ISDIR(status.st_mode)
             size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-            yield Found(here, size, status.st_mtime_ns, is_folder, _is_plain(status))
+            yield Found(here, size, status.st_mtime_ns, is_folder, is_plain(status))
             if is_folder and len(here) < DEPTH_MAX:
                 try:
                     deeper = folder.enter(entry.name)
@@ -288,14 +299,17 @@ def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
                     yield from _walk(deeper, here)
 
 
-def _is_plain(status: os.stat_result) -> bool:
+def is_plain(status: os.stat_result) -> bool:
+    """Return whether this is a regular file with one name."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def judge(status: os.stat_result, name: Name) -> None:
     """Raise `NotAFile` unless this is a regular file with no second name."""
     if stat.S_ISDIR(status.st_mode):
-        raise NotAFile(f"{shown(str(name))} is a folder. Name a file in it; listing it shows which there are.")
+        raise NotAFile(
+            f"{shown(str(name))} is a folder. Name a file in it; listing it shows which there are.", errno.EISDIR
+        )
     if stat.S_ISLNK(status.st_mode):
         raise NotAFile(f"{shown(str(name))} is a symbolic link, and links are not followed. Choose another name.")
     if not stat.S_ISREG(status.st_mode):
@@ -324,20 +338,29 @@ def refuse(error: OSError, name: Name) -> NoReturn:
             raise NotFound(f"There is no {quoted} in the workspace. List the files to see what there is.") from None
         case errno.ELOOP | errno.EXDEV | errno.ENOTDIR:
             raise NotAFile(
-                f"{quoted} leads through a link or a file where a folder should be. Choose a path made of real folders."
+                f"{quoted} leads through a link or a file where a folder should be. "
+                "Choose a path made of real folders.",
+                error.errno,
             ) from None
         case errno.EISDIR:
-            raise NotAFile(f"{quoted} is a folder. Name a file in it; listing it shows which there are.") from None
+            raise NotAFile(
+                f"{quoted} is a folder. Name a file in it; listing it shows which there are.", errno.EISDIR
+            ) from None
         case errno.ENXIO | errno.ENODEV:
             raise NotAFile(f"{quoted} is not a regular file. Choose another name.") from None
         case errno.ENAMETOOLONG:
-            raise NameRefused(f"The name {quoted} is too long for this file system. Use a shorter one.") from None
+            raise NameRefused(
+                f"The name {quoted} is too long for this file system. Use a shorter one.", errno.ENAMETOOLONG
+            ) from None
         case errno.ENOSPC | errno.EDQUOT:
-            raise Unavailable("The disk is full. Delete files, or tell whoever runs this machine.") from None
+            raise Unavailable(
+                "The disk is full. Delete files, or tell whoever runs this machine.", errno.ENOSPC
+            ) from None
         case _:
             reason = os.strerror(error.errno) if error.errno else "unknown error"
             raise Unavailable(
-                f"The operating system refused {quoted} ({reason}). Check the permissions of the workspace folder."
+                f"The operating system refused {quoted} ({reason}). Check the permissions of the workspace folder.",
+                error.errno,
             ) from None
 
 

@@ -33,9 +33,19 @@ class Ledger:
     """The bytes and entries (files and folders together) of the workspace `root`, and the lock on changing them.
 
     Threads and processes take turns; `locked` waits at most `LOCK_SECONDS`. The ledger's file lies in `beside`.
+    `removed_bytes` counts what has no name any more and takes room all the same.
     """
 
-    def __init__(self, root: Root, beside: Root, *, quota_bytes: int, files_max: int) -> None:
+    def __init__(
+        self,
+        root: Root,
+        beside: Root,
+        *,
+        quota_bytes: int,
+        files_max: int,
+        removed_bytes: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._removed_bytes = removed_bytes
         self.quota_bytes = quota_bytes
         self.files_max = files_max
         self.used_bytes = 0
@@ -136,8 +146,10 @@ class Ledger:
         self._note(changing=False)
 
     @contextlib.contextmanager
-    def change(self, *, more_bytes: int, more_entries: int) -> Iterator[None]:
+    def change(self, *, more_bytes: int, more_entries: int, is_counted: bool = True) -> Iterator[None]:
         """Do a change of this size; call with the lock held. Negative numbers give back.
+
+        Of a file that has no name any more nothing is counted: there only has to be room.
 
         Raises `QuotaFull` before anything is done. When the body raises, the next to take the lock counts anew.
         """
@@ -146,21 +158,26 @@ class Ledger:
         reason = self._too_much(more_bytes, more_entries)
         if reason:
             raise QuotaFull(f"{reason} Nothing was written. Delete files that are no longer needed, or write less.")
+        if not is_counted:
+            yield
+            return
         self._note(changing=True)
         yield
         self.used_bytes = max(0, self.used_bytes + more_bytes)
         self.entries = max(0, self.entries + more_entries)
         self._note(changing=False)
 
-    def give_back(self, *, entries: int) -> None:
-        """Count folders that are gone; call with the lock held."""
+    def give_back(self, *, entries: int, bytes_: int = 0) -> None:
+        """Count what is gone; call with the lock held."""
         if entries:
+            self.used_bytes = max(0, self.used_bytes - bytes_)
             self.entries = max(0, self.entries - entries)
             self._note(changing=False)
 
     def _too_much(self, more_bytes: int, more_entries: int) -> str | None:
-        if more_bytes > 0 and self.used_bytes + more_bytes > self.quota_bytes:
-            free = max(0, self.quota_bytes - self.used_bytes)
+        used_bytes = self.used_bytes + self._removed_bytes() if more_bytes > 0 else 0
+        if more_bytes > 0 and used_bytes + more_bytes > self.quota_bytes:
+            free = max(0, self.quota_bytes - used_bytes)
             return f"The workspace is full: {more_bytes} more bytes were needed, {free} of {self.quota_bytes} are free."
         if more_entries > 0 and self.entries + more_entries > self.files_max:
             return f"The workspace holds {self.entries} files and folders; {self.files_max} are allowed."

@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
-from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable
-from .names import PART_PREFIX, RUNS, Name, run_folder, run_in, shown, speakable
+from .errors import ContentRefused, NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
+from .names import PART_PREFIX, RUNS, TEMPORARY_PREFIX, Name, run_folder, run_in, shown, speakable
 from .paths import Folder, Found, Root, judge, refusing, write_all
 from .quota import Ledger
+from .run_files import RunFiles
 
 Encoding: TypeAlias = Literal["utf-8", "base64"]
 
@@ -37,6 +38,8 @@ BESIDE = ".runs"
 """What is added to the name of the workspace's folder for the one beside it."""
 
 _CHUNK_BYTES = 256 * 1024
+_TEMPORARY_SECONDS = 24 * 3600.0
+"""After so long nobody uses a run's temporary folder any more."""
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -106,14 +109,18 @@ class Workspace:
     workspace itself.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 10_000) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
         self.root = Root(root)
         self.beside = Root(os.path.abspath(root) + BESIDE)
+        self.live: set[RunFiles] = set()
         self._settle_runs: Callable[[], None] = lambda: None
         try:
-            self._ledger = Ledger(self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max)
-            with self._ledger.locked():
-                self._ledger.recount()
+            self.ledger = Ledger(
+                self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
+            )
+            with self.ledger.locked():
+                self.ledger.recount()
+            self._remove_old_temporary()
         except BaseException:
             self.close()
             raise
@@ -126,8 +133,10 @@ class Workspace:
 
     def close(self) -> None:
         """Let go of the folder. May be called twice."""
-        if hasattr(self, "_ledger"):
-            self._ledger.close()
+        for files in list(self.live):
+            files.close()
+        if hasattr(self, "ledger"):
+            self.ledger.close()
         self.beside.close()
         self.root.close()
 
@@ -146,7 +155,7 @@ class Workspace:
         """
         name = _changeable(filename)
         data = content if isinstance(content, bytes) else encoded(content, encoding)
-        with self._ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
+        with self.ledger.locked(), refusing(name), contextlib.ExitStack() as stack:
             folder, missing = self.root.nearest_folder(name.folder)
             stack.enter_context(folder)
             current = None if missing else folder.status(name.leaf)
@@ -155,7 +164,7 @@ class Workspace:
             before = current.st_size if current is not None else 0
             size = len(data) + (before if append else 0)
             more_entries = len(missing) + (current is None)
-            with self._ledger.change(more_bytes=size - before, more_entries=more_entries):
+            with self.ledger.change(more_bytes=size - before, more_entries=more_entries):
                 try:
                     if append and current is not None:
                         self._append(name, data)
@@ -213,13 +222,48 @@ class Workspace:
             os.close(handle)
         return Contents(filename, content, status.st_size, truncated)
 
+    def settle_runs(self) -> None:
+        """Have all runs that ended kept, before anything in `.runs` is read."""
+        self._settle_runs()
+
+    @staticmethod
+    def kept_at(name: Name, owner: str | None) -> tuple[str, ...]:
+        """Return where beside the workspace a reserved name lies. Raises `NotFound` for what the owner has not."""
+        return _kept_at(name, owner)
+
+    def remove_tree(self, parts: tuple[str, ...]) -> None:
+        """Remove a folder and all that is in it; what cannot be removed stays. Blocks."""
+        with contextlib.suppress(WorkspaceError, OSError), self.ledger.locked():
+            found = sorted(self.root.walk(parts), key=lambda entry: -len(entry.parts))
+            gone_bytes = gone = 0
+            for entry in (*found, Found(parts, 0, 0, is_folder=True, is_plain=False)):
+                with contextlib.suppress(WorkspaceError, OSError), self.root.open_folder(entry.parts[:-1]) as folder:
+                    (folder.remove if entry.is_folder else folder.unlink)(entry.parts[-1])
+                    gone_bytes += entry.size
+                    gone += 1
+            self.ledger.give_back(bytes_=gone_bytes, entries=gone)
+
+    def _remove_old_temporary(self) -> None:
+        """Remove what runs left that ended together with their server."""
+        with self.root.open_folder(()) as top:
+            old = [
+                name
+                for name, status in top.entries()
+                if name.startswith(TEMPORARY_PREFIX) and time.time() - status.st_mtime > _TEMPORARY_SECONDS
+            ]
+        for name in old:
+            self.remove_tree((name,))
+
+    def _removed_bytes(self) -> int:
+        return sum(files.removed_bytes() for files in list(self.live))
+
     def _settle(self, name: Name) -> None:
         if name.reserved:
             self._settle_runs()
 
     def _judge_text_offset(self, offset: int, size: int, name: Name) -> None:
         """Refuse to look for a character further on than any file written here can have it."""
-        if self._ledger.quota_bytes < offset < size:
+        if self.ledger.quota_bytes < offset < size:
             raise ContentRefused(
                 f"{shown(str(name))} is too large to count its characters. Read it with encoding='base64', in bytes."
             )
@@ -234,21 +278,21 @@ class Workspace:
         name = Name.parse_folder(subpath)
         self._settle(name)
         found: list[Found] = []
-        with self._ledger.locked():
+        with self.ledger.locked():
             if name.reserved:
                 found.extend(self._kept(name, owner))
             elif name.parts:
                 found.extend(self.root.walk(name.parts))
             else:
-                self._ledger.recount(found.append)
-            used_bytes = self._ledger.used_bytes
+                self.ledger.recount(found.append)
+            used_bytes = self.ledger.used_bytes
         files = sorted(("/".join(entry.parts), entry) for entry in found if _listable(entry))
         return Listing(
             path=str(name),
             files=tuple(File(file, entry.size, _iso(entry.modified_ns)) for file, entry in files[:limit]),
             count=len(files),
             used_bytes=used_bytes,
-            quota_bytes=self._ledger.quota_bytes,
+            quota_bytes=self.ledger.quota_bytes,
         )
 
     def _kept(self, name: Name, owner: str | None) -> Iterator[Found]:
@@ -265,20 +309,20 @@ class Workspace:
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
         name = _changeable(filename)
-        with self._ledger.locked(), refusing(name):
+        with self.ledger.locked(), refusing(name):
             with self.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
                 if current is None:
                     raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
                 judge(current, name)
-                with self._ledger.change(more_bytes=-current.st_size, more_entries=-1):
+                with self.ledger.change(more_bytes=-current.st_size, more_entries=-1):
                     folder.unlink(name.leaf)
-            self._ledger.give_back(entries=self._prune(name.folder))
+            self.ledger.give_back(entries=self._prune(name.folder))
         return Deleted(filename, deleted=True)
 
     def usage(self) -> Usage:
         """How full the workspace is."""
-        ledger = self._ledger
+        ledger = self.ledger
         with ledger.locked():
             return Usage(ledger.used_bytes, ledger.quota_bytes, ledger.entries, ledger.files_max)
 

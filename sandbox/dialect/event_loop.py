@@ -15,12 +15,14 @@ import time
 import weakref
 from asyncio import events
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from ..guest.guest import GUEST
+from ..guest.host_channel import HostGone
+from . import green_threads
 from .facades.stand_ins import contextvars_
 
 T = TypeVar("T")
@@ -60,6 +62,7 @@ def set_channel(
     _channel.poller = readable
     _channel.on_readable = on_readable
     _channel.waiting = waiting
+    green_threads.set_idle(_wait_outside)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -83,6 +86,34 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def new_loop() -> GuestLoop:
     """Return a loop that is not running yet."""
     return GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A task that had not ended when its program did: the name of its coroutine, and the line that made it."""
+
+    name: str
+    line: int | None
+
+
+_cancelled: list[Cancelled] = []
+
+
+def take_cancelled() -> Sequence[Cancelled]:
+    """Return the tasks that were cancelled with their loops since the last call."""
+    taken = list(_cancelled)
+    _cancelled.clear()
+    return taken
+
+
+def finish(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the tasks that were made while the loop did not run, and raise what the first of them raised."""
+    tasks = sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name)
+    if tasks and not loop.is_closed():
+        loop.run_until_complete(asyncio.wait(tasks))
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
 
 
 def _check_context(context: object) -> None:
@@ -110,6 +141,8 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self._stopped = False
         self._closed = False
         self._cut_off = False
+        self._parked: green_threads.GreenThread | None = None
+        self._calls: set[asyncio.Future[None]] = set()
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
@@ -127,6 +160,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         _check_context(context)
         handle = events.Handle(callback, args, self, context)
         self._ready.append(handle)
+        self._wake()
         return handle
 
     call_soon_threadsafe = call_soon
@@ -145,6 +179,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         timer = _Timer(when, callback, args, self, context)
         heapq.heappush(self._timers, timer)
         timer._queued = True
+        self._wake()
         return timer
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -155,18 +190,26 @@ class GuestLoop(asyncio.AbstractEventLoop):
         """Run a coroutine beside the others."""
         return asyncio.Task(coro, loop=self, **options)
 
-    def run_in_executor(  # type: ignore[override]  # the future it returns is this loop's
-        self,
-        executor: None,  # noqa: ARG002 - there are no threads to choose from
-        func: Callable[[Unpack[Ts]], T],
-        *args: *Ts,
-    ) -> asyncio.Task[T]:
-        """Call `func` here and now instead of in a thread, since there are no threads."""
+    def run_in_executor(self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts) -> asyncio.Future[T]:
+        """Call `func` in a thread of its own, or in the `executor`, whose `submit` is called."""
+        answer: asyncio.Future[T] = self.create_future()
+        ended: asyncio.Future[None] = self.create_future()
 
-        async def call() -> T:
-            return func(*args)
+        def call() -> None:
+            try:
+                _answer(answer, func, args)
+            finally:
+                self._calls.discard(ended)
+                ended.set_result(None)
 
-        return self.create_task(call())
+        if executor is not None:
+            executor.submit(call)
+        elif green_threads.AVAILABLE:
+            self._calls.add(ended)
+            green_threads.start(call)
+        else:
+            self.call_soon(call)
+        return answer
 
     def run_until_complete(self, future: Awaitable[T]) -> T:  # type: ignore[override]  # no bare generators any more
         """Run until `future` is done and return its value, or raise what it raised."""
@@ -219,7 +262,9 @@ class GuestLoop(asyncio.AbstractEventLoop):
         await asyncio.gather(*(generator.aclose() for generator in generators), return_exceptions=True)
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own signature
-        """Do nothing: there is no executor."""
+        """Wait for the threads in which `run_in_executor` calls."""
+        if self._calls:
+            await asyncio.wait(set(self._calls), timeout=timeout)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Write an error that nobody waits for to the output, as asyncio logs it."""
@@ -241,11 +286,9 @@ class GuestLoop(asyncio.AbstractEventLoop):
         stuck = False
         try:
             while not goal.done() and not self._stopped:
-                if self._ready or self._timers or _expecting():
-                    self._round()
-                elif stuck or not goal.cancel():
-                    raise _deadlock(None)
-                else:
+                if not self._moves():
+                    if stuck or not goal.cancel():
+                        raise _deadlock(None)
                     stuck = True
         finally:
             self._running = False
@@ -257,12 +300,25 @@ class GuestLoop(asyncio.AbstractEventLoop):
             except asyncio.CancelledError as cancelled:
                 _deadlock(cancelled)
 
+    def _moves(self) -> bool:
+        """Do a round; return False, without one, where nothing is left that could happen."""
+        if not (self._ready or self._timers or _expecting() or green_threads.are_there_others()):
+            return False
+        try:
+            self._round()
+        except green_threads.Deadlock:
+            return False
+        return True
+
     def _round(self) -> None:
         """Wait for what comes first, then call all that is due."""
         self._drop_stale_timers()
         timeout = 0.0 if self._ready else self._timers[0].when() - time.monotonic() if self._timers else None
         if timeout is not None:
             timeout = min(max(timeout, 0.0), _TIMEOUT_MAX_SECONDS)
+        if green_threads.are_there_others():
+            self._let_others_run(timeout)
+            timeout = 0.0
         if _channel.poller is not None:
             if _channel.poller.poll(None if timeout is None else timeout * 1000) and _channel.on_readable is not None:
                 self._read_channel(_channel.on_readable)
@@ -277,6 +333,21 @@ class GuestLoop(asyncio.AbstractEventLoop):
             handle = self._ready.popleft()
             if not handle._cancelled:
                 handle._run()
+
+    def _let_others_run(self, seconds: float | None) -> None:
+        """Wait in favour of other threads, until one of them or the host has something for this loop."""
+        self._parked = green_threads.current()
+        try:
+            green_threads.park(seconds)
+        except HostGone:
+            self._cut_off = True
+            raise
+        finally:
+            self._parked = None
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            green_threads.wake(self._parked)
 
     def _read_channel(self, on_readable: Callable[[], None]) -> None:
         try:
@@ -316,6 +387,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             return
         try:
             for task in pending:
+                _cancelled.append(_described(task))
                 task.cancel()
             if pending:
                 self.run_until_complete(_all_of(pending))
@@ -326,14 +398,49 @@ class GuestLoop(asyncio.AbstractEventLoop):
                     )
             if self._generators:
                 self.run_until_complete(self.shutdown_asyncgens())
+            if self._calls:
+                self.run_until_complete(self.shutdown_default_executor())
         finally:
             self._closed = True
             self._ready.clear()
             self._timers.clear()
 
 
+def _described(task: asyncio.Task[Any]) -> Cancelled:
+    coroutine = task.get_coro()
+    origin = getattr(coroutine, "cr_origin", None)
+    return Cancelled(getattr(coroutine, "__qualname__", "a task"), origin[0][1] if origin else None)
+
+
 def _expecting() -> bool:
     return _channel.poller is not None and (_channel.waiting is None or _channel.waiting())
+
+
+def _wait_outside(seconds: float | None) -> bool:
+    """Wait for the host and for so many seconds; return False if there is neither to wait for."""
+    if _channel.poller is not None and _expecting():
+        if _channel.poller.poll(None if seconds is None else seconds * 1000) and _channel.on_readable is not None:
+            _channel.on_readable()
+    elif seconds is not None:
+        time.sleep(seconds)
+    else:
+        return False
+    return True
+
+
+def _answer(answer: asyncio.Future[T], func: Callable[[Unpack[Ts]], T], args: tuple[*Ts]) -> None:
+    """Call `func` and put what comes of it into `answer`, unless that was cancelled meanwhile."""
+    try:
+        value = func(*args)
+    except HostGone:
+        raise
+    except BaseException as error:  # noqa: BLE001 - it belongs to who waits for the answer
+        if not answer.done():
+            is_stop = isinstance(error, StopIteration)  # a future takes no such error
+            answer.set_exception(RuntimeError("the function raised StopIteration") if is_stop else error)
+    else:
+        if not answer.done():
+            answer.set_result(value)
 
 
 def _deadlock(cancelled: asyncio.CancelledError | None) -> NoReturn:

@@ -122,8 +122,6 @@ _USE_INSTEAD: Final = {
     "__closure__": "return the value from the function, or keep it in an object",
     "__builtins__": "call the builtin by its name",
     "__traceback__": "use str(error) and type(error).__name__",
-    "__reduce__": "define __copy__ or __deepcopy__",
-    "__reduce_ex__": "define __copy__ or __deepcopy__",
     "__file__": "use read_file(name) of the workspace",
     "__import__": "use an import statement",
     "__instancecheck__": "define __subclasshook__ as a class method of an abc.ABC",

@@ -12,7 +12,8 @@ from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
-from . import classes, compiling, facades, guards, imports, transformer
+from . import classes, compiling, facades, guards, guest_modules, imports, transformer
+from .facades.private import open_file
 from .names import demangle
 
 _AS_THEY_ARE: Final = (
@@ -84,10 +85,6 @@ def _input(_prompt: object = "", /) -> NoReturn:
     raise EOFError("there is no input here; pass values in context_vars")
 
 
-def _open(*_arguments: object, **_keywords: object) -> NoReturn:
-    raise guards.SecurityError("open() is not available here; use read_file(name) and write_file(name, content)")
-
-
 def _exit(code: object = None) -> NoReturn:
     raise SystemExit(code)
 
@@ -109,9 +106,12 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.STORE_HOOK: guards.store_field,
     transformer.KEYWORDS_HOOK: guards.keywords_of,
     transformer.PLAIN_NAME_HOOK: demangle,
+    transformer.REFUSED_HOOK: compiling.refuse,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,
+    imports.ABSENT_HOOK: imports.absent,
     imports.MISSING_HOOK: imports.missing,
+    imports.STAR_HOOK: imports.star,
 }
 """What the code of the guest calls without naming it. Code that runs without one of them finds none, and stops."""
 _GUARDED: Final[Mapping[str, object]] = {
@@ -130,7 +130,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "help": _unavailable("help", "use dir() and __doc__"),
     "input": _input,
     "locals": compiling.guarded_locals,
-    "open": _open,
+    "open": open_file,
     "print": _print,
     "quit": _exit,
     "setattr": guards.guarded_setattr,
@@ -138,3 +138,4 @@ _GUARDED: Final[Mapping[str, object]] = {
     "vars": _vars,
 }
 compiling.provide_builtins(lambda: HOOKS, guarded_builtins)
+guest_modules.provide(compiling.code_of_module, compiling.evaluate, guarded_builtins)

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from typing import TextIO, cast
 
 from ..guest.guest import GUEST
-from ..guest.host_channel import HostChannel
+from ..guest.host_channel import HostChannel, HostGone
 from ..guest.runtime import Afterwards, Program
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import compiling, event_loop, facades, namespace
+from . import compiling, event_loop, facades, guest_modules, names, namespace
 from .facades import sealing
+
+_NAMED_MAX = 3
+_NOTE_CHARS_MAX = 1000
 
 
 class RestrictedPython:
@@ -32,6 +35,7 @@ class RestrictedPython:
     def prepare(self) -> None:
         """Build every facade, and read the files they read."""
         facades.preload()
+        guest_modules.preload()
         docstrings.preload()
 
     def seal(self) -> None:
@@ -72,6 +76,7 @@ class RestrictedPython:
     def begin(self) -> None:
         """Forget what an earlier run forgot."""
         self._forgotten.begin()
+        event_loop.take_cancelled()
 
     def compile(self, source: str, filename: str) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""
@@ -82,8 +87,31 @@ class RestrictedPython:
         return compiling.run_program(program, namespace)
 
     def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Tell what was never awaited."""
-        return Afterwards(notes=self._forgotten.notes(GUEST.namespace))
+        """Write what open files still hold. Tell what could not be, and which calls never ran or ended."""
+        return Afterwards(notes={**self._forgotten.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
+
+
+def _unwritten() -> dict[str, str]:
+    """Flush the files that the run left open, as CPython does when it ends; return notes on those that failed."""
+    if not guest_modules.is_loaded("io"):
+        return {}
+    try:
+        failed = guest_modules.call("io", "flush_all")
+    except HostGone:
+        raise
+    except BaseException as error:  # noqa: BLE001 - code may have put anything in its place
+        failed = [("a file", type(error).__name__)]
+    told = f"not all of it was written: {failed}"[:_NOTE_CHARS_MAX]
+    return {"open files": told} if failed else {}
+
+
+def _cancelled_tasks() -> dict[str, str]:
+    tasks = sorted({(task.line or 0, names.demangle(task.name)) for task in event_loop.take_cancelled()})
+    if not tasks:
+        return {}
+    told = ", ".join(f"{name}() of line {line}" if line else f"{name}()" for line, name in tasks[:_NAMED_MAX])
+    told += f" and {len(tasks) - _NAMED_MAX} more" if tasks[_NAMED_MAX:] else ""
+    return {"tasks": f"Cancelled when the code ended, before they had: {told}. Write `await task` to wait for one."}
 
 
 class _Nowhere:

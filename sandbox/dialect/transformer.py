@@ -34,6 +34,8 @@ SLOT_HOOK: Final = f"{PREFIX}slot"
 STORE_HOOK: Final = f"{PREFIX}store"
 KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
+REFUSED_HOOK: Final = f"{PREFIX}refused"
+_READ: Final = ast.Load()
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -42,12 +44,14 @@ _Node = TypeVar("_Node", bound=ast.AST)
 class Transformer(RestrictingNodeTransformer):
     """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, package: str = "", imports_may_fail: bool = False) -> None:
         super().__init__()
+        self._package = package
+        self._imports_may_fail = imports_may_fail
         self._in_class_body = False
         self._at_module_level = True
         self._class_name: str | None = None
-        self._import_may_fail = False
+        self._import_may_fail = imports_may_fail
         self._annotations_are_text = False
         self._futures: Sequence[ast.stmt] = ()
         self.flags = 0
@@ -302,8 +306,11 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in node.names:
             self.check_name(node, alias.asname or alias.name.partition(".")[0])
-            statements.append(imports.module(node, alias, self._import_may_fail))
+            statements.append(self._module(node, alias))
         return statements
+
+    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
+        return imports.module(node, alias, self._import_may_fail)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Sequence[ast.stmt]:
         """Refuse every name that the module's facade does not list; the others are taken from the facade.
@@ -312,10 +319,11 @@ class Transformer(RestrictingNodeTransformer):
         """
         if node.module == "__future__" and not node.level:
             self._judge_future(node)
+        node = imports.absolute(node, self._package)
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
-            statements.append(imports.member(node, alias, self._import_may_fail))
+            statements.append(imports.imported_member(node, alias, self._import_may_fail))
         return statements
 
     def _judge_future(self, node: ast.ImportFrom) -> None:
@@ -337,7 +345,7 @@ class Transformer(RestrictingNodeTransformer):
         self._in_class_body = class_name is not None
         self._at_module_level = False
         self._class_name = class_name or self._class_name
-        self._import_may_fail = False
+        self._import_may_fail = self._imports_may_fail
         try:
             yield
         finally:
@@ -394,11 +402,14 @@ class Transformer(RestrictingNodeTransformer):
             alias.name == "annotations" for each in self._futures for alias in cast("ast.ImportFrom", each).names
         )
         node.body = self._statements(node.body)
+        self._keep_last_value(node)
+        return node
+
+    def _keep_last_value(self, node: ast.Module) -> None:
         last = node.body[-1] if node.body else None
         if isinstance(last, ast.Expr):
             kept = ast.Assign([ast.Name(LAST_VALUE, ast.Store())], last.value)
             node.body[-1] = placed(kept, last)
-        return node
 
     def _statements(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         visited: list[ast.stmt] = []
@@ -409,6 +420,47 @@ class Transformer(RestrictingNodeTransformer):
             else:
                 visited.append(new)
         return visited
+
+
+class ModuleTransformer(Transformer):
+    """The dialect for a module that is imported, most of whose lines never run.
+
+    What it imports in vain, and whatever the dialect refuses, is an error of the line when that runs. In the place of
+    the innermost expression or statement that was refused stands a call that raises it.
+    """
+
+    def __init__(self, *, package: str, modules_may_be_absent: bool = False) -> None:
+        super().__init__(package=package, imports_may_fail=True)
+        self._may_be_absent = modules_may_be_absent
+        self.refusals: list[Refused] = []
+        """What was refused, in the order of the source."""
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        """Allow it. Where a handler expects that an import fails, it does so at once."""
+        before = self._may_be_absent
+        self._may_be_absent = before and not any(map(_catches_import_errors, node.handlers))
+        try:
+            return super().visit_Try(node)
+        finally:
+            self._may_be_absent = before
+
+    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
+        return imports.module(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Judge the node, or put what raises its refusal in its place."""
+        try:
+            return cast("ast.AST", super().visit(node))
+        except Refused as refused:
+            is_read = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", _READ), ast.Load)
+            if not is_read and not isinstance(node, ast.stmt):
+                raise
+            self.refusals.append(refused)
+            call = hook_call(REFUSED_HOOK, refused.type, refused.message, refused.instead or "")
+            return placed(call if is_read else ast.Expr(call), node)
+
+    def _keep_last_value(self, node: ast.Module) -> None:
+        """Keep none: nobody asks for it."""
 
 
 class GeneratedTransformer(Transformer):

@@ -7,6 +7,7 @@ own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`,
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,8 +17,10 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...skills_db.errors import SkillsDbError
 from ...workspace.errors import WorkspaceError
+from ...workspace.run_files import RunFiles
 from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
+from ..host_work import Kind, in_thread
 from ..privacy.tokens.run_tokens import RunTokens
 from .attachments import Attachments
 from .call_log import CallLog
@@ -37,6 +40,11 @@ PROGRESS_MAX = 10_000
 TEXT_CHARS_MAX = 16_384
 """Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
 
+FILE_CALLS_MAX = 250_000
+"""Calls for files that one run may make: ten thousand small ones are ordinary, and each takes a few."""
+FILE_BYTES_MAX = 8 * 1024 * 1024 * 1024
+"""Bytes of files that one run may read and write piece by piece."""
+
 _SHOWN_CHARS_MAX = 80
 _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", dict: "a dict", type(None): "None"}
 
@@ -55,6 +63,10 @@ class Calls:
     caller: Caller = LOCAL
     made: int = 0
     progressed: int = 0
+    file_calls: int = 0
+    file_bytes: int = 0
+    files: RunFiles | None = None
+    """The files that it has open, from its first call for one on."""
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
@@ -68,8 +80,8 @@ class Calls:
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
         """Answer one call, or raise `HostCallError` with what was wrong and what to do."""
-        self._spend(name)
         handler = self.handlers.get(name)
+        self._spend(name, of_files=handler is not None and handler.is_of_files)
         if handler is None:
             raise HostCallError(
                 f"There is no host function {name!r} in this version. Use {', '.join(sorted(self.handlers))}.",
@@ -94,9 +106,42 @@ class Calls:
             _LOG.warning("%s failed: %s", name, error)
             raise HostCallError(shortage, type="OSError") from error
 
-    def _spend(self, name: str) -> None:
+    def move_file_bytes(self, count: int) -> None:
+        """Count bytes of files that are read or written. Raises `HostCallError` where they are too many."""
+        first = self.outermost
+        first.file_bytes += count
+        if first.file_bytes > FILE_BYTES_MAX:
+            raise HostCallError(
+                f"This run read and wrote more than {FILE_BYTES_MAX} bytes of files, which is its budget. "
+                "Split the work into several runs.",
+                type="OSError",
+            )
+
+    @property
+    def outermost(self) -> Calls:
+        """Return the calls of the execution itself."""
+        return self if self.within is None else self.within.outermost
+
+    async def ended(self) -> None:
+        """Let go of the files that the run had open, also where whoever waits for it is cancelled."""
+        files, self.files = self.files, None
+        if files is not None:
+            await asyncio.shield(in_thread(Kind.FILES, files.close, charged=False))
+
+    def _spend(self, name: str, *, of_files: bool) -> None:
+        if self.within is not None:
+            self.within._spend(name, of_files=of_files)
         if name == "progress" and self.progressed < PROGRESS_MAX:
             self.progressed += 1
+            return
+        if of_files:
+            self.file_calls += 1
+            if self.file_calls > FILE_CALLS_MAX:
+                raise HostCallError(
+                    f"This run made more than {FILE_CALLS_MAX} calls for files, which is its budget. "
+                    "Read and write larger pieces, or split it into several runs.",
+                    type="RuntimeError",
+                )
             return
         self.made += 1
         if self.made > self.budget:
@@ -105,8 +150,6 @@ class Calls:
                 "Do more of the work inside the code, or split it into several runs.",
                 type="RuntimeError",
             )
-        if self.within is not None:
-            self.within._spend(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +161,8 @@ class Handler:
     required: frozenset[str]
     longest: Mapping[str, int] = field(default_factory=dict)
     """How many characters a text may have, for those that may have more than `TEXT_CHARS_MAX`."""
+    is_of_files: bool = False
+    """Whether it counts as a call for files, of which a run may make many more."""
 
     def check(self, name: str, arguments: Arguments) -> None:
         """Raise `HostCallError` where the arguments are not those the function takes."""

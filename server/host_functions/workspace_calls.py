@@ -31,21 +31,26 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
             partial(_read_file, workspace),
             {"filename": _TEXT, "offset": _WHOLE, "limit": _WHOLE_OR_NONE, "encoding": _TEXT},
             frozenset({"filename"}),
+            is_of_files=True,
         ),
         "write_file": Handler(
             partial(_write_file, workspace),
             {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content"}),
             {"content": CONTENT_CHARS_MAX},
+            is_of_files=True,
         ),
         "keep": Handler(
             partial(_keep, workspace),
             {"filename": _TEXT, "content": _TEXT, "last": _WHOLE},
             frozenset({"filename", "content", "last"}),
             {"content": CONTENT_CHARS_MAX},
+            is_of_files=True,
         ),
-        "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset()),
-        "delete_file": Handler(partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"})),
+        "list_files": Handler(partial(_list_files, workspace), {"subpath": _TEXT}, frozenset(), is_of_files=True),
+        "delete_file": Handler(
+            partial(_delete_file, workspace), {"filename": _TEXT}, frozenset({"filename"}), is_of_files=True
+        ),
     }
 
 

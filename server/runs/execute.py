@@ -97,6 +97,8 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         if isinstance(error, asyncio.CancelledError):
             executor.stats.count_cancelled()
         raise
+    finally:
+        await calls.ended()
     executor.stats.count(outcome)
     executor.recorder.note(
         run_id,

@@ -108,8 +108,11 @@ async def run_tests(
     with charged(limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         answer = gate.around(calls.answer)
-        outcome = await executor.pools.run(job, answer)
-        outcome = await escalated(executor, job, answer, outcome)
+        try:
+            outcome = await executor.pools.run(job, answer)
+            outcome = await escalated(executor, job, answer, outcome)
+        finally:
+            await calls.ended()
         await gate.learned()
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(

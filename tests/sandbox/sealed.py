@@ -22,7 +22,7 @@ def run_sealed(source: str) -> object:
 
 
 def main() -> None:
-    from sealab.sandbox.dialect import facades
+    from sealab.sandbox.dialect import facades, guest_modules
     from sealab.sandbox.dialect.compiling import compile_program, run_program
     from sealab.sandbox.dialect.facades import sealing
     from sealab.sandbox.dialect.namespace import new_namespace
@@ -31,6 +31,7 @@ def main() -> None:
 
     dumps = json.JSONEncoder().encode
     facades.preload()
+    guest_modules.preload()
     GUEST.namespace = new_namespace()
     sealing.seal()
     sys.addaudithook(_opens_nothing)

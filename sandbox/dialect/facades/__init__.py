@@ -15,8 +15,9 @@ from contextlib import suppress
 from functools import cache
 from types import FunctionType, MappingProxyType
 
+from ..names import mangle
 from .facade import Facade, make, names, title
-from .module_allow_list import ALIASES, PUBLIC, STAND_INS
+from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, REAL, STAND_INS, SUBMODULES
 from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
@@ -94,18 +95,21 @@ def _facades() -> Mapping[str, Facade]:
             parent, _, name = child.rpartition(".")
             if parent == module:
                 members[name] = facades[child]
-        facades[module] = make(module, members)
+        facades[module] = make(module, members, SUBMODULES.get(module, ()))
     facades |= {alias: facades[module] for alias, module in ALIASES.items()}
     return MappingProxyType(facades)
 
 
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:
     parts = (module.split(".") for module in modules)
-    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))
+    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part))) - GUEST_PACKAGES
 
 
 def _members(module: str) -> Iterable[tuple[str, object]]:
-    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it."""
+    """Yield each listed name with its object: the stand-in's, else the real module's, if this Python has it.
+
+    A private one, which modules of the standard library ask for, also has the spelling of an attribute inside.
+    """
     stand_in = importlib.import_module(f".stand_ins.{STAND_INS[module]}", __name__) if module in STAND_INS else None
     replaced = frozenset(stand_in.__all__) if stand_in else frozenset()
     real: object = None
@@ -116,9 +120,11 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
                 _name_module(value, module)
             yield name, _own_copy(value)
             continue
-        real = real or importlib.import_module(module)
+        real = real or importlib.import_module(REAL.get(module, module))
         if hasattr(real, name):
             yield name, _own_copy(getattr(real, name))
+            if name.startswith("_"):
+                yield mangle(name), getattr(real, name)
 
 
 def _own_copy(value: object) -> object:

@@ -7,7 +7,7 @@ class takes a store. The class cannot be called or subclassed: `type(json)("os",
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn, cast
 
 
@@ -34,12 +34,12 @@ class Facade(metaclass=Sealed):
         if Facade not in cls.__bases__:
             raise TypeError("a module cannot be a base class")
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"cannot set {name!r}: modules are read-only here; keep the value in a variable of your own"
         )
 
-    def __delattr__(self, name: str) -> NoReturn:
+    def __delattr__(self, name: str) -> None:
         raise AttributeError(f"cannot delete {name!r}: modules are read-only here")
 
     def __repr__(self) -> str:
@@ -58,10 +58,12 @@ class Facade(metaclass=Sealed):
         raise TypeError("a module cannot be pickled")
 
 
-def make(module: str, members: Mapping[str, object]) -> Facade:
-    """Return the facade of `module`, with exactly `members`."""
+def make(module: str, members: Mapping[str, object], submodules: Iterable[str] = ()) -> Facade:
+    """Return the facade of `module`, with exactly `members`; `submodules` are set when they are first imported."""
     # The class's name is what Python itself says on a miss: "'math module' object has no attribute 'sqr'".
-    kind = Sealed(f"{module} module", (Facade,), {"__slots__": tuple(sorted(members)), "__module__": "builtins"})
+    kind = Sealed(
+        f"{module} module", (Facade,), {"__slots__": tuple(sorted({*members, *submodules})), "__module__": "builtins"}
+    )
     facade = object.__new__(cast("type[Facade]", kind))
     for name, value in members.items():
         object.__setattr__(facade, name, value)
@@ -73,6 +75,20 @@ def title(facade: Facade) -> str:
     return type(facade).__name__.removesuffix(" module")
 
 
+def set_submodule(facade: Facade, name: str, module: Facade) -> None:
+    """Let a package have a module that was imported, if it has a place for it."""
+    if name in type.__getattribute__(type(facade), "__slots__"):
+        object.__setattr__(facade, name, module)
+
+
 def names(facade: Facade) -> frozenset[str]:
     """Return the public names of `facade`."""
-    return frozenset(type.__getattribute__(type(facade), "__slots__"))
+    return frozenset(name for name in type.__getattribute__(type(facade), "__slots__") if _has(facade, name))
+
+
+def _has(facade: Facade, name: str) -> bool:
+    try:
+        object.__getattribute__(facade, name)
+    except AttributeError:
+        return False
+    return True

@@ -13,16 +13,36 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-abc ast asyncio calendar codecs collections configparser contextlib contextvars copy dataclasses doctest enum
-functools inspect locale logging mimetypes operator os os.path pathlib platform pprint reprlib string sys time timeit
-traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
+_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs collections
+configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect locale logging mimetypes
+operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse warnings weakref
+xml.etree.ElementTree zoneinfo
 """
-STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.replace('.', '_')}_" for name in _STAND_INS.split()})
+STAND_INS: Mapping[str, str] = MappingProxyType(
+    {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
+)
 """Module name → the module of this package that replaces some or all of its names."""
 
 _TABLE = """\
+_green_threads: current main park start wake
+_modules: exists load
 __future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
     print_function unicode_literals with_statement
+_bz2: BZ2Compressor BZ2Decompressor
+_lzma: CHECK_CRC32 CHECK_CRC64 CHECK_ID_MAX CHECK_NONE CHECK_SHA256 CHECK_UNKNOWN FILTER_ARM FILTER_ARMTHUMB
+    FILTER_DELTA FILTER_IA64 FILTER_LZMA1 FILTER_LZMA2 FILTER_POWERPC FILTER_SPARC FILTER_X86 FORMAT_ALONE FORMAT_AUTO
+    FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError MF_BT2 MF_BT3 MF_BT4 MF_HC3 MF_HC4 MODE_FAST
+    MODE_NORMAL PRESET_DEFAULT PRESET_EXTREME _decode_filter_properties _encode_filter_properties
+    is_check_supported
+_sealab_io: BufferedIOBase BytesIO IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase
+    TextIOWrapper UnsupportedOperation
+_sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode fsencode fspath linesep list_folder
+    make_folder name open_file pardir path_status pathsep read_file_at remove_folder remove_path rename_path sep
+    set_modified strerror truncate_file urandom write_file_at
+_sealab_paths: PurePath PurePosixPath PureWindowsPath
+_sealab_sqlite: DataError Database DatabaseError Error IntegrityError InterfaceError InternalError NotSupportedError
+    OperationalError ProgrammingError Results Warning complete_statement sqlite_version
+_tokenize: TokenizerIter
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
@@ -38,7 +58,6 @@ base64: a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode
 binascii: Error Incomplete a2b_base64 a2b_hex a2b_qp a2b_uu b2a_base64 b2a_hex b2a_qp b2a_uu crc32 crc_hqx hexlify
     unhexlify
 bisect: bisect bisect_left bisect_right insort insort_left insort_right
-bz2: BZ2Compressor BZ2Decompressor compress decompress
 calendar: APRIL AUGUST Calendar DECEMBER Day FEBRUARY FRIDAY HTMLCalendar IllegalMonthError IllegalWeekdayError
     JANUARY JULY JUNE MARCH MAY MONDAY Month NOVEMBER OCTOBER SATURDAY SEPTEMBER SUNDAY THURSDAY TUESDAY TextCalendar
     WEDNESDAY calendar day_abbr day_name firstweekday isleap leapdays month month_abbr month_name monthcalendar
@@ -46,7 +65,7 @@ calendar: APRIL AUGUST Calendar DECEMBER Day FEBRUARY FRIDAY HTMLCalendar Illega
 cmath: acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf isnan log log10 nan nanj phase
     pi polar rect sin sinh sqrt tan tanh tau
 codecs: BOM BOM_BE BOM_LE BOM_UTF16 BOM_UTF16_BE BOM_UTF16_LE BOM_UTF32 BOM_UTF32_BE BOM_UTF32_LE BOM_UTF8 decode
-    encode lookup
+    encode lookup open
 collections: ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple
 collections.abc: AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer ByteString Callable Collection Container
     Coroutine Generator Hashable ItemsView Iterable Iterator KeysView Mapping MappingView MutableMapping
@@ -56,7 +75,8 @@ configparser: BasicInterpolation ConfigParser DEFAULTSECT DuplicateOptionError D
     ExtendedInterpolation InterpolationError MissingSectionHeaderError NoOptionError NoSectionError ParsingError
     RawConfigParser SectionProxy
 contextlib: AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack ContextDecorator
-    ExitStack aclosing asynccontextmanager closing contextmanager nullcontext redirect_stderr redirect_stdout suppress
+    ExitStack aclosing asynccontextmanager chdir closing contextmanager nullcontext redirect_stderr redirect_stdout
+    suppress
 contextvars: Context ContextVar Token copy_context
 copy: Error copy deepcopy replace
 csv: Dialect DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_NOTNULL
@@ -74,8 +94,6 @@ difflib: Differ HtmlDiff IS_CHARACTER_JUNK IS_LINE_JUNK Match SequenceMatcher co
     get_close_matches ndiff restore unified_diff
 doctest: DONT_ACCEPT_BLANKLINE DONT_ACCEPT_TRUE_FOR_1 ELLIPSIS FAIL_FAST IGNORE_EXCEPTION_DETAIL NORMALIZE_WHITESPACE
     REPORT_CDIFF REPORT_NDIFF REPORT_ONLY_FIRST_FAILURE REPORT_UDIFF SKIP TestResults run_docstring_examples testmod
-email.utils: format_datetime formataddr formatdate getaddresses mktime_tz parseaddr parsedate parsedate_to_datetime
-    parsedate_tz quote unquote
 enum: CONFORM CONTINUOUS EJECT Enum EnumCheck EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
     STRICT StrEnum UNIQUE auto member nonmember property unique verify
 errno: E2BIG EACCES EADDRINUSE EAGAIN EALREADY EBADF EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET
@@ -89,9 +107,8 @@ functools: WRAPPER_ASSIGNMENTS WRAPPER_UPDATES cache cached_property cmp_to_key 
     singledispatch singledispatchmethod total_ordering update_wrapper wraps
 gc: collect disable enable get_count get_threshold isenabled
 graphlib: CycleError TopologicalSorter
-gzip: BadGzipFile compress decompress
-hashlib: algorithms_available algorithms_guaranteed blake2b blake2s md5 new pbkdf2_hmac scrypt sha1 sha224 sha256
-    sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
+hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest md5 new pbkdf2_hmac scrypt sha1 sha224
+    sha256 sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: HMAC compare_digest digest digest_size new
 html: escape unescape
@@ -101,8 +118,6 @@ http: HTTPMethod HTTPStatus
 inspect: BoundArguments Parameter Signature cleandoc get_annotations getdoc getfullargspec getmembers isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
-io: BufferedIOBase BytesIO DEFAULT_BUFFER_SIZE IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase TextIOWrapper
-    UnsupportedOperation
 ipaddress: AddressValueError IPV4LENGTH IPV6LENGTH IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface
     IPv6Network NetmaskValueError collapse_addresses get_mixed_type_key ip_address ip_interface ip_network
     summarize_address_range v4_int_to_packed v6_int_to_packed
@@ -119,9 +134,6 @@ logging: BASIC_FORMAT CRITICAL DEBUG ERROR FATAL FileHandler Filter Formatter Ha
     LoggerAdapter NOTSET NullHandler StreamHandler WARN WARNING addLevelName basicConfig captureWarnings critical
     debug disable error exception fatal getLevelName getLevelNamesMapping getLogger info log makeLogRecord shutdown
     warn warning
-lzma: CHECK_CRC32 CHECK_CRC64 CHECK_NONE CHECK_SHA256 FILTER_DELTA FILTER_LZMA1 FILTER_LZMA2 FORMAT_ALONE FORMAT_AUTO
-    FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError PRESET_DEFAULT PRESET_EXTREME compress decompress
-    is_check_supported
 math: acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1
     fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma
     log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau
@@ -132,15 +144,14 @@ operator: abs add and_ attrgetter call concat contains countOf delitem eq floord
     ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow irshift is_ is_not isub itemgetter itruediv
     ixor le length_hint lshift lt matmul methodcaller mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth
     xor
-os: PathLike altsep cpu_count curdir devnull environ extsep fsdecode fsencode fspath getenv linesep name pardir
-    pathsep sep urandom
-os.path: abspath altsep basename commonpath commonprefix curdir dirname extsep isabs join normcase normpath pardir
-    pathsep realpath relpath sep split splitdrive splitext splitroot
-pathlib: Path PosixPath PurePath PurePosixPath PureWindowsPath
 platform: machine node platform processor python_implementation python_version python_version_tuple release system
     version
+posixpath: altsep basename commonpath commonprefix curdir dirname extsep isabs join normcase normpath pardir pathsep
+    sep split splitdrive splitext
+pyexpat: EXPAT_VERSION ErrorString ExpatError ParserCreate XMLParserType XML_PARAM_ENTITY_PARSING_ALWAYS
+    XML_PARAM_ENTITY_PARSING_NEVER XML_PARAM_ENTITY_PARSING_UNLESS_STANDALONE error features native_encoding
+    version_info
 pprint: PrettyPrinter isreadable isrecursive pformat pp pprint saferepr
-queue: Empty Full LifoQueue PriorityQueue Queue SimpleQueue
 random: Random SystemRandom betavariate binomialvariate choice choices expovariate gammavariate gauss getrandbits
     getstate lognormvariate normalvariate paretovariate randbytes randint random randrange sample seed setstate
     shuffle triangular uniform vonmisesvariate weibullvariate
@@ -156,16 +167,18 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
     punctuation whitespace
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
-sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
-    getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+sys: api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook exception exec_prefix executable
+    exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding getfilesystemencodeerrors
+    getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
+    maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version
+    version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
     perf_counter_ns process_time process_time_ns sleep strftime strptime struct_time thread_time thread_time_ns time
     time_ns timezone tzname
 timeit: Timer default_timer repeat timeit
-tomllib: TOMLDecodeError loads
+tomllib: TOMLDecodeError load loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
     FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
@@ -196,8 +209,8 @@ xml.etree.ElementTree: Comment Element ElementTree PI ParseError ProcessingInstr
     fromstring fromstringlist indent iselement parse register_namespace tostring tostringlist
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
-    Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES adler32 compress compressobj crc32
-    decompress decompressobj error
+    Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES _ZlibDecompressor adler32 compress
+    compressobj crc32 decompress decompressobj error
 zoneinfo: ZoneInfo ZoneInfoNotFoundError available_timezones
 """
 
@@ -212,10 +225,21 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(listing)
 
 
-ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
+REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "os", "_sealab_sqlite": "sqlite3"})
+"""Facades that only guest modules import → the module whose names they give; the others have the module's own name."""
+
+ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing", "xml.parsers.expat": "pyexpat"})
 """Module name → the module that is given under it as well."""
 
-_SINCE = MappingProxyType({"string.templatelib": (3, 14)})
+GUEST_PACKAGES = frozenset({"xml.parsers"})
+"""Packages that run as guest code, though one of their modules is a facade."""
+
+SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"http": ("cookies",), "logging": ("config", "handlers"), "xml": ("dom", "parsers", "sax")}
+)
+"""Facade of a package → the modules below it that run as guest code, each there once it is imported."""
+
+_SINCE = MappingProxyType({"_tokenize": (3, 12), "string.templatelib": (3, 14)})
 """Modules that not every version has."""
 
 PUBLIC: Mapping[str, tuple[str, ...]] = MappingProxyType(

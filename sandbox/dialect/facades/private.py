@@ -2,7 +2,8 @@
 
 A stand-in class that inherits from a real one and overrides what is dangerous is not enough: `super(StandIn, x).read`
 still reaches what it overrode. So a class whose real form opens files or evaluates strings is taken from a private copy
-of its module. The copy runs under builtins of its own, and once it is loaded those lose what guest code must not have.
+of its module. The copy runs under builtins of its own, and once it is loaded those lose what guest code must not have;
+`open` becomes the guest's own, which opens files of the workspace.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import builtins
 import importlib.util
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
-_FORGOTTEN = ("__import__", "breakpoint", "compile", "eval", "exec", "input", "open")
+_FORGOTTEN = ("__import__", "breakpoint", "compile", "eval", "exec", "input")
 
 
 def copy_of(
@@ -32,14 +33,23 @@ def copy_of(
     spec.loader.exec_module(copy)
     # Every function of the copy holds this one dictionary.
     own.update({name: _refusing(name) for name in _FORGOTTEN if name not in keeping})
+    own["open"] = open_file
     own.update(replacing)
     return copy
 
 
+def open_file(*arguments: object, **keywords: object) -> Any:
+    """Open a file of the workspace, as guest code does."""
+    from ..guest_modules import call  # it needs the facades
+
+    return call("io", "open", *arguments, **keywords)
+
+
+open_file.__name__ = open_file.__qualname__ = "open"
+
+
 def _refusing(name: str) -> Callable[..., NoReturn]:
     def refuse(*_args: object, **_kwargs: object) -> NoReturn:
-        if name == "open":
-            raise NotImplementedError("files cannot be opened here; use read_file(name) and write_file(name, content)")
         raise NotImplementedError(f"this needs {name}(), which is not available here")
 
     return refuse

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ...report.library_substitutes import OF_LIBRARY
+
 NEEDS_FULL_PYTHON = "it needs full Python"
 """What stands for modules outside the standard library; `report.hints_by_type` says how to get full Python."""
 
@@ -25,9 +27,7 @@ _INSTEAD_OF_MANY = {
         subprocess pty os.system os.popen asyncio.subprocess asyncio.create_subprocess_exec
         asyncio.create_subprocess_shell
         """,
-    "use asyncio: await asyncio.gather(…) really runs tool calls in parallel": """
-        threading concurrent concurrent.futures multiprocessing _thread sched signal trio anyio gevent
-        """,
+    "use asyncio: await asyncio.gather(…) really runs tool calls in parallel": "trio anyio gevent",
     "servers are reached by `await tools.<server>.<tool>(**arguments)`, and search_tools(query) finds tools": """
         fastmcp mcp.client mcp.types mcp.server mcp.ClientSession
         """,
@@ -36,18 +36,13 @@ _INSTEAD_OF_MANY = {
         lxml yaml openpyxl nltk spacy pydantic tqdm dateutil attrs attr pytest requests_html jinja2 xlsxwriter
         """,
     "use json: json.dumps and json.loads": """
-        pickle cPickle marshal shelve copyreg dill joblib cloudpickle simplejson ujson orjson
+        cPickle dill joblib cloudpickle simplejson ujson orjson
         """,
     "the code has no access to the interpreter's insides; write it with ordinary Python": """
-        builtins importlib ctypes cffi code codeop dis pdb bdb trace tracemalloc cProfile profile pstats faulthandler
-        site runpy pkgutil imp zipimport symtable sysconfig resource atexit gc.get_objects sys.modules sys._getframe
-        inspect.getsource inspect.currentframe inspect.stack tokenize pyclbr rlcompleter opcode types.FunctionType
-        types.CodeType types.ModuleType types.new_class
+        cffi gc.get_objects sys.modules sys._getframe inspect.getsource inspect.currentframe inspect.stack
+        types.FunctionType types.CodeType types.ModuleType types.new_class
         """,
     "use uuid.uuid4(), which depends on nothing of the machine": "uuid.uuid1 uuid.getnode",
-    "there is no command line here; set the values as variables, or pass them in context_vars": "argparse optparse",
-    "nobody can be asked here; pass the value in context_vars": "getpass readline cmd",
-    "nothing can be drawn here; print the result": "tkinter turtle curses",
 }
 
 _INSTEAD: Mapping[str, str] = MappingProxyType(
@@ -59,6 +54,7 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
         " what a query would",
         "typing.ForwardRef": "write the annotation as a string",
     }
+    | dict(OF_LIBRARY)
 )
 
 

@@ -24,15 +24,21 @@ from ...host_work import Account, charged_to
 from ..privacy import Privacy, is_harmless
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
+from .file_pieces import FilePieces
 
-_LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
+_FILE_PIECES = frozenset({"file_open", "file_read"})
+"""Host functions that give a piece of a file."""
+_LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files", "list_folder"}) | _FILE_PIECES
 """Host functions whose answers hold what the model did not write."""
-FILE_ARGUMENTS = ("filename", "subpath", "content")
+FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
 _PROGRESS_CPU_SECONDS = 1.0
 _OF_THE_HOST = frozenset({"layers", "tool"})
 """Fields whose texts come from the host itself: the names of layers, and those that tools have in the catalog."""
 _T = TypeVar("_T")
-_RESTORED_FOR = frozenset({"read_file", "write_file", "list_files", "delete_file"})
+_RESTORED_FOR = _FILE_PIECES | frozenset(
+    "read_file write_file list_files delete_file file_write file_truncate file_status list_folder make_folder "  # noqa: SIM905 - a table of words
+    "remove_path remove_folder rename_path set_modified".split()
+)
 """Host functions that reach files: the names and contents that they are given become real."""
 
 
@@ -97,6 +103,7 @@ class Gate:
         self._scope = caller.scope
         self._account = account
         self._learning: list[asyncio.Task[None]] = []
+        self._pieces = FilePieces()
         self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
@@ -113,8 +120,12 @@ class Gate:
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             given = await calls(name, arguments)
-            if name in _LEARNED_FROM and not is_harmless(given):
-                self._learning.append(asyncio.create_task(self._learn(name, given)))
+            if name in _FILE_PIECES:
+                told = self._pieces.told(arguments, given)
+            else:
+                told = _new_content(name, given) if name in _LEARNED_FROM else None
+            if not is_harmless(told):
+                self._learning.append(asyncio.create_task(self._learn(told)))
             return given
 
         return answer
@@ -168,9 +179,9 @@ class Gate:
         for task in self._learning:
             task.cancel()
 
-    async def _learn(self, name: str, answer: Json) -> None:
+    async def _learn(self, told: Json) -> None:
         with charged_to(self._account, ends=False):
-            await self._privacy.learn(self._scope, _new_content(name, answer), self.tokens)
+            await self._privacy.learn(self._scope, told, self.tokens)
 
     async def _hidden_calls(self, calls: Sequence[Json] | None) -> Sequence[Json] | None:
         if not calls:

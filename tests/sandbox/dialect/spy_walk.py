@@ -20,6 +20,7 @@ import warnings
 
 from sealab.sandbox.dialect import facades
 from sealab.sandbox.dialect.facades import sealing
+from sealab.sandbox.dialect.imports import import_module
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
@@ -33,6 +34,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS_MAX, _CPU_SECONDS_MAX + 5))
     GUEST.namespace = new_namespace()
     facades.preload()
+    for module in ("io", "os"):  # what the stand-ins open files with
+        import_module(module)
     sealing.seal()
     from . import planted_leaks  # here, so that its classes are none of the host's
 

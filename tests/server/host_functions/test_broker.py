@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from sealab.sandbox.errors import HostCallError
-from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Calls
+from sealab.sandbox.job import Json
+from sealab.server.host_functions import broker
+from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Arguments, Calls, Handler
 from sealab.server.host_functions.workspace_calls import KEPT_BYTES_MAX, handlers
 from sealab.workspace.store import Workspace
 
@@ -76,13 +78,30 @@ async def test_a_name_that_is_longer_than_any_is_refused_before_it_is_read(works
 
 
 async def test_a_run_that_used_up_its_calls_gets_no_more(workspace: Workspace) -> None:
-    calls = Calls(handlers(workspace), budget=2)
-    await calls.answer("list_files", {})
-    await calls.answer("list_files", {})
+    async def answer(_calls: Calls, _arguments: Arguments) -> Json:
+        return 1
+
+    plain = {"tool": Handler(answer, {}, frozenset()), **handlers(workspace)}
+    calls = Calls(plain, budget=2)
+    await calls.answer("tool", {})
+    await calls.answer("tool", {})
     with pytest.raises(HostCallError, match="more than 2 calls to the host"):
+        await calls.answer("tool", {})
+    await calls.answer("write_file", {"filename": "files have a budget of their own", "content": "x"})
+    assert await Calls(plain, budget=2).answer("tool", {})
+
+
+async def test_calls_for_files_have_a_bound_too(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "FILE_CALLS_MAX", 2)
+    within = Calls(handlers(workspace), budget=10)
+    calls = Calls(handlers(workspace), budget=10, within=within)
+    await calls.answer("list_files", {})
+    await calls.answer("list_files", {})
+    with pytest.raises(HostCallError, match="more than 2 calls for files"):
         await calls.answer("write_file", {"filename": "late", "content": "x"})
+    with pytest.raises(HostCallError, match="more than 2 calls for files"):
+        await within.answer("write_file", {"filename": "late", "content": "x"})
     assert workspace.list().count == 0
-    assert await Calls(handlers(workspace), budget=2).answer("list_files", {})
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
-"""`asyncio` on the guest's own loop. Tasks, locks and time-outs are the real ones; threads run in place."""
+"""`asyncio` on the guest's own loop. Tasks, locks and time-outs are the real ones."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from functools import partial
 from typing import Any, ParamSpec, Self, TypeVar
 
-from ... import event_loop
+from ... import event_loop, green_threads
 
-__all__ = ["Runner", "get_event_loop", "new_event_loop", "run", "set_event_loop", "to_thread"]
+__all__ = ["Runner", "create_task", "get_event_loop", "new_event_loop", "run", "set_event_loop", "to_thread"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +51,24 @@ def get_event_loop() -> asyncio.AbstractEventLoop:
         return _current[0]
 
 
+def create_task(coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
+    """Run a coroutine beside the others; at the top level, where no loop runs yet, at the end of the program."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        if green_threads.current() is not green_threads.main():
+            coro.close()
+            raise
+        loop = get_event_loop()
+    return loop.create_task(coro, **options)
+
+
+def finish() -> None:
+    """Run the tasks that were made where no loop ran. Raises what one of them raised."""
+    if _current:
+        event_loop.finish(_current[0])
+
+
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return a new loop."""
     return event_loop.new_loop()
@@ -63,9 +82,9 @@ def set_event_loop(loop: asyncio.AbstractEventLoop | None) -> None:
 
 
 async def to_thread(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call `func` in a later round of the loop, in a copy of the context. There are no threads to call it in."""
-    await asyncio.sleep(0)
-    return copy_context().run(func, *args, **kwargs)
+    """Call `func` in a thread of its own, in a copy of the context, and return what it returns."""
+    call = partial(copy_context().run, func, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 class Runner:

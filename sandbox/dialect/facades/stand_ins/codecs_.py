@@ -1,11 +1,13 @@
-"""`codecs` on text and bytes in memory."""
+"""`codecs` on text and bytes, and on files of the workspace."""
 
 from __future__ import annotations
 
 import codecs
 from importlib import import_module
 
-__all__ = ["decode", "encode", "lookup"]
+from ..private import open_file
+
+__all__ = ["decode", "encode", "lookup", "open"]
 
 _WARM = """
 ascii base64_codec big5 bz2_codec charmap cp1250 cp1251 cp1252 cp1253 cp1254 cp1257 cp437 cp850 cp866 cp932 cp949 euc_jp
@@ -48,3 +50,12 @@ class Codec:
 def lookup(encoding: str, /) -> Codec:
     """Return the name and functions of an encoding. Raises LookupError."""
     return Codec(encoding)
+
+
+def open(  # noqa: A001 - Python's own name
+    filename: object, mode: str = "r", encoding: str | None = None, errors: str = "strict", buffering: int = -1
+) -> object:
+    """Open a file of the workspace; with an encoding, as text whose line ends stay as they are."""
+    if encoding is None:
+        return open_file(filename, mode, buffering)
+    return open_file(filename, mode.replace("b", ""), buffering, encoding, errors, newline="")

@@ -1,4 +1,4 @@
-"""`configparser` of text: of the private copy, whose `read` has no files to open."""
+"""`configparser`, of the private copy, whose `read` opens files as code does."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ....guest.guest import GUEST
 
-__all__ = ["redirect_stderr", "redirect_stdout"]
+__all__ = ["chdir", "redirect_stderr", "redirect_stdout"]
 
 
 class Writable(Protocol):
@@ -45,3 +45,24 @@ class redirect_stdout(Generic[W]):  # noqa: N801 - Python's own spelling
 
 class redirect_stderr(redirect_stdout[W]):  # noqa: N801 - Python's own spelling
     """Send what is printed inside the block to `new_target.write`: both streams are one here."""
+
+
+class chdir:  # noqa: N801 - Python's own spelling
+    """Make another folder of the workspace the current one inside the block."""
+
+    __slots__ = ("_before", "path")
+
+    def __init__(self, path: object) -> None:
+        self.path = path
+        self._before: list[object] = []
+
+    def __enter__(self) -> None:
+        from ...guest_modules import call  # it needs the facades
+
+        self._before.append(call("os", "getcwd"))
+        call("os", "chdir", self.path)
+
+    def __exit__(self, *_error: object) -> None:
+        from ...guest_modules import call
+
+        call("os", "chdir", self._before.pop())

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
+from ..private import open_file
 from ..streams import STDERR
 from .log_records import NOTSET, Formatter, LogRecord, level_of
 
@@ -97,7 +98,7 @@ class StreamHandler(Handler):
 
     def __init__(self, stream: Any = None) -> None:
         super().__init__()
-        self.stream = STDERR if stream is None else stream
+        self.stream: Any = STDERR if stream is None else stream
 
     def emit(self, record: LogRecord) -> None:
         """Write a record."""
@@ -121,14 +122,41 @@ class NullHandler(Handler):
 
 
 class FileHandler(StreamHandler):
-    """Refuses: a log goes to the output here."""
+    """Writes records to a file of the workspace."""
 
-    def __init__(self, *_args: object, **_options: object) -> None:
-        refuse_files()
+    def __init__(
+        self,
+        filename: Any,
+        mode: str = "a",
+        encoding: str | None = None,
+        delay: bool = False,
+        errors: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.baseFilename = filename
+        self.mode = mode
+        self.encoding = encoding
+        self.errors = errors
+        self.stream = None if delay else self.open_stream()
 
+    def open_stream(self) -> Any:
+        """Open the file."""
+        return open_file(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors)
 
-def refuse_files() -> NoReturn:
-    """Say where a log can go instead. Raises NotImplementedError."""
-    raise NotImplementedError(
-        "log files cannot be opened here; log to the output, or write_file(name, text) at the end"
-    )
+    def emit(self, record: LogRecord) -> None:
+        """Write a record, and have it in the file at once."""
+        if self.stream is None:
+            self.stream = self.open_stream()
+        super().emit(record)
+        self.stream.flush()
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        if self.stream is not None:
+            self.stream.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.close()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....guest.guest import GUEST
-from .log_handlers import FileHandler, Filter, Filterer, Handler, NullHandler, StreamHandler, refuse_files
+from .log_handlers import FileHandler, Filter, Filterer, Handler, NullHandler, StreamHandler
 from .log_records import (
     BASIC_FORMAT,
     CRITICAL,
@@ -230,7 +230,7 @@ def _parent(name: str) -> Logger:
 def basicConfig(
     *,
     filename: object = None,
-    filemode: object = None,  # noqa: ARG001 - Python's own signature
+    filemode: str = "a",
     format: str | None = None,
     datefmt: str | None = None,
     style: str = "%",
@@ -238,16 +238,18 @@ def basicConfig(
     stream: Any = None,
     handlers: Any = None,
     force: bool = False,
-    encoding: object = None,  # noqa: ARG001 - Python's own signature
-    errors: object = None,  # noqa: ARG001 - as above
+    encoding: str | None = None,
+    errors: str | None = "backslashreplace",
 ) -> None:
-    """Give the root a handler that writes to the output, unless it has one."""
-    if filename is not None:
-        refuse_files()
+    """Give the root a handler that writes to the output, or to the file of a name, unless it has one."""
+    if filename is not None and stream is not None:
+        raise ValueError("'stream' and 'filename' should not be specified together")
     if force:
         _root.handlers.clear()
     if not _root.handlers:
         formatter = Formatter(format, datefmt, style)
+        if handlers is None and filename is not None:
+            handlers = [FileHandler(filename, filemode, encoding=encoding, errors=errors)]
         for handler in [StreamHandler(stream)] if handlers is None else handlers:
             if handler.formatter is None:
                 handler.setFormatter(formatter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
@@ -11,8 +12,9 @@ from typing import NoReturn
 from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
-    "argv", "exc_info", "executable", "exit", "getrecursionlimit", "getrefcount", "implementation", "setrecursionlimit",
-    "stderr", "stdin", "stdout", "version",
+    "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable",
+    "exit", "getfilesystemencodeerrors", "getfilesystemencoding", "getrecursionlimit", "getrefcount",
+    "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin", "stdout", "version",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -23,7 +25,8 @@ STACK_BYTES_PER_CALL = 12 * 1024
 _RECURSION_LIMIT_DEFAULT = 1_000
 
 argv = [""]
-executable = ""
+base_exec_prefix = base_prefix = exec_prefix = prefix = executable = ""
+path: list[str] = []
 implementation = SimpleNamespace(name=sys.implementation.name, version=sys.implementation.version)
 stderr = STDERR
 stdin = Input()
@@ -38,9 +41,39 @@ def exc_info() -> tuple[type[BaseException], BaseException, None] | tuple[None, 
     return (None, None, None) if kind is None or error is None else (kind, error, None)
 
 
+_shown_by: list[Callable[[object], None]] = []
+
+
+def show_errors_by(show: Callable[[object], None]) -> None:
+    """Let `excepthook` write by `show`, which `traceback_` has: it stands on what needs this module."""
+    _shown_by[:] = [show]
+
+
+def excepthook(kind: object, value: object, traceback: object, /) -> None:  # noqa: ARG001 - Python's own signature
+    """Write an exception to standard error, as Python prints one that nobody catches."""
+    for show in _shown_by:
+        show(value)
+
+
+def audit(event: str, *_arguments: object) -> None:
+    """Do nothing: nobody listens."""
+    if not isinstance(event, str):
+        raise TypeError(f"expected str for argument 'event', not {type(event).__name__}")
+
+
 def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own name
     """End the code here."""
     raise SystemExit(status)
+
+
+def getfilesystemencoding() -> str:
+    """Return how names of files are encoded."""
+    return "utf-8"
+
+
+def getfilesystemencodeerrors() -> str:
+    """Return what becomes of the bytes in names of files that encode nothing."""
+    return "surrogateescape"
 
 
 def getrecursionlimit() -> int:

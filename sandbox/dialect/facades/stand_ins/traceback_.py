@@ -9,6 +9,8 @@ import sys
 from typing import Any
 
 from ....guest.guest import GUEST
+from ..streams import STDERR
+from .sys_ import show_errors_by
 
 __all__ = ["format_exc", "format_exception", "format_exception_only", "print_exc", "print_exception"]
 
@@ -66,3 +68,6 @@ def print_exception(
 def print_exc(limit: object = None, file: Any = None, chain: bool = True) -> None:
     """Write the exception being handled to `file`, by default to the output."""
     print_exception(sys.exc_info()[1], file=file)
+
+
+show_errors_by(lambda error: print_exception(error, file=STDERR))

@@ -1,4 +1,4 @@
-"""`xml.etree.ElementTree` of text: of the private copy, which opens no file.
+"""`xml.etree.ElementTree`, of the private copy, which opens files as code does.
 
 Expat itself bounds what entities grow to.
 """

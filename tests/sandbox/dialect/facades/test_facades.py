@@ -16,10 +16,10 @@ from ...guest_code import run
 
 PROMISED = """
 abc array base64 binascii bisect calendar cmath collections collections.abc colorsys contextlib copy csv dataclasses
-datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html html.entities io ipaddress itertools
-json keyword locale math numbers operator os os.path pathlib pprint queue random re secrets shlex statistics string
+datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html html.entities ipaddress itertools
+json keyword locale math numbers operator pprint random re secrets shlex statistics string
 struct sys textwrap time timeit types typing unicodedata urllib.parse uuid warnings weakref zlib zoneinfo asyncio
-logging __future__ doctest traceback inspect unittest ast bz2 lzma gzip codecs tomllib configparser contextvars errno
+logging __future__ doctest traceback inspect unittest ast codecs tomllib configparser contextvars errno
 """.split()  # noqa: SIM905 - a table of words
 
 
@@ -33,9 +33,7 @@ def test_a_promised_module_can_be_imported_and_gives_each_name_it_lists(module: 
     run(f"import {module}")
 
 
-@pytest.mark.parametrize(
-    "module", ["subprocess", "socket", "ctypes", "builtins", "importlib", "pickle", "sqlite3", "gc2"]
-)
+@pytest.mark.parametrize("module", ["subprocess", "socket", "ctypes", "gc2"])
 def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
     assert facades.find(module) is None
     assert module not in facades.exports()
@@ -53,9 +51,6 @@ def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
         ("mcp.client", "tools.<server>"),
         ("os", "read_file"),
         ("os.listdir", "list_files"),
-        ("threading", "asyncio"),
-        ("concurrent.futures", "asyncio"),
-        ("pickle", "json"),
         ("uuid.uuid1", "uuid4"),
     ],
 )
@@ -113,8 +108,6 @@ def test_facades_stay_themselves_when_copied() -> None:
         "import sys\nsys.modules",
         "import sys\nsys._getframe()",
         "import os\nos.system('true')",
-        "import io\nio.open('/etc/hostname')",
-        "import io\nio.FileIO('/etc/hostname')",
         "import asyncio\nasyncio.subprocess",
         "import logging\nlogging.currentframe()",
         "import zoneinfo\nzoneinfo.reset_tzpath(['/'])",
@@ -125,7 +118,6 @@ def test_facades_stay_themselves_when_copied() -> None:
         "import enum\nenum.global_enum",
         "import shlex\nshlex.shlex('a')",
         "import ast\nast.parse('1')",
-        "import hashlib\nhashlib.file_digest",
     ],
 )
 def test_what_leads_out_of_a_real_module_is_not_there(source: str) -> None:
@@ -297,10 +289,11 @@ def test_paths_are_text() -> None:
     from pathlib import Path
     p = Path("a") / "b" / "c.tar.gz"
     [str(p), p.stem, p.suffixes, str(p.parent), str(p.with_suffix(".x")), repr(p), os.path.relpath("/a/b", "/a/c"),
-     os.path.join("a", "b"), os.path.abspath("x/../y"), str(Path("/a/../b").resolve())]
+     os.path.join("a", "b"), os.path.abspath("x/../y"), str(Path("/a/../b").resolve()), os.getcwd()]
     """
     assert run(source).value == [
-        "a/b/c.tar.gz", "c.tar", [".tar", ".gz"], "a/b", "a/b/c.tar.x", "PosixPath('a/b/c.tar.gz')", "../b", "a/b", "/y", "/b",
+        "a/b/c.tar.gz", "c.tar", [".tar", ".gz"], "a/b", "a/b/c.tar.x", "PosixPath('a/b/c.tar.gz')", "../b", "a/b", "/workspace/y", "/b",
+        "/workspace",
     ]  # fmt: skip
 
 
@@ -447,8 +440,8 @@ def test_timeit_runs_its_statement_under_the_dialect() -> None:
     seen
     """
     assert run(source).value == [4, 4, 4]
-    with pytest.raises((Refused, NameError, AttributeError)):
-        run("import timeit\ntimeit.timeit(\"__import__('os').getpid()\", number=1)")
+    with pytest.raises((Refused, NameError, AttributeError, ImportError)):
+        run("import timeit\ntimeit.timeit(\"__import__('subprocess').run([])\", number=1)")
 
 
 def test_the_recursion_limit_is_taken_honestly_and_bounded() -> None:
@@ -518,11 +511,12 @@ def test_sealed_classes_of_the_host_take_no_stores_and_the_codes_own_do() -> Non
 def test_everything_works_once_it_is_preloaded_and_files_are_gone() -> None:
     program = textwrap.dedent("""
         import sys
-        from sealab.sandbox.dialect import facades
+        from sealab.sandbox.dialect import facades, guest_modules
         from sealab.sandbox.guest.guest import GUEST
         from sealab.sandbox.dialect.compiling import compile_program, run_program
         from sealab.sandbox.dialect.namespace import new_namespace
         facades.preload()
+        guest_modules.preload()
         opened, loaded = [], set(sys.modules)
         sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
         GUEST.namespace = new_namespace()
@@ -532,6 +526,7 @@ def test_everything_works_once_it_is_preloaded_and_files_are_gone() -> None:
     """)
     source = """
 import datetime, time, zoneinfo, codecs, mimetypes, decimal, random, uuid, email.utils, html, locale
+import io, os, os.path, pathlib, tempfile, shutil, glob, tarfile, gzip, bz2, lzma, filecmp, fileinput
 datetime.datetime.strptime("2020-01-02", "%Y-%m-%d").strftime("%A")
 time.strptime("2020", "%Y"), time.localtime(), zoneinfo.ZoneInfo("Asia/Tokyo"), "é".encode("cp1250"), codecs.encode("a", "rot13")
 random.seed("a text"), mimetypes.guess_type("a.html"), uuid.uuid4(), email.utils.formatdate(), html.unescape("&amp;"), locale.getlocale()

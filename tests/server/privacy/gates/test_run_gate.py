@@ -198,6 +198,54 @@ async def test_a_token_for_a_files_name_finds_the_file(model: Model) -> None:
     assert not model.leaked()
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(open('seen.csv').read())",
+        "print(open('seen.csv', 'rb').read().decode())",
+        "for line in open('seen.csv'): print(line.split(',')[1])",
+        "f = open('seen.csv', 'rb', buffering=0)\nwhile piece := f.read(501): print(piece.decode().split(',')[1:2])",
+        "import csv\nfor row in csv.DictReader(open('seen.csv')): print(row['customer_name'])",
+        "from pathlib import Path\nresult = [each.split(',')[1] for each in Path('seen.csv').read_text().splitlines()]",
+        "import os\nfor name in os.listdir('people'): print(name); print([name.partition('@')])",
+        "import shutil\nshutil.copy('seen.csv', 'copy.csv')\nraise ValueError(open('copy.csv').readlines()[5])",
+    ],
+)
+async def test_what_code_reads_by_open_is_hidden_as_what_it_reads_by_read_file(model: Model, code: str) -> None:
+    rows = "".join(f"{row['id']},{row['customer_name']},{row['email']}\n" for row in customers(COUNT))
+    folder = model.home / "workspace"
+    (folder / "people").mkdir(exist_ok=True)
+    (folder / "seen.csv").write_text("id,customer_name,email\n" + rows, encoding="utf-8")
+    (folder / "people" / str(customers(COUNT)[3]["email"])).write_text("")
+    await model.run(code)
+    assert not model.leaked()
+
+
+async def test_tokens_that_are_written_by_open_reach_the_file_as_values(model: Model) -> None:
+    report = await model.run(ROWS + "result = rows[2]['email']")
+    token = report["result"]
+    code = f"""
+with open("for-them.txt", "w") as f:
+    for n in range(3000):
+        f.write("line " * 50 + {token!r} + "\\n")
+    told = f.tell()
+with open("for-them.txt", "a") as f:
+    f.write({token!r})
+with open({token!r} + ".txt", "x") as f:
+    f.write("x")
+result = told
+"""
+    report = await model.run(code)
+    assert report["success"], report
+    email = str(customers(COUNT)[2]["email"])
+    content = (model.home / "workspace" / "for-them.txt").read_text()
+    assert content.count(email) == 3001
+    assert "[EMAIL" not in content
+    assert report["result"] == len(content) - len(email)
+    assert (model.home / "workspace" / f"{email}.txt").read_text() == "x"
+    assert not model.leaked()
+
+
 async def test_what_the_model_writes_with_tokens_reaches_files_and_tools_as_values(model: Model) -> None:
     row = customers(COUNT)[2]
     report = await model.run(ROWS + "result = [rows[2]['email'], rows[2]['customer_name'], rows[2]['card']]")

@@ -1,0 +1,211 @@
+"""What the guest modules `os` and `io` are made on: each function is one host call for a file of the workspace.
+
+A security boundary: what guest code passes is of exactly the type that it should be, and travels as data. Each function
+returns a tuple that begins with an errno, 0 where the host did what was asked; then comes the answer, or the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from typing import cast
+
+from ....guest.guest import GUEST
+from ....job import Json
+
+__all__ = [
+    "close_file",
+    "disk_usage",
+    "list_folder",
+    "make_folder",
+    "open_file",
+    "path_status",
+    "read_file_at",
+    "remove_folder",
+    "remove_path",
+    "rename_path",
+    "set_modified",
+    "strerror",
+    "truncate_file",
+    "write_file_at",
+]
+
+_PIECE_BYTES = 2 * 1024 * 1024
+"""What one call reads or writes: as base64 below `frames.CALL_BYTES_MAX`."""
+_TEXT_BYTES = 512 * 1024
+"""What one call writes of a text, which may take six bytes for each character."""
+_opened: dict[str, int] = {}
+_closed: list[str] = []
+
+
+def open_file(path: str, mode: str, size: int, /) -> tuple[object, ...]:
+    """Open a file in the mode "r", "r+", "w", "x" or "a".
+
+    Returns `(0, identity, bytes in it, when it was changed in ns, what it begins with)`, at most `size` bytes of that.
+    """
+    answer = _ask("file_open", {"filename": _text(path), "mode": _text(mode), "size": _whole(size)})
+    if "errno" in answer:
+        return answer["errno"], answer["why"]
+    identity = cast("str", answer["identity"])
+    _opened[identity] = _opened.get(identity, 0) + 1
+    return 0, identity, answer["size"], answer["modified_ns"], _data(answer)
+
+
+def close_file(identity: str, /) -> None:
+    """Let go of an open file; the host learns of it with the next call."""
+    left = _opened.get(_text(identity), 0) - 1
+    if left > 0:
+        _opened[identity] = left
+    elif _opened.pop(identity, None) is not None:
+        _closed.append(identity)
+
+
+def read_file_at(path: str, identity: str, offset: int, size: int, /) -> tuple[object, ...]:
+    """Return `(0, bytes)`: up to `size` from `offset` on, fewer at the end of the file alone."""
+    where = {"filename": _text(path), "identity": _text(identity)}
+    offset, size = _whole(offset), _whole(size)
+    pieces: list[bytes] = []
+    while size > 0:
+        wanted = min(size, _PIECE_BYTES)
+        answer = _ask("file_read", {**where, "offset": offset, "size": wanted})
+        if "errno" in answer:
+            return answer["errno"], answer["why"]
+        data = _data(answer)
+        pieces.append(data)
+        offset += len(data)
+        size -= len(data)
+        if len(data) < wanted:
+            break
+    return 0, pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def write_file_at(path: str, identity: str, offset: int | None, data: bytes, is_text: bool, /) -> tuple[object, ...]:
+    """Write at `offset`, or at the end where that is None. Returns `(0, bytes taken, where they end)`.
+
+    `is_text` says that these are whole characters of UTF-8. Where not all can be written, `(errno, bytes taken, end)`.
+    """
+    if type(data) is not bytes:
+        raise TypeError(f"a bytes-like object is required, not {type(data).__name__!r}")
+    where = {"filename": _text(path), "identity": _text(identity)}
+    end = None if offset is None else _whole(offset)
+    taken = 0
+    while True:
+        piece, content, encoding = _piece(data, taken, is_text is True)
+        answer = _ask(
+            "file_write",
+            {**where, "offset": None if offset is None else end, "content": content, "encoding": encoding},
+        )
+        if "errno" in answer:
+            return answer["errno"], taken, end
+        taken += piece
+        end = cast("int", answer["offset"])
+        if taken >= len(data):
+            return 0, taken, end
+
+
+def _piece(data: bytes, start: int, is_text: bool) -> tuple[int, str, str]:
+    """Return how many bytes from `start` on go at once, and how they travel: a text in whole lines where it can."""
+    if is_text:
+        end = start + _TEXT_BYTES
+        if end < len(data):
+            line = data.rfind(b"\n", start, end)
+            end = line + 1 if line >= 0 else end
+        piece = data[start:end]
+        try:
+            return len(piece), piece.decode(), "utf-8"
+        except UnicodeDecodeError as error:
+            if start < error.start + start < len(data) and error.reason == "unexpected end of data":
+                return error.start, piece[: error.start].decode(), "utf-8"
+    piece = data[start : start + _PIECE_BYTES]
+    return len(piece), base64.b64encode(piece).decode("ascii"), "base64"
+
+
+def truncate_file(path: str, identity: str, size: int, /) -> tuple[object, ...]:
+    """Make an open file `size` bytes long. Returns `(0,)`."""
+    return _done("file_truncate", {"filename": _text(path), "identity": _text(identity), "size": _whole(size)})
+
+
+def path_status(path: str, /) -> tuple[object, ...]:
+    """Return `(0, identity, whether it is a folder, bytes, when it was changed in ns)`."""
+    answer = _ask("file_status", {"filename": _text(path)})
+    if "errno" in answer:
+        return answer["errno"], answer["why"]
+    return (0, *_status(answer))
+
+
+def list_folder(path: str, /) -> tuple[object, ...]:
+    """Return `(0, [(name, identity, whether it is a folder, bytes, when it was changed in ns), …])`, sorted by name."""
+    answer = _ask("list_folder", {"filename": _text(path)})
+    if "errno" in answer:
+        return answer["errno"], answer["why"]
+    entries = cast("list[Mapping[str, Json]]", answer["entries"])
+    return 0, [(entry["name"], *_status(entry)) for entry in entries]
+
+
+def make_folder(path: str, /) -> tuple[object, ...]:
+    """Make one folder. Returns `(0,)`."""
+    return _done("make_folder", {"filename": _text(path)})
+
+
+def remove_path(path: str, /) -> tuple[object, ...]:
+    """Remove a file. Returns `(0,)`."""
+    return _done("remove_path", {"filename": _text(path)})
+
+
+def remove_folder(path: str, /) -> tuple[object, ...]:
+    """Remove an empty folder. Returns `(0,)`."""
+    return _done("remove_folder", {"filename": _text(path)})
+
+
+def rename_path(path: str, target: str, /) -> tuple[object, ...]:
+    """Give a file or a folder another name. Returns `(0,)`."""
+    return _done("rename_path", {"filename": _text(path), "target": _text(target)})
+
+
+def set_modified(path: str, modified_ns: int, /) -> tuple[object, ...]:
+    """Say when a file was last changed. Returns `(0,)`."""
+    return _done("set_modified", {"filename": _text(path), "modified_ns": _whole(modified_ns)})
+
+
+def disk_usage() -> tuple[object, ...]:
+    """Return `(0, bytes that the workspace may hold, bytes that it holds)`."""
+    answer = _ask("disk_usage", {})
+    return 0, answer["total"], answer["used"]
+
+
+def _done(name: str, arguments: dict[str, Json]) -> tuple[object, ...]:
+    answer = _ask(name, arguments)
+    return (answer["errno"], answer["why"]) if "errno" in answer else (0,)
+
+
+def _ask(name: str, arguments: dict[str, Json]) -> Mapping[str, Json]:
+    if _closed:
+        arguments["closed"] = " ".join(_closed)
+        _closed.clear()
+    return cast("Mapping[str, Json]", GUEST.call_host(name, arguments))
+
+
+def _status(answer: Mapping[str, Json]) -> tuple[Json, ...]:
+    return answer["identity"], answer["folder"], answer["size"], answer["modified_ns"]
+
+
+def _data(answer: Mapping[str, Json]) -> bytes:
+    return base64.b64decode(cast("str", answer["data"]))
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise TypeError(f"a plain str is needed here, not {type(value).__name__!r}")
+    return value
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"an int is needed here, not {type(value).__name__!r}")
+    return value
+
+
+def strerror(code: int, /) -> str:
+    """Return what an errno says."""
+    return os.strerror(_whole(code))

@@ -1,0 +1,247 @@
+"""What the guest module `sqlite3` is made on: a database in memory, closed around the interpreter's own.
+
+A security boundary. The real connection is never handed out, and it only knows `:memory:`: an authorizer refuses other
+databases, extensions, virtual tables but full-text search, and what could make a database contradict itself. Text of
+SQL and values are of exactly the types that SQLite has. While it calls a function of the code's own, it takes no call.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+__all__ = ["Database", "Results", "complete_statement", "sqlite_version"]
+
+sqlite_version = sqlite3.sqlite_version
+_PLAIN = (type(None), int, float, str, bytes)
+_PRAGMAS = frozenset(
+    """
+    table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list foreign_key_check foreign_keys
+    user_version application_id integrity_check quick_check database_list collation_list function_list compile_options
+    encoding page_count page_size freelist_count cache_size case_sensitive_like recursive_triggers synchronous
+    journal_mode auto_vacuum busy_timeout optimize temp_store data_version max_page_count locking_mode
+    reverse_unordered_selects automatic_index defer_foreign_keys full_column_names short_column_names
+    """.split()  # noqa: SIM905 - a table of words
+)
+_REFUSED_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "edit", "readfile", "writefile"})
+_SEARCH = frozenset({"fts3", "fts4", "fts5"})
+_WAL = slice(18, 20)
+"""Where a database's header says that it has a log of its own beside it (SQLite file format, 1.3.3)."""
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_where: str | None) -> int:
+    """Say what may be prepared. `first` and `second` depend on the action (`sqlite3_set_authorizer`)."""
+    if action == sqlite3.SQLITE_ATTACH:
+        return sqlite3.SQLITE_OK if first == "" else sqlite3.SQLITE_DENY  # VACUUM attaches one without a name
+    if action == sqlite3.SQLITE_PRAGMA and (first or "").lower() not in _PRAGMAS:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_CREATE_VTABLE and (second or "").lower() not in _SEARCH:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+class Database:
+    """A database in memory."""
+
+    __slots__ = ("_busy", "_connection")
+
+    def __init__(self, content: bytes, detect_types: int, /) -> None:
+        if type(content) is not bytes or type(detect_types) is not int:
+            raise TypeError("a database is made of bytes, and of an int for its types")
+        connection = sqlite3.connect(":memory:", detect_types=detect_types & 3, check_same_thread=True)
+        if content:
+            if content[_WAL] == b"\2\2":
+                content = content[: _WAL.start] + b"\1\1" + content[_WAL.stop :]
+            connection.deserialize(content)
+        for setting in ("temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON"):
+            connection.execute(f"PRAGMA {setting}")
+        connection.set_authorizer(_authorize)
+        self._connection: sqlite3.Connection | None = connection
+        self._busy = False
+
+    def execute(self, sql: str, parameters: object, is_many: bool, converters: object, /) -> Results:
+        """Run one statement, with a list or dict of values, or with each of a list of these.
+
+        `converters` are functions of bytes by the names of declared types, for a database that detects types.
+        """
+        with self._in_use() as connection, _known(converters):
+            cursor = connection.cursor()
+            if is_many is True:
+                rows = [_values(each) for each in cast("list[object]", parameters)] if type(parameters) is list else []
+                cursor.executemany(_sql(sql), rows)
+            else:
+                cursor.execute(_sql(sql), _values(parameters))
+        return _results(self, cursor)
+
+    def execute_script(self, sql: str, /) -> None:
+        """Run many statements."""
+        with self._in_use() as connection:
+            connection.executescript(_sql(sql))
+
+    def commit(self) -> None:
+        """Keep what was done."""
+        with self._in_use() as connection:
+            connection.commit()
+
+    def rollback(self) -> None:
+        """Undo what was not kept."""
+        with self._in_use() as connection:
+            connection.rollback()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._connection is not None:
+            with self._in_use() as connection:
+                self._connection = None
+                connection.close()
+
+    def serialize(self) -> bytes:
+        """Return the database as the bytes of its file."""
+        with self._in_use() as connection:
+            return connection.serialize()
+
+    def state(self) -> tuple[bool, int]:
+        """Return whether a transaction is open, and how many rows were changed so far."""
+        connection = self._open()
+        return connection.in_transaction, connection.total_changes
+
+    def set_isolation_level(self, level: str | None, /) -> None:
+        """Choose how transactions begin by themselves."""
+        if level is not None and type(level) is not str:
+            raise TypeError("isolation_level must be str or None")
+        self._open().isolation_level = cast("Any", level)
+
+    def set_text_as_bytes(self, as_bytes: bool, /) -> None:
+        """Give texts as bytes, or as str."""
+        self._open().text_factory = bytes if as_bytes is True else str
+
+    def create_function(
+        self, name: str, count: int, function: Callable[..., object] | None, deterministic: bool, /
+    ) -> None:
+        """Let SQL call a function of the code's own; None takes it away."""
+        if type(count) is not int:
+            raise TypeError("narg must be an int")
+
+        def called(*arguments: object) -> object:
+            return _plain(cast("Any", function)(*arguments))
+
+        self._open().create_function(
+            _sql(name), count, None if function is None else cast("Any", called), deterministic=deterministic is True
+        )
+
+    def create_aggregate(self, name: str, count: int, make: Callable[[], Any] | None, /) -> None:
+        """Let SQL gather with objects that `make` returns, by their methods `step` and `finalize`."""
+        if type(count) is not int:
+            raise TypeError("n_arg must be an int")
+
+        class Gathering:
+            def __init__(self) -> None:
+                self._own = cast("Any", make)()
+
+            def step(self, *arguments: object) -> None:
+                self._own.step(*arguments)
+
+            def finalize(self) -> object:
+                return _plain(self._own.finalize())
+
+        self._open().create_aggregate(_sql(name), count, cast("Any", None if make is None else Gathering))
+
+    def create_collation(self, name: str, compare: Callable[[str, str], int] | None, /) -> None:
+        """Let SQL order texts by a function of the code's own."""
+
+        def called(one: str, two: str) -> int:
+            order = cast("Any", compare)(one, two)
+            return order if type(order) is int else 0
+
+        self._open().create_collation(_sql(name), None if compare is None else called)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._busy:
+            raise sqlite3.ProgrammingError("Recursive use of a database is not allowed.")
+        if self._connection is None:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+        return self._connection
+
+    @contextmanager
+    def _in_use(self) -> Iterator[sqlite3.Connection]:
+        connection = self._open()
+        self._busy = True
+        try:
+            yield connection
+        finally:
+            self._busy = False
+
+
+class Results:
+    """The rows of one statement, and what is known of them."""
+
+    __slots__ = ("_cursor", "_database", "description", "lastrowid", "rowcount")
+
+    _cursor: sqlite3.Cursor
+    _database: Database
+    description: tuple[tuple[object, ...], ...] | None
+    lastrowid: int | None
+    rowcount: int
+
+    def fetch(self, count: int, /) -> list[tuple[object, ...]]:
+        """Return the next rows, at most so many; all of them where that is negative."""
+        if type(count) is not int:
+            raise TypeError("a number of rows must be an int")
+        with self._database._in_use():
+            return self._cursor.fetchall() if count < 0 else self._cursor.fetchmany(count)
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        with self._database._in_use():
+            self._cursor.close()
+
+
+def _results(database: Database, cursor: sqlite3.Cursor) -> Results:
+    made = object.__new__(Results)
+    made._database, made._cursor = database, cursor
+    made.description, made.lastrowid, made.rowcount = cursor.description, cursor.lastrowid, cursor.rowcount
+    return made
+
+
+@contextmanager
+def _known(converters: object) -> Iterator[None]:
+    """Let SQLite find the code's own converters while a statement begins, which remembers those that it needs."""
+    if type(converters) is not dict:
+        raise TypeError("converters must be a dict")
+    known = {_sql(name): convert for name, convert in converters.items()}
+    try:
+        sqlite3.converters.update(known)
+        yield
+    finally:
+        sqlite3.converters.clear()
+
+
+def complete_statement(statement: str, /) -> bool:
+    """Return whether a text holds whole statements."""
+    return sqlite3.complete_statement(_sql(statement))
+
+
+def _sql(text: object) -> str:
+    if type(text) is not str:
+        raise TypeError(f"a plain str is needed here, not {type(text).__name__!r}")
+    return text
+
+
+def _values(given: object) -> Any:
+    if type(given) is dict:
+        return {_sql(name): _plain(value) for name, value in given.items()}
+    if type(given) is list or type(given) is tuple:
+        return tuple(_plain(value) for value in cast("list[object]", given))
+    raise TypeError("parameters must be a list or a dict")
+
+
+def _plain(value: object) -> object:
+    if type(value) not in _PLAIN:
+        if type(value) is bool:
+            return int(value)
+        raise sqlite3.ProgrammingError(f"type '{type(value).__name__}' is not supported")
+    return value

@@ -1,0 +1,5 @@
+"""`_weakrefset`: the set is that of `weakref`."""
+
+from weakref import WeakSet
+
+__all__ = ["WeakSet"]

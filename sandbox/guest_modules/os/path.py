@@ -1,0 +1,155 @@
+"""`os.path`: arithmetic on text, and what is there in the workspace."""
+
+import posixpath
+from posixpath import (
+    altsep,
+    basename,
+    commonpath,
+    commonprefix,
+    curdir,
+    dirname,
+    extsep,
+    isabs,
+    join,
+    normcase,
+    normpath,
+    pardir,
+    pathsep,
+    sep,
+    split,
+    splitdrive,
+    splitext,
+)
+
+from _sealab_files import HOME, getcwd, status
+from _sealab_os import devnull, fsencode, fspath
+
+defpath = "/bin:/usr/bin"
+supports_unicode_filenames = True
+
+
+def splitroot(p):
+    p = fspath(p)
+    slash, empty = (b"/", b"") if isinstance(p, bytes) else ("/", "")
+    rest = p.lstrip(slash)
+    count = len(p) - len(rest)
+    if not count:
+        return empty, empty, p
+    return (empty, slash * 2, rest) if count == 2 else (empty, slash, p[1:])
+
+
+def _found(path):
+    try:
+        return status(path)
+    except (OSError, ValueError):
+        return None
+
+
+def exists(path):
+    return _found(path) is not None
+
+
+lexists = exists
+
+
+def isfile(path):
+    found = _found(path)
+    return found is not None and not found[2]
+
+
+def isdir(s):
+    found = _found(s)
+    return found is not None and found[2]
+
+
+def islink(path):
+    return False
+
+
+def isjunction(path):
+    return False
+
+
+def ismount(path):
+    return abspath(path) in ("/", HOME)
+
+
+def isdevdrive(path):
+    return False
+
+
+def getsize(filename):
+    found = status(filename)
+    return 4096 if found[2] else found[3]
+
+
+def getmtime(filename):
+    return status(filename)[4] / 1_000_000_000
+
+
+getatime = getctime = getmtime
+
+
+def abspath(path):
+    path = fspath(path)
+    if not isabs(path):
+        here = getcwd()
+        path = join(fsencode(here) if isinstance(path, bytes) else here, path)
+    return normpath(path)
+
+
+def realpath(filename, *, strict=False):
+    if strict is True:
+        status(filename)
+    return abspath(filename)
+
+
+def relpath(path, start=None):
+    path = fspath(path)
+    if not path:
+        raise ValueError("no path specified")
+    slash, dot, up = (b"/", b".", b"..") if isinstance(path, bytes) else ("/", ".", "..")
+    origin = [part for part in abspath(dot if start is None else start).split(slash) if part]
+    steps = [part for part in abspath(path).split(slash) if part]
+    same = len(commonprefix([origin, steps]))
+    found = [up] * (len(origin) - same) + steps[same:]
+    return join(*found) if found else dot
+
+
+def expanduser(path):
+    path = fspath(path)
+    tilde, slash = (b"~", b"/") if isinstance(path, bytes) else ("~", "/")
+    if not path.startswith(tilde) or path[1:2] not in (slash, path[:0]):
+        return path
+    home = fsencode(HOME) if isinstance(path, bytes) else HOME
+    return home + path[1:]
+
+
+def expandvars(path):
+    import re
+    from os import environ
+
+    path = fspath(path)
+    if isinstance(path, bytes):
+        return path
+
+    def value(match):
+        name = match[1]
+        name = name[1:-1] if name.startswith("{") else name
+        return environ.get(name, match[0])
+
+    return re.sub(r"\$(\w+|\{[^}]*\})", value, path)
+
+
+def samefile(f1, f2):
+    return status(f1)[1] == status(f2)[1]
+
+
+def samestat(s1, s2):
+    return s1.st_ino == s2.st_ino and s1.st_dev == s2.st_dev
+
+
+def sameopenfile(fp1, fp2):
+    from os import fstat
+
+    return samestat(fstat(fp1), fstat(fp2))

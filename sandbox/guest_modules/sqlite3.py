@@ -1,0 +1,480 @@
+"""`sqlite3`: databases in memory; one of a file is read when it is opened, and written when it is committed."""
+
+import datetime
+import io
+import os
+from urllib.parse import parse_qs, unquote
+
+import _sealab_sqlite
+from _sealab_files import absolute
+from _sealab_sqlite import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,
+    complete_statement,
+    sqlite_version,
+)
+
+apilevel, threadsafety, paramstyle = "2.0", 1, "qmark"
+version = "2.6.0"
+sqlite_version_info = tuple(int(part) for part in sqlite_version.split("."))
+PARSE_DECLTYPES, PARSE_COLNAMES = 1, 2
+SQLITE_OK, SQLITE_DENY, SQLITE_IGNORE = 0, 1, 2
+LEGACY_TRANSACTION_CONTROL = -1
+Binary = memoryview
+Date, Time, Timestamp = datetime.date, datetime.time, datetime.datetime
+
+_adapters = {}
+_converters = {}
+_open_files = {}
+
+
+def DateFromTicks(ticks):
+    return datetime.date.fromtimestamp(ticks)
+
+
+def TimestampFromTicks(ticks):
+    return datetime.datetime.fromtimestamp(ticks)
+
+
+def register_adapter(type, adapter, /):
+    _adapters[type] = adapter
+
+
+def register_converter(typename, converter, /):
+    _converters[typename.upper()] = converter
+
+
+register_adapter(datetime.date, lambda value: value.isoformat())
+register_adapter(datetime.datetime, lambda value: value.isoformat(" "))
+register_converter("date", lambda value: datetime.date.fromisoformat(value.decode()))
+register_converter("timestamp", lambda value: datetime.datetime.fromisoformat(value.decode()))
+
+
+def _plain(value):
+    kind = type(value)
+    if kind in (int, float, str, bytes, type(None)):
+        return value
+    adapter = _adapters.get(kind)
+    if adapter is not None:
+        return adapter(value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if kind is bool:
+        return int(value)
+    for base in (str, int, float, bytes):
+        if isinstance(value, base):
+            return base.__str__(value) if base is str else base(value)
+    conform = getattr(value, "__conform__", None)
+    return value if conform is None else conform(PrepareProtocol)
+
+
+class PrepareProtocol:
+    """What an object is asked to conform to."""
+
+
+def _values(parameters):
+    if isinstance(parameters, dict):
+        return {str(name): _plain(value) for name, value in parameters.items()}
+    if hasattr(parameters, "keys") and hasattr(parameters, "__getitem__") and not isinstance(parameters, Row):
+        return {str(name): _plain(parameters[name]) for name in parameters.keys()}
+    if isinstance(parameters, str):
+        return list(parameters)
+    return [_plain(value) for value in parameters]
+
+
+def _text(sql):
+    if not isinstance(sql, str):
+        raise TypeError(f"execute() argument 1 must be str, not {type(sql).__name__}")
+    return str.__str__(sql)
+
+
+class Row:
+    """One row, by number or by name."""
+
+    __slots__ = ("_names", "_row")
+
+    def __init__(self, cursor, row):
+        self._names = tuple(each[0] for each in cursor.description)
+        self._row = tuple(row)
+
+    def keys(self):
+        return list(self._names)
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            wanted = key.lower()
+            for number, name in enumerate(self._names):
+                if name.lower() == wanted:
+                    return self._row[number]
+            raise IndexError("No item with that key")
+        return self._row[key]
+
+    def __len__(self):
+        return len(self._row)
+
+    def __iter__(self):
+        return iter(self._row)
+
+    def __eq__(self, other):
+        return isinstance(other, Row) and self._names == other._names and self._row == other._row
+
+    def __hash__(self):
+        return hash((self._names, self._row))
+
+    def __repr__(self):
+        return "<sqlite3.Row object>"
+
+
+class Cursor:
+    """Runs statements, and gives their rows."""
+
+    def __init__(self, connection):
+        if not isinstance(connection, Connection):
+            raise TypeError("Cursor() argument 1 must be sqlite3.Connection")
+        self.connection = connection
+        self.row_factory = connection.row_factory
+        self.arraysize = 1
+        self.description = None
+        self.lastrowid = None
+        self.rowcount = -1
+        self._results = None
+        self._rows = []
+        self._is_closed = False
+
+    def _check(self):
+        if self._is_closed:
+            raise ProgrammingError("Cannot operate on a closed cursor.")
+        return self.connection._checked()
+
+    def _run(self, sql, parameters, is_many):
+        results = self._check().execute(_text(sql), parameters, is_many, self.connection._converters())
+        self._results = results
+        self._rows = []
+        self.description = results.description
+        self.rowcount = results.rowcount
+        if results.lastrowid is not None:
+            self.lastrowid = results.lastrowid
+        self.connection._note(sql)
+        return self
+
+    def execute(self, sql, parameters=(), /):
+        return self._run(sql, _values(parameters), False)
+
+    def executemany(self, sql, parameters, /):
+        return self._run(sql, [_values(each) for each in parameters], True)
+
+    def executescript(self, sql_script, /):
+        self._check().execute_script(_text(sql_script))
+        self.connection._is_changed = True
+        return self
+
+    def _fetch(self, count):
+        self._check()
+        if self._results is None:
+            return []
+        rows = self._results.fetch(count)
+        if self.row_factory is not None:
+            rows = [self.row_factory(self, row) for row in rows]
+        return rows
+
+    def fetchone(self):
+        if not self._rows:
+            self._rows = self._fetch(1)
+        return self._rows.pop(0) if self._rows else None
+
+    def fetchmany(self, size=None):
+        return self._fetch(self.arraysize if size is None else int(size))
+
+    def fetchall(self):
+        return self._fetch(-1)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self._rows:
+            self._rows = self._fetch(1)
+            if not self._rows:
+                raise StopIteration
+        return self._rows.pop(0)
+
+    def close(self):
+        if self._results is not None:
+            self._results.close()
+        self._results = None
+        self._is_closed = True
+
+    def setinputsizes(self, sizes, /):
+        pass
+
+    def setoutputsize(self, size, column=None, /):
+        pass
+
+
+_BEGINNINGS_THAT_READ = ("select", "pragma", "explain", "with", "values")
+
+
+class Connection:
+    """A database."""
+
+    def __init__(
+        self,
+        database,
+        timeout=5.0,
+        detect_types=0,
+        isolation_level="",
+        check_same_thread=True,
+        factory=None,
+        cached_statements=128,
+        uri=False,
+        *,
+        autocommit=LEGACY_TRANSACTION_CONTROL,
+    ):
+        self._path = None
+        self._is_read_only = False
+        self._seen = None
+        content = b""
+        name = os.fspath(database)
+        name = os.fsdecode(name) if isinstance(name, bytes) else name
+        if uri and name.startswith("file:"):
+            text, _, query = name[5:].partition("?")
+            options = parse_qs(query)
+            mode = options.get("mode", ["rwc"])[0]
+            name = ":memory:" if mode == "memory" else unquote(text)
+            self._is_read_only = mode == "ro"
+            if mode in ("ro", "rw") and not os.path.exists(name):
+                raise OperationalError("unable to open database file")
+        if name not in (":memory:", ""):
+            self._path = absolute(name)
+            for other in list(_open_files.values()):
+                if other._path == self._path:
+                    other._save()
+            content = self._read()
+        self._detect_types = int(detect_types)
+        self._database = _sealab_sqlite.Database(content, self._detect_types)
+        if content:
+            try:
+                self._database.execute("SELECT count(*) FROM sqlite_master", [], False, {}).fetch(1)
+            except DatabaseError:
+                self._database.close()
+                raise
+        self._is_changed = False
+        self._is_closed = False
+        self._text_factory = str
+        self.row_factory = None
+        self._isolation_level = ""
+        self.isolation_level = None if autocommit is True else isolation_level
+        if self._path is not None:
+            _open_files[id(self)] = self
+            io._open_files[id(self)] = lambda: self
+
+    def _read(self):
+        try:
+            with io.open(self._path, "rb") as stream:
+                content = stream.read()
+        except FileNotFoundError:
+            try:
+                io.open(self._path, "xb").close()
+            except OSError:
+                raise OperationalError("unable to open database file") from None
+            content = b""
+        except OSError:
+            raise OperationalError("unable to open database file") from None
+        self._seen = self._status()
+        return content
+
+    def _status(self):
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _save(self):
+        """Write the database to its file where it was changed and no transaction is open."""
+        if self._path is None or not self._is_changed or self._is_closed or self.in_transaction:
+            return
+        if self._is_read_only:
+            raise OperationalError("attempt to write a readonly database")
+        if self._status() != self._seen:
+            raise OperationalError("database is locked: its file was changed meanwhile; connect again")
+        content = self._database.serialize()
+        try:
+            with io.open(self._path + "-saved", "wb") as stream:
+                stream.write(content)
+            os.replace(self._path + "-saved", self._path)
+        except OSError as error:
+            try:
+                os.remove(self._path + "-saved")
+            except OSError:
+                pass
+            raise OperationalError(f"database or disk is full ({error})") from None
+        self._is_changed = False
+        self._seen = self._status()
+
+    # What `io.flush_all` asks of an open file.
+
+    @property
+    def closed(self):
+        return self._is_closed
+
+    @property
+    def name(self):
+        return self._path
+
+    def flush(self):
+        """Undo what was not committed, and write the rest."""
+        if self.in_transaction:
+            self._database.rollback()
+        self._save()
+
+    def _converters(self):
+        return _converters if self._detect_types else {}
+
+    def _checked(self):
+        if self._is_closed:
+            raise ProgrammingError("Cannot operate on a closed database.")
+        return self._database
+
+    def _note(self, sql):
+        if not sql.lstrip().lower().startswith(_BEGINNINGS_THAT_READ[:3]):
+            self._is_changed = True
+
+    def cursor(self, factory=Cursor):
+        self._checked()
+        return factory(self)
+
+    def execute(self, sql, parameters=(), /):
+        return self.cursor().execute(sql, parameters)
+
+    def executemany(self, sql, parameters, /):
+        return self.cursor().executemany(sql, parameters)
+
+    def executescript(self, sql_script, /):
+        return self.cursor().executescript(sql_script)
+
+    def commit(self):
+        self._checked().commit()
+        self._save()
+
+    def rollback(self):
+        self._checked().rollback()
+
+    def close(self):
+        if self._is_closed:
+            return
+        self._database.state()
+        try:
+            self.flush()
+        finally:
+            self._is_closed = True
+            self._database.close()
+            _open_files.pop(id(self), None)
+            io._open_files.pop(id(self), None)
+
+    def __enter__(self):
+        self._checked()
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self.commit()
+        else:
+            self.rollback()
+        return False
+
+    def __call__(self, sql):
+        raise NotSupportedError("statements are not made by calling a connection here; use execute()")
+
+    @property
+    def in_transaction(self):
+        return self._database.state()[0]
+
+    @property
+    def total_changes(self):
+        return self._checked().state()[1]
+
+    @property
+    def isolation_level(self):
+        return self._isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, level):
+        self._checked().set_isolation_level(level)
+        self._isolation_level = level
+
+    @property
+    def text_factory(self):
+        return self._text_factory
+
+    @text_factory.setter
+    def text_factory(self, factory):
+        if factory is not str and factory is not bytes:
+            raise NotSupportedError("text_factory can be str or bytes here")
+        self._checked().set_text_as_bytes(factory is bytes)
+        self._text_factory = factory
+
+    def create_function(self, name, narg, func, /, *, deterministic=False):
+        called = None if func is None else lambda *arguments: _plain(func(*arguments))
+        self._checked().create_function(name, narg, called, bool(deterministic))
+
+    def create_aggregate(self, name, n_arg, aggregate_class, /):
+        self._checked().create_aggregate(name, n_arg, aggregate_class)
+
+    def create_collation(self, name, callable, /):
+        self._checked().create_collation(name, callable)
+
+    def backup(self, target, *, pages=-1, progress=None, name="main", sleep=0.25):
+        content = self._checked().serialize()
+        target._checked().close()
+        target._database = _sealab_sqlite.Database(content, 0)
+        target._is_changed = True
+        target._save()
+
+    def serialize(self, *, name="main"):
+        return self._checked().serialize()
+
+    def deserialize(self, data, /, *, name="main"):
+        self._checked().close()
+        self._database = _sealab_sqlite.Database(bytes(data), 0)
+        self._is_changed = True
+
+    def iterdump(self):
+        yield "BEGIN TRANSACTION;"
+        found = self.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
+        for name, kind, sql in [tuple(each) for each in found]:
+            if kind == "table" and not name.startswith("sqlite_"):
+                yield f"{sql};"
+                quoted = '"' + name.replace('"', '""') + '"'
+                columns = [tuple(each)[1] for each in self.execute(f"PRAGMA table_info({quoted})")]
+                parts = " || ',' || ".join("quote(\"" + each.replace('"', '""') + "\")" for each in columns)
+                for row in self.execute(f"SELECT 'INSERT INTO {quoted.replace(chr(39), chr(39) * 2)} VALUES(' || {parts} || ')' FROM {quoted}"):
+                    yield f"{tuple(row)[0]};"
+        for name, kind, sql in [tuple(each) for each in found]:
+            if kind != "table":
+                yield f"{sql};"
+        yield "COMMIT;"
+
+    def set_trace_callback(self, trace_callback, /):
+        raise NotSupportedError("statements cannot be traced here")
+
+    def enable_load_extension(self, enable, /):
+        raise NotSupportedError("extensions cannot be loaded here")
+
+    load_extension = set_authorizer = set_progress_handler = enable_load_extension
+
+    def interrupt(self):
+        self._checked()
+
+
+def connect(database, timeout=5.0, detect_types=0, isolation_level="", check_same_thread=True, factory=Connection, *more, **options):
+    """Open a database."""
+    return factory(database, timeout, detect_types, isolation_level, check_same_thread, factory, *more, **options)

@@ -1,0 +1,67 @@
+"""What a run reads of its files piece by piece, as it is to be learned: no value is missed at a seam.
+
+A security boundary. A piece is told with what stood before it, back to the beginning of a line, and with the first line
+of the file, which may say what a column holds.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....sandbox.job import Json
+
+_FILES_MAX = 256
+"""Files whose last pieces are kept; of one that is read on after so many others, a seam may be missed."""
+_BEFORE_BYTES = 8 * 1024
+_FIRST_LINE_BYTES = 4 * 1024
+
+
+@dataclass(slots=True)
+class _LastPiece:
+    first_line: bytes
+    end: int
+    before: bytes
+
+
+class FilePieces:
+    """The ends of the pieces that one run has read."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[str, _LastPiece] = OrderedDict()
+
+    def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
+        """Return the text that the answer of `file_open` or `file_read` tells; None where it is no text."""
+        if not isinstance(answer, Mapping) or not answer.get("data"):
+            return None
+        identity = str(answer.get("identity") or arguments.get("identity"))
+        given = arguments.get("offset", 0)
+        offset = given if isinstance(given, int) else 0
+        data = base64.b64decode(str(answer["data"]))
+        last = self._last.pop(identity, None)
+        first_line = last.first_line if last is not None else b""
+        before = last.before if last is not None and last.end == offset else b""
+        if offset == 0:
+            line, end, _rest = data[:_FIRST_LINE_BYTES].partition(b"\n")
+            first_line, told = (line + end if end else b""), data
+        else:
+            told = (b"" if before.startswith(first_line) else first_line) + before + data
+        whole = before + data
+        kept = whole[-_BEFORE_BYTES:]
+        line_end = kept.rfind(b"\n") if not kept.endswith(b"\n") else kept.rfind(b"\n", 0, -1)
+        self._last[identity] = _LastPiece(first_line, offset + len(data), kept[line_end + 1 :])
+        while len(self._last) > _FILES_MAX:
+            self._last.popitem(last=False)
+        return _text_of(told)
+
+
+def _text_of(data: bytes) -> str | None:
+    """Return the text that bytes are, as far as they are UTF-8 or UTF-16 cut anywhere; None for other bytes."""
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        return data.decode("utf-16", "replace")
+    text = data.decode("utf-8", "replace")
+    if text.count("\N{REPLACEMENT CHARACTER}") * 20 > len(text):
+        return data.decode("latin-1") if data.count(0) == 0 else None
+    return text

@@ -1,0 +1,70 @@
+"""Writes docs/standard-library.md: which modules of the standard library code may import, and what to use instead.
+
+`python -m tests.sandbox.dialect.standard_library` writes it; `test_standard_library` compares. Rows of modules that only
+another version of Python has are kept as they are.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from sealab.sandbox.dialect import facades, guest_modules
+from sealab.sandbox.dialect.facades import instead_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "standard-library.md"
+_ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
+_SUBMODULES = (
+    "asyncio.subprocess collections.abc concurrent.futures email.message email.mime.text email.parser email.policy "
+    "email.utils html.entities html.parser http.client http.cookiejar http.cookies http.server importlib.metadata "
+    "importlib.resources importlib.util json.decoder logging.config logging.handlers multiprocessing.pool os.path "
+    "unittest.mock urllib.error urllib.parse urllib.request urllib.robotparser wsgiref.headers xml.dom.minidom "
+    "xml.etree.ElementTree xml.sax xml.sax.saxutils xmlrpc.client"
+).split()
+_HEAD = """\
+# The standard library in `restricted`
+
+Which modules code may import, and what it writes instead of the others. *Facade* is the real module as a frozen object
+with the names that only compute. *Guest code* is Python source that runs under the dialect like the program itself:
+the library's own where it says so, else one of sealab's. A module that is not there is refused before anything runs,
+with the words of its row.
+
+Threads are described in [threads.md](threads.md). This page is written by
+`python -m tests.sandbox.dialect.standard_library`, and a test compares it with each Python version.
+
+| module | here |
+| --- | --- |
+"""
+
+
+def modules() -> list[str]:
+    """Return the public modules of this Python, and of those below packages the ones that are asked for most."""
+    return sorted({name for name in sys.stdlib_module_names if not name.startswith("_")} | set(_SUBMODULES))
+
+
+def status(module: str) -> str:
+    """Return what the page says of a module."""
+    if module in facades.exports():
+        return "facade"
+    if guest_modules.exists(module):
+        return "guest code, the library's own" if guest_modules.is_of_library(module) else "guest code"
+    return f"no: {instead_of(module)}"
+
+
+def rows() -> dict[str, str]:
+    """Return the rows of the page, by module."""
+    return dict(_ROW.findall(PAGE.read_text(encoding="utf-8"))) if PAGE.exists() else {}
+
+
+def main() -> None:
+    """Write the page."""
+    known = rows() | {module: status(module) for module in modules()}
+    table = "".join(f"| `{module}` | {known[module]} |\n" for module in sorted(known))
+    PAGE.write_text(_HEAD + table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

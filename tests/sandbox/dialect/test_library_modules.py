@@ -1,0 +1,314 @@
+"""Modules of the standard library that run as guest code, used as programs use them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sealab.sandbox.dialect import green_threads, guest_modules
+
+from ..guest_code import run
+
+
+@pytest.fixture(autouse=True)
+def modules_are_run_anew() -> object:
+    yield
+    guest_modules.forget()
+    green_threads.forget()
+
+
+def test_argparse_reads_arguments_and_ends_with_2_on_wrong_ones() -> None:
+    source = """
+    import argparse
+    parser = argparse.ArgumentParser(prog="count", description="Count lines")
+    parser.add_argument("path", nargs="?", default="in.txt")
+    parser.add_argument("-n", type=int, choices=[1, 2])
+    parser.add_argument("--flag", action="store_true")
+    add = parser.add_subparsers(dest="command").add_parser("add")
+    add.add_argument("numbers", type=float, nargs="+")
+    seen = [vars(parser.parse_args([])), vars(parser.parse_args(["f", "add", "1", "2.5"])), "Count lines" in parser.format_help()]
+    try:
+        parser.parse_args(["-n", "9"])
+    except SystemExit as error:
+        seen.append(error.code)
+    seen
+    """
+    assert run(source).value == [
+        {"path": "in.txt", "n": None, "flag": False, "command": None},
+        {"path": "f", "n": None, "flag": False, "command": "add", "numbers": [1.0, 2.5]},
+        *(True, 2),
+    ]
+
+
+def test_pickle_gives_back_what_it_was_given() -> None:
+    source = """
+    import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, pickle, uuid, zoneinfo
+    class Color(enum.Enum):
+        RED = 1
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        tags: list = dataclasses.field(default_factory=list)
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Frozen:
+        a: int
+    class Private:
+        def __init__(self): self._p = 3
+        def __eq__(self, other): return self._p == other._p
+    class Table(dict):
+        pass
+    Pair = collections.namedtuple("Pair", "x y")
+    values = [1, -5, 10**40, 1.5, float("inf"), True, None, ..., "\\u00e9\\ud800", b"\\0\\xff", (1, (2,)), [[2]], {1: {2: 3}},
+        {1, 2}, frozenset({3}), 1 + 2j, range(3), bytearray(b"x"), datetime.date(2024, 1, 2), datetime.timedelta(1, 2, 3),
+        datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone.utc), decimal.Decimal("1.10"), fractions.Fraction(1, 3),
+        datetime.datetime(2024, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Paris")), uuid.UUID(int=5), collections.Counter("aab"),
+        collections.OrderedDict(a=1), collections.defaultdict(list, {1: [2]}), collections.deque([1], 3), Color.RED,
+        Point(1, [2]), Frozen(3), Private(), Table(a=1), Pair(1, 2), pathlib.PurePosixPath("a/b"), int, len, print, Point]
+    wrong = [value for value in values if pickle.loads(pickle.dumps(value)) != value]
+    wrong += [value for value in values if type(pickle.loads(pickle.dumps(value))) is not type(value)]
+    cycle, shared = [1], [2]
+    cycle.append(cycle)
+    again, (first, second) = pickle.loads(pickle.dumps(cycle)), pickle.loads(pickle.dumps([shared, shared]))
+    [wrong, again[1] is again, first is second]
+    """
+    assert run(source).value == [[], True, True]
+
+
+def test_pickle_asks_objects_for_their_state_and_how_they_are_made() -> None:
+    source = """
+    import copyreg, io, pickle
+    class State:
+        def __init__(self): self.open, self.kept = object(), 2
+        def __getstate__(self): return {"kept": self.kept}
+        def __setstate__(self, state): self.kept, self.open = state["kept"], None
+    class Reduced:
+        def __init__(self, a): self.a = a
+        def __reduce__(self): return Reduced, (self.a + 1,)
+    class Entered:
+        def __init__(self, a): self.a = a
+    copyreg.pickle(Entered, lambda obj: (Entered, (obj.a * 2,)))
+    state, file = pickle.loads(pickle.dumps(State())), io.BytesIO()
+    pickle.dump({"a": 1}, file)
+    pickle.dump([2], file)
+    file.seek(0)
+    [state.kept, state.open, pickle.loads(pickle.dumps(Reduced(1))).a, pickle.loads(pickle.dumps(Entered(2))).a,
+     pickle.load(file), pickle.load(file), repr(pickle.loads(pickle.dumps(ValueError("a", 1))))]
+    """
+    assert run(source).value == [2, None, 2, 4, {"a": 1}, [2], "ValueError('a', 1)"]
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("dumps(lambda: 1)", "PicklingError"),
+        ("dumps(i for i in [])", "TypeError"),
+        ("dumps(threading.Lock())", "TypeError"),
+        ("dumps(io.StringIO())", "TypeError"),
+        ("loads(b'')", "EOFError"),
+        (r"loads(b'\x80\x04cos\nsystem\n(S\'true\'\ntR.')", "UnpicklingError"),
+        (r"loads(b'\x80\x04sealab\n[0, [[\"name\", \"subprocess\", \"run\"]]]\n.')", "ModuleNotFoundError"),
+        (r"loads(b'\x80\x04sealab\n[0, [[\"name\", \"json\", \"codecs\"]]]\n.')", "AttributeError"),
+        (r"loads(b'\x80\x04sealab\n[0, [[\"name\", \"builtins\", \"len.__globals__\"]]]\n.')", "SecurityError"),
+        (r"loads(b'\x80\x04sealab\n[0, [')", "UnpicklingError"),
+    ],
+)
+def test_pickle_refuses_what_cannot_be_written_and_reads_no_more_than_a_program_could(what: str, error: str) -> None:
+    source = f"""
+    import io, pickle, threading
+    try:
+        pickle.{what}
+    except Exception as error:
+        result = type(error).__name__
+    """
+    assert run(source).value == error
+
+
+def test_messages_are_written_and_read() -> None:
+    source = """
+    import email, email.utils
+    from email import encoders, policy
+    from email.header import decode_header
+    from email.message import EmailMessage
+    from email.mime.base import MIMEBase
+    from email.mime.multipart import MIMEMultipart
+    from email.mime.text import MIMEText
+    from email.parser import BytesParser
+    message = EmailMessage()
+    message["Subject"], message["To"] = "H\\u00e4llo", 'x@y.z, "Q" <q@r.s>'
+    message["Message-ID"] = email.utils.make_msgid()
+    message.set_content("body\\n")
+    message.add_alternative("<b>x</b>", subtype="html")
+    message.add_attachment(b"data", maintype="application", subtype="octet-stream", filename="f.bin")
+    read = email.message_from_string(message.as_string(), policy=policy.default)
+    old = MIMEMultipart()
+    old["Subject"] = "s"
+    old.attach(MIMEText("\\u00e9", "plain", "utf-8"))
+    part = MIMEBase("application", "octet-stream")
+    part.set_payload(b"abc")
+    encoders.encode_base64(part)
+    old.attach(part)
+    parsed = BytesParser(policy=policy.default).parsebytes(old.as_bytes())
+    [read["subject"], [str(each) for each in read["to"].addresses], [each.get_content_type() for each in read.walk()],
+     read.get_body(("plain",)).get_content(), [each.get_filename() for each in read.iter_attachments()],
+     [each.get_content() for each in parsed.iter_parts()], email.utils.parseaddr("A <a@b>"),
+     decode_header("=?utf-8?q?=C3=A9?=")[0][0].decode()]
+    """
+    assert run(source).value == [
+        *("Hällo", ["x@y.z", "Q <q@r.s>"]),
+        ["multipart/mixed", "multipart/alternative", "text/plain", "text/html", "application/octet-stream"],
+        *("body\n", ["f.bin"], ["é", b"abc"], ("A", "a@b"), "é"),
+    ]
+
+
+def test_xml_and_property_lists_are_parsed() -> None:
+    source = """
+    import plistlib, xml.dom.minidom, xml.sax
+    import xml.etree.ElementTree as ET
+    from xml.dom import minidom
+    from xml.sax.saxutils import escape, quoteattr
+    root = ET.Element("a")
+    ET.SubElement(root, "b").text = "x"
+    seen = []
+    class Handler(xml.sax.ContentHandler):
+        def startElement(self, name, attributes):
+            seen.append((name, dict(attributes)))
+    xml.sax.parseString(b'<r k="1"><c/></r>', Handler())
+    document = xml.dom.minidom.Document()
+    document.appendChild(document.createElement("r")).setAttribute("k", "v")
+    data = {"a": 1, "b": [1.5, True, b"x"]}
+    [minidom.parseString(ET.tostring(root)).toprettyxml(indent="  "), seen, document.toxml(), escape("<a&"), quoteattr('"'),
+     plistlib.loads(plistlib.dumps(data)) == data, plistlib.loads(plistlib.dumps(data, fmt=plistlib.FMT_BINARY)) == data]
+    """
+    assert run(source).value == [
+        '<?xml version="1.0" ?>\n<a>\n  <b>x</b>\n</a>\n',
+        [("r", {"k": "1"}), ("c", {})],
+        '<?xml version="1.0" ?><r k="v"/>',
+        *("&lt;a&amp;", "'\"'", True, True),
+    ]
+
+
+def test_an_external_entity_is_not_read() -> None:
+    source = """
+    import xml.sax
+    from xml.dom import minidom
+    text = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>'
+    seen = [minidom.parseString(text).documentElement.toxml()]
+    class Handler(xml.sax.ContentHandler):
+        def characters(self, text):
+            seen.append(text)
+    xml.sax.parseString(text, Handler())
+    seen
+    """
+    assert "root" not in str(run(source).value)
+
+
+def test_loggers_are_set_up_from_a_dictionary_and_pass_records_on() -> None:
+    source = """
+    import io, logging, logging.config, logging.handlers, queue
+    stream = io.StringIO()
+    logging.config.dictConfig({
+        "version": 1,
+        "formatters": {"short": {"format": "%(levelname)s:%(name)s:%(message)s"}},
+        "handlers": {
+            "stream": {"class": "logging.StreamHandler", "formatter": "short", "stream": stream, "level": "INFO"},
+            "memory": {"class": "logging.handlers.MemoryHandler", "capacity": 10, "target": "stream"},
+        },
+        "loggers": {
+            "a.b": {"level": "DEBUG", "handlers": ["stream"], "propagate": False},
+            "m": {"handlers": ["memory"], "propagate": False},
+        },
+    })
+    logging.getLogger("a.b").info("x %d", 1)
+    logging.getLogger("a.b").debug("not shown")
+    logging.getLogger("m").warning("kept")
+    before = stream.getvalue()
+    logging.getLogger("m").error("passed on")
+    items = queue.Queue()
+    logger = logging.getLogger("q")
+    logger.propagate = False
+    logger.addHandler(logging.handlers.QueueHandler(items))
+    with_handler = logging.StreamHandler(stream)
+    listener = logging.handlers.QueueListener(items, with_handler)
+    listener.start()
+    logger.warning("queued")
+    listener.stop()
+    [before, stream.getvalue()[len(before):].split("\\n")]
+    """
+    assert run(source).value == ["INFO:a.b:x 1\n", ["WARNING:m:kept", "ERROR:m:passed on", "queued", ""]]
+
+
+def test_modules_are_imported_by_names_that_are_made_at_run_time() -> None:
+    source = """
+    import importlib, importlib.util
+    from importlib.metadata import PackageNotFoundError, version
+    seen = [importlib.import_module("json").dumps([1]), importlib.util.find_spec("numpy"), bool(importlib.util.find_spec("csv"))]
+    for name in ("nope", "os.nope", "subprocess", "sealab", "sealab.sandbox", "_socket"):
+        try:
+            seen.append(importlib.import_module(name))
+        except ImportError as error:
+            seen.append(type(error).__name__)
+    try:
+        version("requests")
+    except PackageNotFoundError as error:
+        seen.append(str(error))
+    seen
+    """
+    assert run(source).value == [
+        *("[1]", None, True),
+        *["ModuleNotFoundError"] * 6,
+        "No package metadata was found for requests",
+    ]
+
+
+def test_small_modules_do_what_they_are_for() -> None:
+    source = """
+    import atexit, cmd, getopt, gettext, io, netrc, optparse, quopri, sched, shelve, signal, stat, time, tokenize, wave
+    from http.cookies import SimpleCookie
+    atexit.register(print, "at the end")
+    seen = [getopt.getopt(["-a", "-b", "x", "rest"], "ab:"), gettext.ngettext("one", "many", 2), stat.filemode(0o100644)]
+    options = optparse.OptionParser()
+    options.add_option("-q", action="store_false", dest="loud", default=True)
+    seen.append(options.parse_args(["-q", "z"])[1])
+    scheduler = sched.scheduler(time.monotonic, time.sleep)
+    scheduler.enter(0.002, 1, seen.append, ("second",))
+    scheduler.enter(0.001, 1, seen.append, ("first",))
+    scheduler.run()
+    class Shell(cmd.Cmd):
+        def do_hi(self, arg):
+            seen.append(arg)
+    Shell().onecmd("hi bob")
+    seen.append([token.string for token in tokenize.generate_tokens(io.StringIO("a = 1").readline)][:3])
+    sound = io.BytesIO()
+    with wave.open(sound, "wb") as writer:
+        writer.setnchannels(1), writer.setsampwidth(2), writer.setframerate(8000), writer.writeframes(bytes(200))
+    sound.seek(0)
+    with wave.open(sound) as reader:
+        seen.append(reader.getnframes())
+    cookie = SimpleCookie()
+    cookie["a"] = "b"
+    seen += [cookie.output(), quopri.encodestring("\\u00e9".encode()), signal.SIGTERM.value, signal.SIGINT.name]
+    seen
+    """
+    ran = run(source)
+
+    assert ran.value == [
+        ([("-a", ""), ("-b", "x")], ["rest"]),
+        *("many", "-rw-r--r--", ["z"], "first", "second", "bob", ["a", "=", "1"], 100, "Set-Cookie: a=b", b"=C3=A9"),
+        *(15, "SIGINT"),
+    ]
+    assert ran.output == "at the end\n"
+
+
+def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_is_used() -> None:
+    source = """
+    import email._utils, xml.sax.saxutils
+    seen = [email._utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
+    try:
+        email._utils.make_msgid()
+    except ImportError as error:
+        seen.append(str(error))
+    seen
+    """
+    quoted, encoded, error = run(source).value  # type: ignore[misc]  # three
+
+    assert (quoted, encoded) == ('\\"', "a%20b")
+    assert error.startswith("module 'socket' is not available here; there is no network")
