@@ -54,16 +54,24 @@ def _print(
     sep: str | None = " ",
     end: str | None = "\n",
     file: object = None,
-    flush: bool = False,  # noqa: ARG001 - output is delivered as it comes
+    flush: bool = False,
 ) -> None:
     for name, text in (("sep", sep), ("end", end)):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
-    line = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
-    if file is None:
-        GUEST.write(demangle(line))
-    else:
-        file.write(demangle(line))  # type: ignore[attr-defined]  # Python says so when it has no write()
+    sep, end = " " if sep is None else sep, "\n" if end is None else end
+    if file is None and GUEST.write is GUEST.output:
+        GUEST.write(demangle(sep.join(map(str, values)) + end))
+        return
+    # A stream of the code's own sees each part by itself, as in Python.
+    write = GUEST.write if file is None else file.write  # type: ignore[attr-defined]  # Python says so when it has none
+    for number, value in enumerate(values):
+        if number:
+            write(demangle(sep))
+        write(demangle(str(value)))
+    write(demangle(end))
+    if flush and file is not None:
+        file.flush()  # type: ignore[attr-defined]  # as above
 
 
 def _dir(*objects: object) -> list[str]:

@@ -130,8 +130,7 @@ class Worker:
         self.channel, self.output = dialect.connections()
         self._memory_mb = 0
         self._calls: dict[str, str] = {}
-        self._write = self.output.write
-        GUEST.write = self.output.write
+        GUEST.output, GUEST.error_output = self.output.write, self.output.write_error
         GUEST.call_host = self.channel.call
         GUEST.call_host_async = self.channel.call_async
         GUEST.namespace = self._namespace
@@ -150,7 +149,7 @@ class Worker:
         if bounds is not None:
             bounds.lower(allowance, session=session, first=not self._calls)
         self.output.clear(allowance.output_bytes)
-        GUEST.write = self._write  # a session's earlier call may have left it redirected
+        GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB

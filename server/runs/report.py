@@ -62,6 +62,7 @@ class Report(TypedDict):
     status: str
     result: object
     output: str
+    stderr: NotRequired[str]
     error: ErrorReport | None
     execution_time_ms: float
     queued_ms: NotRequired[float]
@@ -89,6 +90,8 @@ def as_text(report: Report) -> str:
             lines.append(f"hint: {error['hint']}")
     if report["output"]:
         lines += ["output:", report["output"].rstrip("\n")]
+    if "stderr" in report:
+        lines += ["stderr:", report["stderr"].rstrip("\n")]
     for what, note in report.get("truncated", {}).items():
         lines.append(f"{what}: {json.dumps(note, ensure_ascii=False)}")
     for file in report.get("files", []):

@@ -64,7 +64,8 @@ class Cut:
 class Fitted:
     """A result and an output of bounded size, and what was cut to make them so.
 
-    `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing was cut.
+    `whole_result` (JSON text), `whole_output` and `whole_stderr` are what the archive has to keep; None where nothing
+    was cut.
     `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
     """
 
@@ -73,6 +74,8 @@ class Fitted:
     cuts: Mapping[str, Cut]
     whole_result: str | None = None
     whole_output: str | None = None
+    stderr: str = ""
+    whole_stderr: str | None = None
     dry_run: Sequence[Json] = ()
     whole_dry_run: str | None = None
 
@@ -89,21 +92,25 @@ def fit(
     run_id: str | None = None,
     notes: Mapping[str, str] | None = None,
     dry_run: Sequence[Json] = (),
+    stderr: str = "",
 ) -> Fitted:
-    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters each.
+    """Limit the JSON texts of the result and of `dry_run`, the output and `stderr` to `max_chars` characters each.
 
     `run_id` is where the whole is kept (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own.
     The same arguments always give the same answer. Takes time in proportion to the sizes of both.
     """
     cuts: dict[str, Cut] = {}
-    whole_result = whole_output = None
+    whole_result = whole_output = whole_stderr = None
     text = _compact(result)
     if len(text) > max_chars:
         whole_result = text
         result = _fit_result(result, len(text), max_chars, _reader(run_id, "result.json"), cuts)
     if len(output) > max_chars:
         whole_output = output
-        output, cuts["output"] = _fit_output(output, max_chars, run_id)
+        output, cuts["output"] = _fit_output(output, max_chars, run_id, "output.txt")
+    if len(stderr) > max_chars:
+        whole_stderr = stderr
+        stderr, cuts["stderr"] = _fit_output(stderr, max_chars, run_id, "stderr.txt")
     whole_dry_run = None
     if dry_run and len(text := _compact(dry_run)) > max_chars:
         whole_dry_run = text
@@ -111,12 +118,12 @@ def fit(
     for what, note in (notes or {}).items():
         cut = cuts.get(what, Cut())
         cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
-    return Fitted(result, output, cuts, whole_result, whole_output, dry_run, whole_dry_run)
+    return Fitted(result, output, cuts, whole_result, whole_output, stderr, whole_stderr, dry_run, whole_dry_run)
 
 
-def fits(result: Json, output: str, *, max_chars: int) -> bool:
-    """Return whether `fit` would cut nothing of either. Takes time by `max_chars`, whatever their sizes."""
-    return len(output) <= max_chars and _size(result, max_chars) <= max_chars
+def fits(result: Json, output: str, stderr: str = "", *, max_chars: int) -> bool:
+    """Return whether `fit` would cut nothing of these. Takes time by `max_chars`, whatever their sizes."""
+    return len(output) <= max_chars and len(stderr) <= max_chars and _size(result, max_chars) <= max_chars
 
 
 def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> tuple[Sequence[Json], Cut]:
@@ -138,9 +145,9 @@ def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> 
     return kept, Cut(len(kept), len(calls), read_with, note)
 
 
-def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, Cut]:
+def _fit_output(output: str, max_chars: int, run_id: str | None, file: What) -> tuple[str, Cut]:
     """Keep the start and the end, at line ends where these are near; a line between them says what is missing."""
-    marker = _marker(len(output), _reader(run_id, "output.txt", offset=len(output)))
+    marker = _marker(len(output), _reader(run_id, file, offset=len(output)))
     half = max(0, max_chars - len(marker)) // 2
     head, tail = output[:half], output[len(output) - half :]
     near = int(half * (1 - _SNAP))
@@ -149,7 +156,7 @@ def _fit_output(output: str, max_chars: int, run_id: str | None) -> tuple[str, C
     if (start := tail.find("\n", 0, half - near)) >= 0:
         tail = tail[start + 1 :]
     shown = len(head) + len(tail)
-    read_with = _reader(run_id, "output.txt", offset=len(head))
+    read_with = _reader(run_id, file, offset=len(head))
     marker = _marker(len(output) - shown, read_with)
     return f"{head}{marker}{tail}"[:max_chars], Cut(shown, len(output), read_with)
 

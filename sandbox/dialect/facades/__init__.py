@@ -11,10 +11,11 @@ import importlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from types import FunctionType, MappingProxyType
 
-from .facade import Facade, make, names, title
+from . import streams
+from .facade import Facade, make, names, replace, title
 from .module_allow_list import ALIASES, PUBLIC, STAND_INS
 from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
@@ -92,9 +93,21 @@ def _facades() -> Mapping[str, Facade]:
             parent, _, name = child.rpartition(".")
             if parent == module:
                 members[name] = facades[child]
-        facades[module] = make(module, members)
+        facades[module] = make(module, members, store=_exchanged if module == "sys" else None)
     facades |= {alias: facades[module] for alias, module in ALIASES.items()}
+    streams.on_exchange(partial(replace, facades["sys"]))
     return MappingProxyType(facades)
+
+
+def _exchanged(name: str, value: object) -> bool:
+    """Take another stream, or other arguments, from code that assigns to `sys`."""
+    if name == "argv":
+        replace(_facades()["sys"], name, value)
+    elif name in streams.NAMES:
+        streams.exchange(name, value)
+    else:
+        return False
+    return True
 
 
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:

@@ -158,7 +158,8 @@ string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
     getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+    maxsize maxunicode path platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+    __stderr__ __stdin__ __stdout__
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter

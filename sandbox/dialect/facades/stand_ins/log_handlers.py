@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..streams import STDERR
+from .. import streams
 from .log_records import NOTSET, Formatter, LogRecord, level_of
 
 _PLAIN = Formatter("%(message)s")
@@ -91,13 +91,13 @@ class Handler(Filterer):
 
 
 class StreamHandler(Handler):
-    """Writes records to a stream, by default to the output."""
+    """Writes records to a stream, by default to standard error."""
 
     terminator = "\n"
 
     def __init__(self, stream: Any = None) -> None:
         super().__init__()
-        self.stream = STDERR if stream is None else stream
+        self.stream = streams.current("stderr") if stream is None else stream
 
     def emit(self, record: LogRecord) -> None:
         """Write a record."""

@@ -8,11 +8,25 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
-from ..streams import STDERR, STDOUT, Input
+from ..streams import STDERR, STDIN, STDOUT
 
 __all__ = [
-    "argv", "exc_info", "executable", "exit", "getrecursionlimit", "getrefcount", "implementation", "setrecursionlimit",
-    "stderr", "stdin", "stdout", "version",
+    "__stderr__",
+    "__stdin__",
+    "__stdout__",
+    "argv",
+    "exc_info",
+    "executable",
+    "exit",
+    "getrecursionlimit",
+    "getrefcount",
+    "implementation",
+    "path",
+    "setrecursionlimit",
+    "stderr",
+    "stdin",
+    "stdout",
+    "version",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -26,8 +40,10 @@ argv = [""]
 executable = ""
 implementation = SimpleNamespace(name=sys.implementation.name, version=sys.implementation.version)
 stderr = STDERR
-stdin = Input()
+stdin = STDIN
 stdout = STDOUT
+__stderr__, __stdin__, __stdout__ = STDERR, STDIN, STDOUT
+path = [""]
 version = f"{sys.version.split()[0]} (sealab)"
 _getrefcount = sys.getrefcount
 

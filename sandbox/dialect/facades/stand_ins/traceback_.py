@@ -58,11 +58,11 @@ def print_exception(
     file: Any = None,
     chain: bool = True,
 ) -> None:
-    """Write an exception to `file`, by default to the output."""
-    write = GUEST.write if file is None else file.write
+    """Write an exception to `file`, by default to standard error."""
+    write = GUEST.write_error if file is None else file.write
     write("".join(format_exception(exc, value)))
 
 
 def print_exc(limit: object = None, file: Any = None, chain: bool = True) -> None:
-    """Write the exception being handled to `file`, by default to the output."""
+    """Write the exception being handled to `file`, by default to standard error."""
     print_exception(sys.exc_info()[1], file=file)

@@ -1,4 +1,4 @@
-"""`warnings` of the code's own making: its own filters, written to its output, never the process's."""
+"""`warnings` of the code's own making: its own filters, written to its standard error, never the process's."""
 
 # Python's own names and signatures.
 # ruff: noqa: PLR0917, ARG001
@@ -140,8 +140,8 @@ def formatwarning(
 def showwarning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_rest: object, **_more: object
 ) -> None:
-    """Write a warning to the output."""
-    GUEST.write(formatwarning(message, category, filename, lineno))
+    """Write a warning to standard error."""
+    GUEST.write_error(formatwarning(message, category, filename, lineno))
 
 
 def filterwarnings(
