@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 
 from ..errors import Refused
 from ..guest_api import host_modules
+from ..report.substitutes import instead_of
 from . import facades
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
@@ -69,7 +70,7 @@ def member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
 
 def _missing(node: ast.stmt, name: str, message: str, may_fail: bool, member_name: str | None = None) -> ast.stmt:
     if not may_fail:
-        instead = None if member_name else facades.instead_of(name)
+        instead = None if member_name else instead_of(name)
         raise Refused(message, line=node.lineno, type="ImportError", module=name, instead=instead)
     return placed(ast.Expr(hook_call(MISSING_HOOK, name, message)), node)
 

@@ -12,7 +12,9 @@ from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
-from . import classes, compiling, facades, guards, imports, transformer
+from ..report.substitutes import NO_INPUT
+from . import classes, compiling, facades, guards, helping, imports, transformer
+from .facades import streams
 from .names import demangle
 
 _AS_THEY_ARE: Final = (
@@ -88,8 +90,15 @@ def _vars(*objects: object) -> object:
     return guards.guarded_vars(obj)
 
 
-def _input(_prompt: object = "", /) -> NoReturn:
-    raise EOFError("there is no input here; pass values in context_vars")
+def _input(prompt: object = "", /) -> str:
+    stream = streams.current("stdin")
+    if stream is streams.STDIN:
+        raise EOFError(f"input() has nobody to ask here; {NO_INPUT}")
+    GUEST.write(demangle(str(prompt)))
+    line = stream.readline()
+    if not line:
+        raise EOFError("EOF when reading a line")
+    return str(line).removesuffix("\n")
 
 
 def _open(*_arguments: object, **_keywords: object) -> NoReturn:
@@ -124,7 +133,7 @@ HOOKS: Final[Mapping[str, object]] = {
 _GUARDED: Final[Mapping[str, object]] = {
     **HOOKS,
     "SecurityError": guards.SecurityError,
-    "breakpoint": _unavailable("breakpoint", "use print()"),
+    "breakpoint": _unavailable("breakpoint", "print() what you want to see"),
     "compile": compiling.guarded_compile,
     "delattr": guards.guarded_delattr,
     "dir": _dir,
@@ -134,7 +143,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "getattr": guards.guarded_getattr,
     "globals": compiling.guarded_globals,
     "hasattr": guards.guarded_hasattr,
-    "help": _unavailable("help", "use dir() and __doc__"),
+    "help": helping.guarded_help,
     "input": _input,
     "locals": compiling.guarded_locals,
     "open": _open,

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
@@ -27,6 +28,7 @@ from ..guest.runtime import Afterwards, Dialect
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
+from ..report.results import last_words
 from ..skill_source import facts
 from ..wire import output
 from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
@@ -60,7 +62,6 @@ _WARM_OUTPUT_BYTES = 1 << 16
 _WARM_ANSWER_BYTES = 1 << 16
 _HURRY_MS = 2
 """A worker whose job has not come by then is a spare with time to rehearse."""
-_exit_code_of = SystemExit.__dict__["code"].__get__
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -186,6 +187,7 @@ class Worker:
         try:
             given = {_variable(name): value for name, value in variables.items()}
             program = self._dialect.compile(code, filename)
+            GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
             return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
@@ -215,8 +217,9 @@ class Worker:
         return _report(Status.OK, result=rendered.json, notes=rendered.notes)
 
     def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
-        if isinstance(error, SystemExit) and _is_success(error):
-            return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
+        if type(error) is SystemExit:
+            with suppress(output.OutputFull):
+                GUEST.error_output(last_words(error))
         if isinstance(error, MemoryError):
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
@@ -259,11 +262,6 @@ def _with(report: dict[str, Json], afterwards: Afterwards) -> dict[str, Json]:
     notes = {**cast("Mapping[str, str]", report["notes"]), **afterwards.notes}
     figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in afterwards.figures]
     return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
-
-
-def _is_success(leaving: SystemExit) -> bool:
-    code = _exit_code_of(leaving)
-    return code is None or (type(code) is int and code == 0)
 
 
 def _report(

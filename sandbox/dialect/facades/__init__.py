@@ -1,7 +1,6 @@
 """The modules that guest code may import: frozen stand-ins, each with exactly the names listed for it.
 
 `find` and `exports` are what the dialect resolves `import x.y` and `from x import y` against, at compile time.
-`instead_of` says what to use instead of a module that is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from types import FunctionType, MappingProxyType
 from . import streams
 from .facade import Facade, make, names, replace, title
 from .module_allow_list import ALIASES, PUBLIC, STAND_INS
-from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "given_classes",
     "given_values",
     "gives",
-    "instead_of",
     "preload",
     "title",
 ]

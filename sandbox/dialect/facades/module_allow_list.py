@@ -14,7 +14,8 @@ from types import MappingProxyType
 
 _STAND_INS = """\
 abc ast asyncio calendar codecs collections configparser contextlib contextvars copy dataclasses doctest enum
-functools inspect locale logging mimetypes operator os os.path pathlib platform pprint reprlib string sys time timeit
+functools inspect itertools locale logging math mimetypes operator os os.path pathlib platform pprint reprlib string sys
+time timeit
 traceback types typing unittest urllib.parse warnings weakref xml.etree.ElementTree zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType({name: f"{name.replace('.', '_')}_" for name in _STAND_INS.split()})

@@ -28,9 +28,10 @@ def format_exception(
     error = exc if value is _FROM_VALUE else value
     if not isinstance(error, BaseException):
         return ["NoneType: None\n"]
-    from ....report.failures import describe
+    from ....report.failures import SOURCE_NAME, describe
 
-    return [f"{line}\n" for line in (describe(error, "").traceback or "").splitlines()]
+    told = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
+    return [f"{line}\n" for line in (told or "").splitlines()]
 
 
 def format_exception_only(exc: object, /, value: Any = _FROM_VALUE, **_options: object) -> list[str]:
