@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
@@ -153,4 +153,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "type": classes.type_of,
     "vars": _vars,
 }
+for _name, _function in _GUARDED.items():
+    if isinstance(_function, FunctionType) and _name not in HOOKS:
+        _function.__name__ = _function.__qualname__ = _name
 compiling.provide_builtins(lambda: HOOKS, guarded_builtins)

@@ -244,6 +244,8 @@ class _Stream:
 class TextTestResult(TestResult):
     """Tells each test on a stream as it ends."""
 
+    __module__ = "unittest.runner"
+
     separator1 = _DOUBLE_LINE
     separator2 = _LINE
 
