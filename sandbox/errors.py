@@ -30,7 +30,8 @@ class Refused(SandboxError):
 
     `line` is 1-based in the caller's source, or None where the refusal has no line. `type` is the name a
     report shows (`SecurityError`, `ImportError`, `SyntaxError`). `instead` says what to write instead.
-    `module` names the module of a refused import, so that a container may be asked for it. Code may catch one, and the
+    `module` names the module of a refused import, so that a container may be asked for it. `others` are what else the
+    dialect does not allow of the same source. Code may catch one, and the
     report believes it: so none of it can be changed.
     """
 
@@ -44,9 +45,10 @@ class Refused(SandboxError):
         type: str = "SecurityError",  # noqa: A002 - the report's own key
         instead: str | None = None,
         module: str | None = None,
+        others: tuple[Refused, ...] = (),
     ) -> None:
         super().__init__(message)
-        self._said = (message, line, type, instead, module)
+        self._said = (message, line, type, instead, module, others)
 
     @property
     def message(self) -> str:
@@ -72,6 +74,16 @@ class Refused(SandboxError):
     def module(self) -> str | None:
         """The module of a refused import."""
         return self._said[4]
+
+    @property
+    def others(self) -> tuple[Refused, ...]:
+        """What else of the source is refused, in its order."""
+        return self._said[5]
+
+    def with_others(self, others: tuple[Refused, ...]) -> Refused:
+        """Return the same refusal with what else is refused."""
+        message, line, kind, instead, module, _others = self._said
+        return Refused(message, line=line, type=kind, instead=instead, module=module, others=others)
 
 
 class LimitRefused(SandboxError):

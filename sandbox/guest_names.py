@@ -8,9 +8,10 @@ from __future__ import annotations
 
 def importable_modules() -> frozenset[str]:
     """Return the modules that the restricted dialect can import."""
-    from .dialect import facades
+    from .dialect import facades, guest_modules
 
-    return frozenset(facades.exports())
+    names = (*facades.exports(), *guest_modules.names())
+    return frozenset(name for name in names if not any(part.startswith("_") for part in name.split(".")))
 
 
 def given_names() -> frozenset[str]:

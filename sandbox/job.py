@@ -127,6 +127,7 @@ class Outcome:
     """What the sandbox knows of one ended execution.
 
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
+    `output` and `stderr` are what it wrote to standard output and to standard error.
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
     gone, or None while it lives. `figures` are PNG images that the code showed or left open, in that order.
     """
@@ -134,6 +135,7 @@ class Outcome:
     status: Status
     result: Json = None
     output: str = ""
+    stderr: str = ""
     error: Failure | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     duration_ms: float = 0.0

@@ -235,12 +235,13 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
 
 
 def print_run(report: Report) -> None:
-    """Print what the code wrote and its result; how it failed, and what was cut, goes to stderr."""
+    """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
     if report["output"]:
         print(report["output"], end="" if report["output"].endswith("\n") else "\n")
     if report["result"] is not None:
         print(json.dumps(report["result"], ensure_ascii=False, indent=2))
     sys.stdout.flush()
+    _say(report.get("stderr", "").rstrip("\n"))
     error = report["error"]
     if error is not None:
         where = "" if error["line"] is None else f" in line {error['line']}"

@@ -113,10 +113,12 @@ class StreamHostLink:
             if kind == messages.DATA:
                 if self._carried is not None:
                     await self._carried.hear(body)
-            elif kind == messages.OUTPUT:
+            elif kind in {messages.OUTPUT, messages.ERRORS}:
                 (start,) = messages.POSITION.unpack_from(body)
                 if self._carried is not None:
-                    self._carried.output.fill(start, body[messages.POSITION.size :])
+                    shared = self._carried.output
+                    fill = shared.fill if kind == messages.OUTPUT else shared.fill_errors
+                    fill(start, body[messages.POSITION.size :])
             else:
                 raise ValueError("an unknown kind of message")
 

@@ -32,6 +32,7 @@ JSON: Final = b"J"
 DATA: Final = b"D"
 BEGIN: Final = b"B"
 OUTPUT: Final = b"O"
+ERRORS: Final = b"E"
 
 CONTROL_FD = 3
 """The number under which an engine passes a socket in."""

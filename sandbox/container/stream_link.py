@@ -98,6 +98,7 @@ class StreamLink:
         elif kind == messages.BEGIN:
             carried.output.hand_over()
             carried.told = -1
+            carried.told_errors = 0
         return ()
 
     def _forking(self, words: Mapping[str, Json]) -> Request:
@@ -153,13 +154,21 @@ class StreamLink:
 
     def _tell_output(self, carried: _Carried) -> None:
         text = carried.output.since(max(carried.told, 0))
-        if text is None or (not text and carried.told >= 0):
+        if text is None:
+            return
+        if errors := carried.output.errors_since(carried.told_errors):
+            self._tell_text(messages.ERRORS, carried.told_errors, errors)
+            carried.told_errors += len(errors)
+        if not text and carried.told >= 0:
             return
         start = carried.told = max(carried.told, 0)
+        self._tell_text(messages.OUTPUT, start, text)
+        carried.told = start + len(text)
+
+    def _tell_text(self, kind: bytes, start: int, text: bytes) -> None:
         for first in range(0, max(len(text), 1), messages.CHUNK_BYTES):
             chunk = text[first : first + messages.CHUNK_BYTES]
-            self._send(messages.message(messages.OUTPUT, messages.POSITION.pack(start + first) + chunk))
-        carried.told = start + len(text)
+            self._send(messages.message(kind, messages.POSITION.pack(start + first) + chunk))
 
 
 class _Carried:
@@ -169,6 +178,7 @@ class _Carried:
         self.channel = channel
         self.output = shared
         self.told = 0
+        self.told_errors = 0
         self.to_send = bytearray()
         self.closed = False
         channel.setblocking(False)

@@ -11,6 +11,7 @@ import builtins
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
@@ -27,6 +28,8 @@ from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
 from .names import exact
+from .newer_syntax import explained
+from .refusals import RefusalFinder
 from .transformer import LAST_VALUE, GeneratedTransformer, ModuleTransformer, Transformer
 from .views import namespace_of, namespace_view, shown_variables
 
@@ -72,8 +75,14 @@ def provide_builtins(hooks: Callable[[], Mapping[str, object]], fresh: Callable[
 
 
 def compile_program(source: str, *, filename: str = "<code>") -> Program:
-    """Compile guest source. Raises `Refused` for what the dialect does not allow, else `SyntaxError`."""
-    code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    """Compile guest source.
+
+    Raises `Refused` for what the dialect does not allow, with all that it does not allow, else `SyntaxError`.
+    """
+    try:
+        code = _compile(source, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except Refused as refused:
+        raise _with_others(refused, source) from None
     return Program(code, bool(code.co_flags & CO_COROUTINE))
 
 
@@ -274,6 +283,16 @@ def _are_real(given: object) -> bool:
     return given is builtins or given is vars(builtins)
 
 
+def _with_others(first: Refused, source: str) -> Refused:
+    """Return a refusal with what else of the source would be refused, as far as that can be found out."""
+    if first.line is None:
+        return first
+    finder = RefusalFinder()
+    with suppress(Exception):  # the source may be too deep for another look
+        _compile(source, _NO_FILE, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, lambda: finder)
+    return first.with_others(tuple(each for each in finder.found if each.message != first.message))
+
+
 def _compile(
     source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
 ) -> CodeType:
@@ -297,6 +316,8 @@ def _compile(
     except SyntaxError as error:
         if error.filename == _NO_FILE:
             error.filename = filename
+            line = source.split("\n", error.lineno)[error.lineno - 1] if error.lineno else ""
+            error.msg = explained(error.msg, line) or error.msg
             error.args = (error.msg, *((filename, *where[1:]) for where in error.args[1:]))
         raise
     except (RecursionError, MemoryError):

@@ -267,13 +267,13 @@ class GuestLoop(asyncio.AbstractEventLoop):
             await asyncio.wait(set(self._calls), timeout=timeout)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Write an error that nobody waits for to the output, as asyncio logs it."""
+        """Write an error that nobody waits for to standard error, as asyncio logs it."""
         try:
             error = context.get("exception")
             told = f": {type(error).__name__}: {error}" if error is not None else ""
-            GUEST.write(f"{context.get('message', 'Unhandled error in the event loop')}{told}\n")
+            GUEST.write_error(f"{context.get('message', 'Unhandled error in the event loop')}{told}\n")
         except Exception:  # noqa: BLE001 - the error's own text may fail, and the loop must go on
-            GUEST.write("Unhandled error in the event loop\n")
+            GUEST.write_error("Unhandled error in the event loop\n")
 
     default_exception_handler = call_exception_handler
 

@@ -11,6 +11,7 @@ keeps it for the run, or for the session.
 
 from __future__ import annotations
 
+import re
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -98,6 +99,18 @@ def add(modules: Mapping[str, ModuleText]) -> None:
 def exists(name: str) -> bool:
     """Return whether there is a guest module of a dotted name."""
     return _text(name) is not None
+
+
+def names() -> Iterator[str]:
+    """Give the names of all guest modules; those of packages last."""
+    yield from _texts()
+    yield from _packages
+
+
+def defines(module: str, name: str) -> bool:
+    """Return whether the source of a guest module has a class or a function of that name at its top level."""
+    text = _text(module)
+    return text is not None and re.search(rf"^(?:class|def) {re.escape(name)}\b", text.text, re.MULTILINE) is not None
 
 
 def forget() -> None:

@@ -20,6 +20,7 @@ from typing import Final, NoReturn, cast
 from ..errors import Refused
 from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
+from ..report.substitutes import instead_of
 from . import facades, guest_modules
 from .facades.dynamic import dynamic
 from .facades.module_object import GuestModule, member, public_members, set_member
@@ -45,7 +46,7 @@ def module(node: ast.Import, alias: ast.alias, may_fail: bool, *, may_be_absent:
         return _bind(node, alias.asname or top, MODULE_HOOK, alias.name, alias.name if alias.asname else top)
     if not listed and may_be_absent:
         top = alias.name.partition(".")[0]
-        has_package = not alias.asname and (is_listed(top) or guest_modules.exists(top))
+        has_package = not alias.asname and is_importable(top)
         return _bind(node, alias.asname or top, *((MODULE_HOOK, top) if has_package else (ABSENT_HOOK, alias.name)))
     if not listed:
         return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
@@ -57,6 +58,11 @@ def module(node: ast.Import, alias: ast.alias, may_fail: bool, *, may_be_absent:
 def is_listed(name: str) -> bool:
     """Return whether a module is the host's: a facade, or what stands for one."""
     return name in facades.exports() or host_modules.find(name) is not None
+
+
+def is_importable(name: str) -> bool:
+    """Return whether there is a module of a dotted name for code to import."""
+    return is_listed(name) or guest_modules.exists(name)
 
 
 def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.alias]:
@@ -100,14 +106,14 @@ def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> a
     if listed is None:
         return _missing(node, source, f"module {source!r} is not available here", may_fail)
     submodule = f"{source}.{alias.name}"
-    if alias.name not in listed and submodule not in facades.exports() and not guest_modules.exists(submodule):
+    if alias.name not in listed and not is_importable(submodule):
         return _missing(node, source, f"cannot import name {alias.name!r} from {source!r}", may_fail, alias.name)
     return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
 
 
 def _missing(node: ast.stmt, name: str, message: str, may_fail: bool, member_name: str | None = None) -> ast.stmt:
     if not may_fail:
-        instead = None if member_name else facades.instead_of(name)
+        instead = None if member_name else instead_of(name)
         raise Refused(message, line=node.lineno, type="ImportError", module=name, instead=instead)
     return placed(ast.Expr(hook_call(MISSING_HOOK, name, message)), node)
 
@@ -177,7 +183,7 @@ def _facade(name: str) -> facades.Facade | None:
 def absent(name: str) -> object:
     """Return what stands for a module that is not available: to read anything of it raises `ImportError`."""
     name = str(name)
-    instead = facades.instead_of(name)
+    instead = instead_of(name)
     message = f"module {name!r} is not available here" + (f"; {instead}" if instead else "")
     return dynamic(f"module {name!r}", lambda _member: missing(name, message), tuple)
 

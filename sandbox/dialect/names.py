@@ -65,7 +65,7 @@ what a class of the host is made from."""
 _DESCRIPTIONS: Final = _dunders(
     "name qualname doc module cause context suppress_context notes dataclass_fields dataclass_params "
     "match_args abstractmethods isabstractmethod total required_keys optional_keys metadata forward_arg "
-    "static_attributes firstlineno"
+    "static_attributes firstlineno stdin stdout stderr"
 )
 """Attributes that only describe: text, names, exceptions, and what a class was declared with."""
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
-from . import classes, compiling, facades, guards, guest_modules, imports, transformer
+from ..report.substitutes import NO_INPUT
+from . import classes, compiling, facades, guards, guest_modules, helping, imports, transformer
+from .facades import streams
 from .facades.private import open_file
 from .names import demangle
 
@@ -55,16 +57,24 @@ def _print(
     sep: str | None = " ",
     end: str | None = "\n",
     file: object = None,
-    flush: bool = False,  # noqa: ARG001 - output is delivered as it comes
+    flush: bool = False,
 ) -> None:
     for name, text in (("sep", sep), ("end", end)):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
-    line = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
-    if file is None:
-        GUEST.write(demangle(line))
-    else:
-        file.write(demangle(line))  # type: ignore[attr-defined]  # Python says so when it has no write()
+    sep, end = " " if sep is None else sep, "\n" if end is None else end
+    if file is None and GUEST.write is GUEST.output:
+        GUEST.write(demangle(sep.join(map(str, values)) + end))
+        return
+    # A stream of the code's own sees each part by itself, as in Python.
+    write = GUEST.write if file is None else file.write  # type: ignore[attr-defined]  # Python says so when it has none
+    for number, value in enumerate(values):
+        if number:
+            write(demangle(sep))
+        write(demangle(str(value)))
+    write(demangle(end))
+    if flush and file is not None:
+        file.flush()  # type: ignore[attr-defined]  # as above
 
 
 def _dir(*objects: object) -> list[str]:
@@ -81,8 +91,15 @@ def _vars(*objects: object) -> object:
     return guards.guarded_vars(obj)
 
 
-def _input(_prompt: object = "", /) -> NoReturn:
-    raise EOFError("there is no input here; pass values in context_vars")
+def _input(prompt: object = "", /) -> str:
+    stream = streams.current("stdin")
+    if stream is streams.STDIN:
+        raise EOFError(f"input() has nobody to ask here; {NO_INPUT}")
+    GUEST.write(demangle(str(prompt)))
+    line = stream.readline()
+    if not line:
+        raise EOFError("EOF when reading a line")
+    return str(line).removesuffix("\n")
 
 
 def _exit(code: object = None) -> NoReturn:
@@ -117,7 +134,7 @@ HOOKS: Final[Mapping[str, object]] = {
 _GUARDED: Final[Mapping[str, object]] = {
     **HOOKS,
     "SecurityError": guards.SecurityError,
-    "breakpoint": _unavailable("breakpoint", "use print()"),
+    "breakpoint": _unavailable("breakpoint", "print() what you want to see"),
     "compile": compiling.guarded_compile,
     "delattr": guards.guarded_delattr,
     "dir": _dir,
@@ -127,7 +144,7 @@ _GUARDED: Final[Mapping[str, object]] = {
     "getattr": guards.guarded_getattr,
     "globals": compiling.guarded_globals,
     "hasattr": guards.guarded_hasattr,
-    "help": _unavailable("help", "use dir() and __doc__"),
+    "help": helping.guarded_help,
     "input": _input,
     "locals": compiling.guarded_locals,
     "open": open_file,
@@ -137,6 +154,9 @@ _GUARDED: Final[Mapping[str, object]] = {
     "type": classes.type_of,
     "vars": _vars,
 }
+for _name, _function in _GUARDED.items():
+    if isinstance(_function, FunctionType) and _name not in HOOKS:
+        _function.__name__ = _function.__qualname__ = _name
 compiling.provide_builtins(lambda: HOOKS, guarded_builtins)
 guest_modules.provide(compiling.code_of_module, compiling.evaluate, guarded_builtins)
 guest_modules.provide_import(imports.import_module)

@@ -14,7 +14,7 @@ from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
 from . import compiling, event_loop, facades, guest_modules, names, namespace
-from .facades import sealing
+from .facades import sealing, streams
 
 _NAMED_MAX = 3
 _NOTE_CHARS_MAX = 1000
@@ -74,9 +74,10 @@ class RestrictedPython:
         sys.stderr = self._nowhere
 
     def begin(self) -> None:
-        """Forget what an earlier run forgot."""
+        """Forget what an earlier run forgot, and which streams it exchanged."""
         self._forgotten.begin()
         event_loop.take_cancelled()
+        streams.restore()
 
     def compile(self, source: str, filename: str) -> Program:
         """Judge and compile. Raises `Refused`, `SyntaxError`."""

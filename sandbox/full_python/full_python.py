@@ -30,6 +30,7 @@ from ..guest.host_channel import HostChannel
 from ..guest.runtime import PRELOADED, Afterwards, Program
 from ..guest_api import host_modules, keeping
 from ..report.results import result_of
+from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
@@ -62,11 +63,6 @@ _ATTRIBUTES_BYTES = 64
 """More than any C library's pthread_attr_t has."""
 _M_ARENA_MAX = -8
 
-_NO_PROCESS = "no other process can be started here; use threads, asyncio or a library's own functions"
-_NO_NETWORK = (
-    'there is no network here: call an upstream tool that fetches it, which search_tools("fetch a page") may find, '
-    "or have the caller pass it as context_vars or file"
-)
 _IN_WORDS = {
     **dict.fromkeys(
         (
@@ -79,9 +75,9 @@ _IN_WORDS = {
             "subprocess.Popen",
             "pty.spawn",
         ),
-        _NO_PROCESS,
+        NO_PROCESS,
     ),
-    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.bind"), _NO_NETWORK),
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.bind"), NO_NETWORK),
 }
 
 

@@ -1,7 +1,8 @@
 """The output of full Python: the shared buffer as the process's own standard output and error.
 
 Whatever writes to descriptor 1 or 2, in Python or in C, writes into the buffer where the last one ended, since all of
-them share one file offset (open(2), "open file description").
+them share one file offset (open(2), "open file description"). What Python's own `sys.stderr` writes goes to the text of
+standard error instead.
 """
 
 from __future__ import annotations
@@ -67,6 +68,15 @@ class StreamOutput(Output):
                 raise OutputFull(self._bytes_max)
             return written
 
+    def append_error(self, data: ReadableBuffer) -> int:
+        """Append bytes to standard error and return how many. Raises `OutputFull` after keeping what fits."""
+        given = bytes(data)
+        self.write_error(given.decode("utf-8", "replace"))
+        return len(given)
+
+    def _put(self, at: int, data: bytes) -> None:
+        os.pwrite(self.descriptor, data, at)
+
     def settle(self) -> None:
         """Have everything that is still held back written, by Python and by C (fflush(3))."""
         for stream in (sys.stdout, sys.stderr):
@@ -101,4 +111,4 @@ class _Stream(io.RawIOBase):
         return self._descriptor
 
     def write(self, data: ReadableBuffer, /) -> int:
-        return self._output.append(data)
+        return self._output.append(data) if self._descriptor == _STREAMS[0] else self._output.append_error(data)

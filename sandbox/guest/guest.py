@@ -37,7 +37,9 @@ def _no_skills(_source: str, _filename: str, _name: str) -> dict[str, object]:
 class Guest:
     """What the running code is given. A worker sets the fields before it runs anything.
 
-    `write` takes what `print` and `sys.stdout.write` write; `call_host` sends one host call and waits for its answer;
+    `write` takes what `print` writes and `write_error` what goes to standard error; both may be redirected to objects
+    of the code's own. `output` and `error_output` are where they lead at first, and the streams themselves always;
+    `call_host` sends one host call and waits for its answer;
     `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
     `define(source, filename, name)` runs source as a module of its own and gives its variables; `sources` are those of
     such modules by their file names, and `run` counts the runs that this process was given.
@@ -46,6 +48,9 @@ class Guest:
     """
 
     write: Callable[[str], None] = _discard
+    write_error: Callable[[str], None] = _discard
+    output: Callable[[str], None] = _discard
+    error_output: Callable[[str], None] = _discard
     call_host: Callable[[str, Mapping[str, Json]], Json] = _no_host
     call_host_async: Callable[[str, Mapping[str, Json]], Awaitable[Json]] = _no_host_async
     namespace: dict[str, object] = field(default_factory=dict)

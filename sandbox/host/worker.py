@@ -217,6 +217,7 @@ class WorkerHandle:
                 status=done.status,
                 result=done.result,
                 output=await self._printed(),
+                stderr=self._output.read_errors(),
                 error=done.error,
                 notes=done.notes,
                 duration_ms=clock.elapsed_ms,
@@ -241,6 +242,7 @@ class WorkerHandle:
             return replace(
                 await self._outcome_without_report(job, clock, error),
                 output=await self._printed(),
+                stderr=self._output.read_errors(),
                 duration_ms=duration_ms,
                 queued_ms=seat.queued_ms,
                 isolation=self._isolation,

@@ -96,8 +96,12 @@ def _described(error: BaseException, sources: Mapping[str, str], filename: str) 
 
 
 def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME) -> Failure:
-    """Describe why the dialect did not let the source run: the line, the reason, and what to write instead."""
+    """Describe why the dialect did not let the source run: the line, the reason, and what to write instead.
+
+    What else it does not allow follows in the message, a line for each.
+    """
     message = plain_names(refusal.message, MESSAGE_CHARS_MAX)
+    told = "".join(f"\n{_one_of_others(other)}" for other in refusal.others)
     shown = None
     if refusal.line is not None:
         step = _source_line(source, refusal.line)
@@ -105,11 +109,19 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
         shown += f"{refusal.type}: {message}"
     return Failure(
         type=refusal.type,
-        message=message,
+        message=plain_names(message + told, MESSAGE_CHARS_MAX),
         line=refusal.line,
         hint=hints_by_type.hint_for_refusal(refusal),
         traceback=shown,
     )
+
+
+def _one_of_others(refusal: Refused) -> str:
+    said = f"Line {refusal.line}: {refusal.message}"
+    if refusal.instead is not None:
+        return f"{said}; {refusal.instead}"
+    hint = hints_by_type.hint_for_refusal(refusal)
+    return said if hint is None else f"{said}. {hint}"
 
 
 def kind_of(error: BaseException) -> str:

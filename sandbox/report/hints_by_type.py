@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import re
 import sys
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, cast
 
-from ..dialect import facades
-from ..dialect.facades.refused_module_hints import NEEDS_FULL_PYTHON
+from ..dialect import facades, guest_modules
 from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.guest import GUEST
@@ -25,6 +24,7 @@ from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
 from .subscripts import Missed, missed_by
+from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
 
 HINT_CHARS_MAX = 400
 
@@ -66,9 +66,9 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
 
 def hint_for_refusal(refusal: Refused) -> str | None:
     """Return what to do about a refusal: what it says itself, else what there is instead of its module."""
-    if refusal.instead is not None and refusal.instead != NEEDS_FULL_PYTHON:
-        wider = refusal.type != "ValueError" and GUEST.wider
-        return sentence(refusal.instead) + (f" Or ask for {_asked(GUEST.wider)}." if wider else "")
+    if refusal.instead is not None:
+        wider = refusal.type != "ValueError" and (refusal.module is None or is_elsewhere(refusal.module))
+        return sentence(refusal.instead) + (_or_ask() if wider else "")
     if refusal.module is None:
         return None
     if refusal.module in facades.exports() or host_modules.find(refusal.module) is not None:
@@ -83,7 +83,7 @@ def _of_module(module: str, name: str) -> str | None:
         return "Write out the names that you want."
     names = host_modules.listed(module) or facades.exports().get(module, frozenset())
     close = nearest(name, names, _SURE)
-    instead = None if close else facades.instead_of(f"{module}.{name}")
+    instead = None if close else instead_of(f"{module}.{name}")
     if instead is not None:
         return sentence(instead)
     close = close or nearest(name, names, _LIKELY)
@@ -91,23 +91,18 @@ def _of_module(module: str, name: str) -> str | None:
 
 
 def _of_missing_module(module: str) -> str:
-    instead = None if GUEST.full_python else facades.instead_of(module)
-    if instead is not None and instead != NEEDS_FULL_PYTHON:
-        return sentence(instead)
-    known = sys.stdlib_module_names if GUEST.full_python else facades.exports()
-    close = None if instead == NEEDS_FULL_PYTHON else nearest(module, known, _SURE)
+    instead = None if GUEST.full_python else instead_of(module)
+    if instead is not None:
+        return sentence(instead) + (_or_ask() if is_elsewhere(module) else "")
+    close = nearest(module, sys.stdlib_module_names if GUEST.full_python else _importable(), _SURE)
     if close is not None:
         return f"Did you mean {close!r}?"
-    return f"Do without the module{', which is not installed here' if GUEST.full_python else ''}{_full_python()}."
+    return f"Do without the module, which is not installed here.{_or_ask()}"
 
 
-def _full_python() -> str:
+def _or_ask() -> str:
     """Say how to get to full Python, or to more of it than there is here: only what the operator allows is named."""
-    if GUEST.wider:
-        return f", or ask for {_asked(GUEST.wider)}"
-    if GUEST.full_python:
-        return ""
-    return "; full Python could have it, but ALLOWED_ISOLATION and this machine offer none here"
+    return f" Or ask for {_asked(GUEST.wider)}." if GUEST.wider else ""
 
 
 def _asked(isolations: Iterable[str]) -> str:
@@ -125,23 +120,6 @@ def _by_type(error: BaseException, message: str, scene: Scene) -> str | None:
     return None
 
 
-_INSTEAD_OF_NAMES: Final = {
-    "open": "Files are reached by read_file(name) and write_file(name, content).",
-    "input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
-    "raw_input": "Nobody can be asked here: pass the value in context_vars, and it is a variable.",
-    "true": "In Python it is True.",
-    "false": "In Python it is False.",
-    "null": "In Python it is None.",
-    "undefined": "In Python it is None.",
-    "NaN": 'In Python it is float("nan").',
-    "nan": 'Write float("nan") or math.nan.',
-    "exit": "Let the code end, or raise SystemExit.",
-    "quit": "Let the code end, or raise SystemExit.",
-    "unicode": "In Python 3 it is str.",
-    "xrange": "In Python 3 it is range.",
-    "reload": "Modules cannot be reloaded here.",
-    "display": "Print the value, or make it the last line.",
-}
 _ALIASES: Final = {
     "np": "numpy",
     "pd": "pandas",
@@ -163,9 +141,9 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
     if type(name) is not str:
         return None
     name = demangle(name)
-    if name in _INSTEAD_OF_NAMES:
-        return _INSTEAD_OF_NAMES[name]
-    known = [known for known in names_in_scope(scene.frame) if known not in _INSTEAD_OF_NAMES]
+    if name in OF_BUILTINS:
+        return sentence(OF_BUILTINS[name])
+    known = list(names_in_scope(scene.frame))
     close = nearest(name, known, _SURE)
     if close is None:
         hint = _of_unknown_name(name, scene)
@@ -178,20 +156,24 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
 def _of_unknown_name(name: str, scene: Scene) -> str | None:
     """Return what to import for a name that nothing in scope is like."""
     module = _ALIASES.get(name, name)
-    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else facades.exports().keys()
+    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else _importable()
     if module in known:
         return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
-    if not GUEST.full_python and f"{name}." in scene.text() and facades.instead_of(module) is not None:
+    if not GUEST.full_python and f"{name}." in scene.text() and instead_of(module) is not None:
         return f"The module {module} is not available here. {_of_missing_module(module)}"
-    home = next((first for first in _MODULES_FIRST if name in _names_of(first)), None)
+    home = next((first for first in _MODULES_FIRST if _has(first, name)), None)
     return None if home is None else f"Write `from {home} import {name}` first."
 
 
-def _names_of(module: str) -> Container[object]:
+def _importable() -> frozenset[str]:
+    return frozenset((*facades.exports(), *guest_modules.names()))
+
+
+def _has(module: str, name: str) -> bool:
     if not GUEST.full_python:
-        return facades.exports().get(module, ())
+        return name in facades.exports().get(module, ()) or guest_modules.defines(module, name)
     loaded = sys.modules.get(module)
-    return () if loaded is None else vars(loaded)
+    return loaded is not None and name in vars(loaded)
 
 
 def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str | None:
@@ -309,8 +291,6 @@ def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str |
         return "Begin the lines outside functions and blocks in the first column."
     if "invalid character" in message or "invalid non-printable character" in message:
         return "Write plain ASCII quotes, dashes and spaces in code."
-    if sys.version_info < (3, 12) and message.startswith("f-string:"):
-        return "Before Python 3.12 an f-string cannot hold its own quotes or a backslash within its braces."
     return None
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from .disclosure import said_by
+
 _MISSING: Final = object()
+_WORDS_CHARS_MAX: Final = 2000
+_exit_code_of = SystemExit.__dict__["code"].__get__
 
 
 def result_of(
@@ -15,7 +19,7 @@ def result_of(
 
     A `result` of an earlier run stays readable, from `beneath`, where names are looked up that the namespace has not;
     but it does not count. Under the name `last_value` the code leaves the value of its last expression. Whatever the
-    code raises comes through.
+    code raises comes through, but for an ordinary `SystemExit`: that is an end without a last expression.
     """
     before = namespace.pop("result", _MISSING)
     if before is not _MISSING:
@@ -23,8 +27,25 @@ def result_of(
     try:
         run()
         return namespace.get("result", namespace.get(last_value))
+    except SystemExit as leaving:
+        if not _is_ordinary(leaving):
+            raise
+        return namespace.get("result")
     finally:
         namespace.pop(last_value, None)
         if before is not _MISSING:
             beneath.pop("result", None)
             namespace.setdefault("result", before)
+
+
+def last_words(leaving: SystemExit) -> str:
+    """Return what Python writes to standard error when code ends itself with a text or another object."""
+    code = _exit_code_of(leaving)
+    if code is None or type(code) in {int, bool}:
+        return ""
+    return f"{said_by(code, str, '__str__', _WORDS_CHARS_MAX)}\n"
+
+
+def _is_ordinary(leaving: SystemExit) -> bool:
+    code = _exit_code_of(leaving)
+    return code is None or (type(code) in {int, bool} and code == 0)

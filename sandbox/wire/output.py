@@ -1,8 +1,9 @@
 """What the running code prints: a buffer in memory that child and parent share.
 
-Printing costs no system call, and what was printed before a SIGKILL is not lost. The buffer is an 8-byte
-little-endian length and the UTF-8 text. Its size is sealed (memfd_create(2), fcntl(2) F_ADD_SEALS), so that a hostile
-child cannot shrink it under the parent (SIGBUS); the parent believes the length only up to that size.
+Printing costs no system call, and what was printed before a SIGKILL is not lost. The buffer holds two 8-byte
+little-endian lengths, the UTF-8 text of standard output, and, in `ERROR_BYTES` at its end, that of standard error. Its
+size is sealed (memfd_create(2), fcntl(2) F_ADD_SEALS), so that a hostile child cannot shrink it under the parent
+(SIGBUS); the parent believes the lengths only up to that size.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import struct
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import cast
 
 _LENGTH = struct.Struct("<Q")
-HEADER_BYTES = _LENGTH.size
+_ERRORS_AT = _LENGTH.size
+HEADER_BYTES = 2 * _LENGTH.size
+ERROR_BYTES = 1 << 20
+"""The most text that standard error holds."""
 _UNTOUCHED = (1 << 64) - 1
 
 
@@ -36,7 +41,7 @@ class OutputFull(RuntimeError):
 
 def buffer_bytes(text_bytes_max: int) -> int:
     """Tell how many bytes a buffer for that much text takes."""
-    return HEADER_BYTES + text_bytes_max
+    return HEADER_BYTES + text_bytes_max + ERROR_BYTES
 
 
 def create(text_bytes_max: int) -> int:
@@ -74,7 +79,7 @@ class Output:
             self._memory = mmap.mmap(descriptor, self.mapped_bytes(size))
         finally:
             os.close(descriptor)
-        self._text_bytes_max = self._bytes_max = size - HEADER_BYTES
+        self._text_bytes_max = self._bytes_max = size - HEADER_BYTES - ERROR_BYTES
 
     def mapped_bytes(self, size: int) -> int:
         """Tell how many bytes of address space the mapping of a buffer of this size takes."""
@@ -85,10 +90,12 @@ class Output:
         self._bytes_max = self._text_bytes_max if bytes_max is None else min(bytes_max, self._text_bytes_max)
         self._end = HEADER_BYTES
         self._set_length(0)
+        _LENGTH.pack_into(self._memory, _ERRORS_AT, 0)
 
     def hand_over(self) -> None:
         """Mark the buffer (in the parent), so that it shows whether the child ever cleared it for its job."""
         _LENGTH.pack_into(self._memory, 0, _UNTOUCHED)
+        _LENGTH.pack_into(self._memory, _ERRORS_AT, 0)
 
     @property
     def untouched(self) -> bool:
@@ -113,9 +120,27 @@ class Output:
         if full:
             raise OutputFull(self._bytes_max)
 
+    def write_error(self, text: str) -> None:
+        """Append to the text of standard error (in the child). Raises `OutputFull` after keeping what fits."""
+        data = str.encode(text, "utf-8", "backslashreplace")
+        at = self.error_length
+        room = ERROR_BYTES - at
+        # The length is written first: while one thread of full Python writes, another may begin.
+        _LENGTH.pack_into(self._memory, _ERRORS_AT, min(at + len(data), ERROR_BYTES))
+        self._put(HEADER_BYTES + self._text_bytes_max + at, data[:room])
+        if len(data) > room:
+            raise OutputFull(ERROR_BYTES)
+
+    def _put(self, at: int, data: bytes) -> None:
+        self._memory[at : at + len(data)] = data
+
     def read(self) -> str:
         """Give the text so far (in the parent), whatever the child wrote there."""
-        return "".join(self._decoded())
+        return "".join(self._decoded(HEADER_BYTES, self.length))
+
+    def read_errors(self) -> str:
+        """Give the text of standard error so far (in the parent), whatever the child wrote there."""
+        return "".join(self._decoded(HEADER_BYTES + self._text_bytes_max, self.error_length))
 
     @property
     def length(self) -> int:
@@ -123,11 +148,17 @@ class Output:
         (length,) = _LENGTH.unpack_from(self._memory)
         return 0 if length == _UNTOUCHED else min(length, self._text_bytes_max)
 
-    def _decoded(self) -> Iterator[str]:
-        """Yield the text in steps, straight from the buffer: other threads run meanwhile; nothing is copied whole."""
+    @property
+    def error_length(self) -> int:
+        """How many bytes of text standard error has."""
+        (length,) = _LENGTH.unpack_from(self._memory, _ERRORS_AT)
+        return min(cast("int", length), ERROR_BYTES)
+
+    def _decoded(self, start: int, length: int) -> Iterator[str]:
+        """Yield a text in steps, straight from the buffer: other threads run meanwhile; nothing is copied whole."""
         decoder = _new_decoder("replace")
-        end = HEADER_BYTES + self.length
-        for at in range(HEADER_BYTES, end, _STEP_BYTES):
+        end = start + length
+        for at in range(start, end, _STEP_BYTES):
             yield decoder.decode(self._memory[at : min(at + _STEP_BYTES, end)])
         yield decoder.decode(b"", final=True)
 
@@ -137,6 +168,19 @@ class Output:
         if length == _UNTOUCHED:
             return None
         return self._memory[HEADER_BYTES + start : HEADER_BYTES + min(length, self._text_bytes_max)]
+
+    def errors_since(self, start: int) -> bytes:
+        """Give the bytes of standard error from `start` on."""
+        begin = HEADER_BYTES + self._text_bytes_max
+        return self._memory[begin + start : begin + self.error_length]
+
+    def fill_errors(self, start: int, data: bytes) -> None:
+        """Put bytes that a child wrote to standard error elsewhere at `start`; what does not fit is left out."""
+        if not 0 <= start <= ERROR_BYTES:
+            return
+        data = data[: ERROR_BYTES - start]
+        self._put(HEADER_BYTES + self._text_bytes_max + start, data)
+        _LENGTH.pack_into(self._memory, _ERRORS_AT, start + len(data))
 
     def fill(self, start: int, data: bytes) -> None:
         """Put bytes that a child printed elsewhere at `start`; what does not fit is left out."""

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
@@ -27,6 +28,7 @@ from ..guest.runtime import Afterwards, Dialect
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
+from ..report.results import last_words
 from ..skill_source import facts
 from ..wire import output
 from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
@@ -60,7 +62,6 @@ _WARM_OUTPUT_BYTES = 1 << 16
 _WARM_ANSWER_BYTES = 1 << 16
 _HURRY_MS = 2
 """A worker whose job has not come by then is a spare with time to rehearse."""
-_exit_code_of = SystemExit.__dict__["code"].__get__
 _NO_NOTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -130,8 +131,7 @@ class Worker:
         self.channel, self.output = dialect.connections()
         self._memory_mb = 0
         self._calls: dict[str, str] = {}
-        self._write = self.output.write
-        GUEST.write = self.output.write
+        GUEST.output, GUEST.error_output = self.output.write, self.output.write_error
         GUEST.call_host = self.channel.call
         GUEST.call_host_async = self.channel.call_async
         GUEST.namespace = self._namespace
@@ -150,7 +150,7 @@ class Worker:
         if bounds is not None:
             bounds.lower(allowance, session=session, first=not self._calls)
         self.output.clear(allowance.output_bytes)
-        GUEST.write = self._write  # a session's earlier call may have left it redirected
+        GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
@@ -187,6 +187,7 @@ class Worker:
         try:
             given = {_variable(name): value for name, value in variables.items()}
             program = self._dialect.compile(code, filename)
+            GUEST.sources[filename] = code
         except Refused as refusal:
             report = _report(Status.REFUSED, error=failures.describe_refusal(refusal, code, filename))
             return report if refusal.type == "ValueError" else {**report, "refusal": {"module": refusal.module}}
@@ -217,8 +218,9 @@ class Worker:
         return _report(Status.OK, result=rendered.json, notes=rendered.notes)
 
     def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
-        if isinstance(error, SystemExit) and _is_success(error):
-            return _report(Status.OK, notes={"result": "The code ended itself early, so it has no result."})
+        if type(error) is SystemExit:
+            with suppress(output.OutputFull):
+                GUEST.error_output(last_words(error))
         if isinstance(error, MemoryError):
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
@@ -261,11 +263,6 @@ def _with(report: dict[str, Json], afterwards: Afterwards) -> dict[str, Json]:
     notes = {**cast("Mapping[str, str]", report["notes"]), **afterwards.notes}
     figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in afterwards.figures]
     return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
-
-
-def _is_success(leaving: SystemExit) -> bool:
-    code = _exit_code_of(leaving)
-    return code is None or (type(code) is int and code == 0)
 
 
 def _report(

@@ -38,6 +38,10 @@ async def escalated(
         except (ContainerMissing, WorkerLost) as error:
             _LOG.warning("Refused code could not run in a container: %s", error)
             obstacle = f"In a container it could run, but: {error}"
+    if outcome.refusal.module is not None and job.session is None:
+        # What to use instead of a module, the hint says already; what would make it available, only the operator can.
+        _LOG.info("%s was refused. %s", outcome.refusal.module, obstacle)
+        return outcome
     return _hinted(outcome, obstacle)
 
 

@@ -168,11 +168,11 @@ def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fi
     if (
         run.attached
         or run.dry_calls
-        or not fits(outcome.result, outcome.output, max_chars=max_chars)
+        or not fits(outcome.result, outcome.output, outcome.stderr, max_chars=max_chars)
         or not executor.archive.soon(run_id, owner=owner, code=run.code)
     ):
         return None
-    return fit(outcome.result, outcome.output, notes=outcome.notes, max_chars=max_chars)
+    return fit(outcome.result, outcome.output, stderr=outcome.stderr, notes=outcome.notes, max_chars=max_chars)
 
 
 def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted:
@@ -182,12 +182,14 @@ def _kept_and_fitted(executor: Executor, run_id: str, owner: str, run: EndedRun)
         fit,
         outcome.result,
         outcome.output,
+        stderr=outcome.stderr,
         dry_run=run.dry_calls or (),
         max_chars=executor.settings.output_max_chars,
     )
     fitted = cut(run_id=run_id, notes=outcome.notes)
-    if fitted.whole_dry_run is not None:
-        attached = {**attached, "dry_run.json": fitted.whole_dry_run.encode(errors="backslashreplace")}
+    for name, whole in (("dry_run.json", fitted.whole_dry_run), ("stderr.txt", fitted.whole_stderr)):
+        if whole is not None:
+            attached = {**attached, name: whole.encode(errors="backslashreplace")}
     try:
         executor.archive.archive.keep(
             run_id,
@@ -241,6 +243,8 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
         isolation=outcome.isolation.value,
         layers=list(outcome.layers),
     )
+    if fitted.stderr:
+        report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
         report["queued_ms"] = round(outcome.queued_ms, 3)
     truncated = fitted.truncated()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import NotRequired, cast
+from typing import NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
@@ -85,6 +85,7 @@ class Report(TypedDict):
     status: str
     result: object
     output: str
+    stderr: NotRequired[str]
     error: ErrorReport | None
     execution_time_ms: float
     queued_ms: NotRequired[float]
@@ -109,14 +110,16 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     failed = report["error"]
     ended = f"{report['status']} in {report['execution_time_ms']:.1f} ms"
     lines = [ended if failed is None else f"{ended} (run {report['run_id']})"]
-    result, output, notes = _shown(report, form)
-    if result is not None:
-        lines.append(f"result:{_NEW_LINE if _NEW_LINE in result else ' '}{result}")
+    shown = _shown(report, form)
+    if shown.result is not None:
+        lines.append(f"result:{_NEW_LINE if _NEW_LINE in shown.result else ' '}{shown.result}")
     if failed is not None:
         lines += _failure(failed)
-    if output:
-        lines += ["output:", output.rstrip(_NEW_LINE)]
-    lines += [f"{what}: {_said_of(note)}" for what, note in notes.items()]
+    if shown.output:
+        lines += ["output:", shown.output.rstrip(_NEW_LINE)]
+    if shown.stderr:
+        lines += ["stderr:", shown.stderr.rstrip(_NEW_LINE)]
+    lines += [f"{what}: {_said_of(note)}" for what, note in shown.notes.items()]
     for file in report.get("files", []):
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
     for tool, shape in report.get("returns", {}).items():
@@ -133,23 +136,31 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     return _NEW_LINE.join(lines)
 
 
-def _shown(report: Report, form: OutputFormat) -> tuple[str | None, str, Mapping[str, object]]:
-    """Return what a text shows of a report: its result, its output, and what it says of cuts and values."""
-    result, output = cast("Json", report["result"]), report["output"]
+class _Shown(NamedTuple):
+    """What a text shows of a report. `notes` say what was cut, and of values what they were."""
+
+    result: str | None
+    output: str
+    stderr: str
+    notes: Mapping[str, object]
+
+
+def _shown(report: Report, form: OutputFormat) -> _Shown:
+    result, output, stderr = cast("Json", report["result"]), report["output"], report.get("stderr", "")
     notes: dict[str, object] = dict(report.get("truncated", {}))
     text = written(result, form)
-    if len(text) + len(output) > SHOWN_CHARS and len(text) > SHOWN_CHARS // 2:
+    if len(text) + len(output) + len(stderr) > SHOWN_CHARS and len(text) > SHOWN_CHARS // 2:
         result = shortened(result)
         text = written(result, form)
-    if len(text) + len(output) > SHOWN_CHARS:
+    if len(text) + len(output) + len(stderr) > SHOWN_CHARS:
         kept = None if "run" in notes else report["run_id"]
-        fitted = fit(result, output, max_chars=SHOWN_CHARS, run_id=kept)
-        text, output = written(fitted.result, form), fitted.output
+        fitted = fit(result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept)
+        text, output, stderr = written(fitted.result, form), fitted.output, fitted.stderr
         for what, cut in fitted.cuts.items():
             notes[what] = {**cut.to_json(), **_total_of(notes.get(what))}
     elif result != report["result"]:
         notes.setdefault("result", {"note": "long texts are shortened here; the structured content has them whole"})
-    return (text if result is not None or report["success"] else None), output, notes
+    return _Shown(text if result is not None or report["success"] else None, output, stderr, notes)
 
 
 def _said_of(cut: object) -> str:

@@ -54,7 +54,7 @@ Steps: TypeAlias = tuple[str | int, ...]
 class Cut:
     """What is shown of something, of how much, how to read the rest; or a `note` alone.
 
-    `shown` and `total` count characters of `output` and of the JSON text of `result`; within the result, the items,
+    `shown` and `total` count characters of `output`, of `stderr` and of the JSON text of `result`; within the result, the items,
     keys or characters that `note` says.
     """
 
@@ -73,9 +73,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A result and an output of bounded size, and what was cut to make them so.
+    """A result, an output and a standard error of bounded size, and what was cut to make them so.
 
-    `whole_result` (JSON text) and `whole_output` are what the archive has to keep; None where nothing is ever cut.
+    `whole_result` (JSON text), `whole_output` and `whole_stderr` are what the archive has to keep; None where nothing
+    is ever cut.
     `dry_run` are the calls that a dry run did not make, and `whole_dry_run` their JSON text where some are left out.
     """
 
@@ -84,6 +85,8 @@ class Fitted:
     cuts: Mapping[str, Cut]
     whole_result: str | None = None
     whole_output: str | None = None
+    stderr: str = ""
+    whole_stderr: str | None = None
     dry_run: Sequence[Json] = ()
     whole_dry_run: str | None = None
 
@@ -100,8 +103,9 @@ def fit(
     run_id: str | None = None,
     notes: Mapping[str, str] | None = None,
     dry_run: Sequence[Json] = (),
+    stderr: str = "",
 ) -> Fitted:
-    """Limit the compact JSON texts of the result and of `dry_run`, and the output, to `max_chars` characters together.
+    """Limit the JSON texts of the result and of `dry_run`, the output and `stderr` to `max_chars` characters together.
 
     What is small is kept whole, and the others share the rest. `run_id` is where the whole is kept
     (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. The same arguments always give the same
@@ -112,26 +116,29 @@ def fit(
     text = _compact(result)
     calls = _compact(dry_run) if dry_run else ""
     room = max_chars if result is not None else max_chars + len(text)
-    level = _level([len(text), len(output), len(calls)], room)
+    level = _level([len(text), len(output), len(stderr), len(calls)], room)
     slice_chars = max(max_chars // 2 - _QUOTES, 1)
     whole_result = text if len(text) > min(level, SHOWN_CHARS) else None
     whole_output = output if len(output) > min(level, SHOWN_CHARS) else None
+    whole_stderr = stderr if len(stderr) > min(level, SHOWN_CHARS) else None
     if len(text) > level:
         result = _fit_result(result, len(text), level, _reader(run_id, "result.json", slice_chars), cuts)
     if len(output) > level:
-        output, cuts["output"] = _fit_output(output, level, run_id, slice_chars)
+        output, cuts["output"] = _fit_output(output, level, run_id, "output.txt", slice_chars)
+    if len(stderr) > level:
+        stderr, cuts["stderr"] = _fit_output(stderr, level, run_id, "stderr.txt", slice_chars)
     if len(calls) > level:
         whole_dry_run = calls
         dry_run, cuts["dry_run"] = _fit_calls(dry_run, level, _reader(run_id, "dry_run.json", slice_chars))
     for what, note in (notes or {}).items():
         cut = cuts.get(what, Cut())
         cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
-    return Fitted(result, output, cuts, whole_result, whole_output, dry_run, whole_dry_run)
+    return Fitted(result, output, cuts, whole_result, whole_output, stderr, whole_stderr, dry_run, whole_dry_run)
 
 
-def fits(result: Json, output: str, *, max_chars: int) -> bool:
-    """Return whether `fit` would cut nothing of either. Takes time by `max_chars`, whatever their sizes."""
-    left = max_chars - len(output)
+def fits(result: Json, output: str, stderr: str = "", *, max_chars: int) -> bool:
+    """Return whether `fit` would cut nothing of these. Takes time by `max_chars`, whatever their sizes."""
+    left = max_chars - len(output) - len(stderr)
     return left >= 0 and (result is None or _size(result, left) <= left)
 
 
@@ -167,7 +174,7 @@ def _fit_calls(calls: Sequence[Json], max_chars: int, read_with: str | None) -> 
     return kept, Cut(len(kept), len(calls), read_with, note)
 
 
-def _fit_output(output: str, max_chars: int, run_id: str | None, slice_chars: int) -> tuple[str, Cut]:
+def _fit_output(output: str, max_chars: int, run_id: str | None, file: What, slice_chars: int) -> tuple[str, Cut]:
     """Keep the start and the end, at line ends where these are near; a line between them says what is missing."""
     marker = _marker(len(output), kept=run_id is not None)
     half = max(0, max_chars - len(marker)) // 2
@@ -178,7 +185,7 @@ def _fit_output(output: str, max_chars: int, run_id: str | None, slice_chars: in
     if (start := tail.find("\n", 0, half - near)) >= 0:
         tail = tail[start + 1 :]
     shown = len(head) + len(tail)
-    read_with = _reader(run_id, "output.txt", slice_chars, len(head))
+    read_with = _reader(run_id, file, slice_chars, len(head))
     marker = _marker(len(output) - shown, kept=run_id is not None)
     return f"{head}{marker}{tail}"[:max_chars], Cut(shown, len(output), read_with)
 

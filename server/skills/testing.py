@@ -185,7 +185,8 @@ def _why(plan: TestPlan, outcome: Outcome) -> str:
     if within is not None:
         where += f" (line {within} of the skill)"
     hint = "" if error.hint is None or error.type == "AssertionError" else f" {error.hint}"
-    shown = f" Its output ended: {outcome.output.strip()[-_OUTPUT_SHOWN_MAX:]!r}." if outcome.output.strip() else ""
+    wrote = "\n".join(filter(None, (outcome.output.strip(), outcome.stderr.strip())))
+    shown = f" Its output ended: {wrote[-_OUTPUT_SHOWN_MAX:]!r}." if wrote else ""
     return f"{what} of {name} failed{where}: {said.rstrip('.')}.{hint}{shown} {advice}"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from sealab.sandbox.dialect.compiling import compile_program, run_program
+from sealab.sandbox.dialect.facades import streams
 from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.guest.guest import GUEST
 
@@ -14,15 +15,20 @@ from sealab.sandbox.guest.guest import GUEST
 class Ran:
     value: object
     output: str
+    stderr: str = ""
 
 
 def run(source: str) -> Ran:
     """Run `source` in a fresh namespace. Whatever it raises comes through."""
     written: list[str] = []
-    before = GUEST.write, GUEST.namespace
-    GUEST.write, GUEST.namespace = written.append, new_namespace()
+    errors: list[str] = []
+    before = GUEST.output, GUEST.error_output, GUEST.write, GUEST.write_error, GUEST.namespace
+    GUEST.output = GUEST.write = written.append
+    GUEST.error_output = GUEST.write_error = errors.append
+    GUEST.namespace = new_namespace()
     try:
         value = run_program(compile_program(dedent(source)), GUEST.namespace)
-        return Ran(value, "".join(written))
+        return Ran(value, "".join(written), "".join(errors))
     finally:
-        GUEST.write, GUEST.namespace = before
+        streams.restore()
+        GUEST.output, GUEST.error_output, GUEST.write, GUEST.write_error, GUEST.namespace = before

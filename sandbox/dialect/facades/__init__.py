@@ -1,7 +1,6 @@
 """The modules that guest code may import: frozen stand-ins, each with exactly the names listed for it.
 
 `find` and `exports` are what the dialect resolves `import x.y` and `from x import y` against, at compile time.
-`instead_of` says what to use instead of a module that is refused.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from types import FunctionType, MappingProxyType
 
 from ..names import mangle
-from .facade import Facade, make, names, title
+from . import streams
+from .facade import Facade, make, names, replace, title
 from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, REAL, STAND_INS, SUBMODULES
-from .refused_module_hints import instead_of
 from .stand_ins import codecs_, sys_, zoneinfo_
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "given_classes",
     "given_values",
     "gives",
-    "instead_of",
     "preload",
     "title",
 ]
@@ -95,9 +93,22 @@ def _facades() -> Mapping[str, Facade]:
             parent, _, name = child.rpartition(".")
             if parent == module:
                 members[name] = facades[child]
-        facades[module] = make(module, members, SUBMODULES.get(module, ()))
+        store = _exchanged if module == "sys" else None
+        facades[module] = make(module, members, SUBMODULES.get(module, ()), store=store)
     facades |= {alias: facades[module] for alias, module in ALIASES.items()}
+    streams.on_exchange(partial(replace, facades["sys"]))
     return MappingProxyType(facades)
+
+
+def _exchanged(name: str, value: object) -> bool:
+    """Take another stream, or other arguments, from code that assigns to `sys`."""
+    if name == "argv":
+        replace(_facades()["sys"], name, value)
+    elif name in streams.NAMES:
+        streams.exchange(name, value)
+    else:
+        return False
+    return True
 
 
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:

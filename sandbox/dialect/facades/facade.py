@@ -7,7 +7,7 @@ class takes a store. The class cannot be called or subclassed: `type(json)("os",
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn, cast
 
 
@@ -58,16 +58,39 @@ class Facade(metaclass=Sealed):
         raise TypeError("a module cannot be pickled")
 
 
-def make(module: str, members: Mapping[str, object], submodules: Iterable[str] = ()) -> Facade:
-    """Return the facade of `module`, with exactly `members`; `submodules` are set when they are first imported."""
+def make(
+    module: str,
+    members: Mapping[str, object],
+    submodules: Iterable[str] = (),
+    *,
+    store: Callable[[str, object], bool] | None = None,
+) -> Facade:
+    """Return the facade of `module`, with exactly `members`; `submodules` are set when they are first imported.
+
+    `store` says whether it has stored what code assigns.
+    """
     # The class's name is what Python itself says on a miss: "'math module' object has no attribute 'sqr'".
-    kind = Sealed(
-        f"{module} module", (Facade,), {"__slots__": tuple(sorted({*members, *submodules})), "__module__": "builtins"}
-    )
+    body: dict[str, object] = {"__slots__": tuple(sorted({*members, *submodules})), "__module__": "builtins"}
+    if store is not None:
+        body["__setattr__"] = _storing(store)
+    kind = Sealed(f"{module} module", (Facade,), body)
     facade = object.__new__(cast("type[Facade]", kind))
     for name, value in members.items():
         object.__setattr__(facade, name, value)
     return facade
+
+
+def _storing(store: Callable[[str, object], bool]) -> Callable[[Facade, str, object], None]:
+    def set_attribute(self: Facade, name: str, value: object) -> None:
+        if not store(name, value):
+            Facade.__setattr__(self, name, value)
+
+    return set_attribute
+
+
+def replace(facade: Facade, name: str, value: object) -> None:
+    """Let the host put another value under a name."""
+    object.__setattr__(facade, name, value)
 
 
 def title(facade: Facade) -> str:

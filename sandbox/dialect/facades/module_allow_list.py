@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 _STAND_INS = """\
 _green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs collections
-configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect locale logging mimetypes
-operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse warnings weakref
-xml.etree.ElementTree zoneinfo
+configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect itertools locale logging math
+mimetypes operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse warnings
+weakref xml.etree.ElementTree zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -167,11 +167,11 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
     punctuation whitespace
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
-sys: api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook exception exec_prefix executable
-    exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding getfilesystemencodeerrors
-    getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit stderr stdin stdout version
-    version_info
+sys: __stderr__ __stdin__ __stdout__ api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook
+    exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding
+    getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion
+    implementation int_info intern maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit
+    stderr stdin stdout version version_info
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter

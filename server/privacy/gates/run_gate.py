@@ -272,6 +272,7 @@ def _withheld(outcome: Outcome, failed: PrivacyFailed) -> Outcome:
         status=Status.ERROR,
         result=None,
         output="",
+        stderr="",
         notes={},
         error=Failure(type="PrivacyFailed", message=message),
         session_ended=outcome.session_ended and "ended",

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from sealab.sandbox.dialect import facades, guest_modules
-from sealab.sandbox.dialect.facades import instead_of
+from sealab.sandbox.report.substitutes import instead_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "standard-library.md"
 _ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)

@@ -85,15 +85,32 @@ async def test_output_before_a_failure_is_kept(pool):
     assert (outcome.status, outcome.output, outcome.error.line) == (Status.ERROR, "so far\n", 2)
 
 
-async def test_leaving_early_is_no_failure_and_has_no_result(pool):
-    outcome = await run(pool, "result = 'stale'\nprint('kept')\nraise SystemExit(0)")
-    assert (outcome.status, outcome.result, outcome.output) == (Status.OK, None, "kept\n")
-    assert "result" in outcome.notes
+@pytest.mark.parametrize("leaving", ["raise SystemExit(0)", "import sys\nsys.exit()", "quit(None)"])
+async def test_leaving_well_is_an_ordinary_end(pool, leaving):
+    outcome = await run(pool, f"print('kept')\n1\n{leaving}")
+    assert (outcome.status, outcome.result, outcome.output, outcome.notes) == (Status.OK, None, "kept\n", {})
+    assert (await run(pool, f"result = 'set'\n{leaving}")).result == "set"
+    within = f"import asyncio\nasync def main():\n    {leaving.replace(chr(10), ';')}\nasyncio.run(main())"
+    assert (await run(pool, within)).status is Status.OK
 
 
-async def test_leaving_with_a_failure_is_an_error(pool):
-    outcome = await run(pool, "raise SystemExit('no input')")
-    assert (outcome.status, outcome.error.type) == (Status.ERROR, "SystemExit")
+async def test_leaving_with_a_failure_is_an_error_whose_words_go_to_standard_error(pool):
+    outcome = await run(pool, "print('out')\nraise SystemExit('no input')")
+    assert (outcome.status, outcome.error.type, outcome.error.message) == (Status.ERROR, "SystemExit", "no input")
+    assert (outcome.output, outcome.stderr) == ("out\n", "no input\n")
+    assert (await run(pool, "raise SystemExit(3)")).stderr == ""
+
+
+async def test_standard_error_is_kept_when_the_run_is_killed(pool):
+    code = "import sys\nprint('said', file=sys.stderr)\nprint('out')\nwhile True: pass"
+    outcome = await pool.run(Job(code, limits=Limits(timeout_seconds=0.5)), no_calls)
+    assert (outcome.status, outcome.output, outcome.stderr) == (Status.TIMEOUT, "out\n", "said\n")
+
+
+async def test_more_on_standard_error_than_fits_is_an_error_after_what_fits(pool):
+    outcome = await run(pool, "import sys\nsys.stderr.write('é' * 600_000)")
+    assert (outcome.status, outcome.error.type) == (Status.ERROR, "OutputFull")
+    assert 524_000 < len(outcome.stderr) <= 524_289
 
 
 @pytest.mark.parametrize("name", ["KeyboardInterrupt", "GeneratorExit", "RecursionError"])

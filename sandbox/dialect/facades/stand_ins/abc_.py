@@ -9,7 +9,7 @@ from ...classes import abstract_metaclass as ABCMeta  # noqa: N812 - it stands f
 __all__ = ["ABC", "ABCMeta"]
 
 
-class ABC(abc.ABC):  # noqa: B024 - nothing is abstract in it, as in Python's own
+class ABC(metaclass=abc.ABCMeta):  # noqa: B024 - nothing is abstract in it, as in Python's own
     """A class to inherit from where methods are marked with `abstractmethod`."""
 
     __slots__ = ()

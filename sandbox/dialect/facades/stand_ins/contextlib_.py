@@ -1,11 +1,10 @@
-"""`contextlib` whose redirections redirect the guest's own output, not the process's."""
+"""`contextlib` whose redirections redirect the guest's own streams, not the process's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from ....guest.guest import GUEST
+from .. import streams
 
 __all__ = ["chdir", "redirect_stderr", "redirect_stdout"]
 
@@ -27,24 +26,24 @@ class redirect_stdout(Generic[W]):  # noqa: N801 - Python's own spelling
 
     def __init__(self, new_target: W) -> None:
         self._target = new_target
-        self._before: list[Callable[[str], None]] = []
+        self._before: list[object] = []
 
     def __enter__(self) -> W:
-        self._before.append(GUEST.write)
-        write = self._target.write
-
-        def redirected(text: str) -> None:
-            write(text)
-
-        GUEST.write = redirected
+        self._before.append(streams.exchange(_name_of(self), self._target))
         return self._target
 
     def __exit__(self, *_error: object) -> None:
-        GUEST.write = self._before.pop()
+        streams.exchange(_name_of(self), self._before.pop())
 
 
 class redirect_stderr(redirect_stdout[W]):  # noqa: N801 - Python's own spelling
-    """Send what is printed inside the block to `new_target.write`: both streams are one here."""
+    """Send what is written to standard error inside the block to `new_target.write`."""
+
+    __slots__ = ()
+
+
+def _name_of(redirection: redirect_stdout[W]) -> str:
+    return "stderr" if redirect_stderr in type(redirection).__mro__ else "stdout"
 
 
 class chdir:  # noqa: N801 - Python's own spelling

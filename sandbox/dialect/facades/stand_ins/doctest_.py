@@ -10,6 +10,7 @@ compile source for the real interpreter and look at frames.
 from __future__ import annotations
 
 import doctest
+import io
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from ....errors import Refused
 from ....guest.guest import GUEST, variables_of
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...compiling import LAST_VALUE, compile_program, error_of, run_statements
+from .. import streams
 from .traceback_ import format_exception, format_exception_only
 
 __all__ = ["run_docstring_examples", "testmod"]
@@ -199,22 +201,22 @@ class _Run:
 
 def _run_example(source: str, names: dict[str, Any]) -> tuple[str, BaseException | None]:
     """Run one example and return what it wrote, with its value as a prompt shows it, and what it raised."""
-    written: list[str] = []
-    before, GUEST.write = GUEST.write, written.append
+    written = io.StringIO()
+    before = streams.exchange("stdout", written)
     try:
         run_statements(compile_program(source, filename="<doctest>"), names)
         value = names.pop(LAST_VALUE, None)
         if value is not None:
-            written.append(f"{value!r}\n")
+            written.write(f"{value!r}\n")
     except KeyboardInterrupt:
         raise
     except Refused as refused:
-        return "".join(written), error_of(refused)
+        return written.getvalue(), error_of(refused)
     except BaseException as error:  # noqa: BLE001 - an example may expect any exception
-        return "".join(written), error
+        return written.getvalue(), error
     finally:
-        GUEST.write = before
-    return "".join(written), None
+        streams.exchange("stdout", before)
+    return written.getvalue(), None
 
 
 def _expected(example: doctest.Example, error: BaseException, flags: int) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import streams
 from ..private import open_file
-from ..streams import STDERR
 from .log_records import NOTSET, Formatter, LogRecord, level_of
 
 _PLAIN = Formatter("%(message)s")
@@ -92,13 +92,13 @@ class Handler(Filterer):
 
 
 class StreamHandler(Handler):
-    """Writes records to a stream, by default to the output."""
+    """Writes records to a stream, by default to standard error."""
 
     terminator = "\n"
 
     def __init__(self, stream: Any = None) -> None:
         super().__init__()
-        self.stream: Any = STDERR if stream is None else stream
+        self.stream: Any = streams.current("stderr") if stream is None else stream
 
     def emit(self, record: LogRecord) -> None:
         """Write a record."""

@@ -158,7 +158,7 @@ class Logger(_Levels, Filterer):
             if record.levelno >= handler.level:
                 handler.handle(record)
         if not handled and record.levelno >= WARNING:
-            GUEST.write(f"{record.getMessage()}\n")
+            GUEST.write_error(f"{record.getMessage()}\n")
 
     def _all_handlers(self) -> list[Handler]:
         found: list[Handler] = []

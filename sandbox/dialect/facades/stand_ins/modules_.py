@@ -24,4 +24,4 @@ def exists(name: str) -> bool:
     """Return whether there is a module of a dotted name; it is not run."""
     from ... import guest_modules, imports
 
-    return type(name) is str and (imports.is_listed(name) or guest_modules.exists(name))
+    return type(name) is str and imports.is_importable(name)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 from ...guards import guarded_getattr
+from .. import streams
 from ..private import copy_of
-from ..streams import STDOUT
 
 __all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
 
 _copy = copy_of("pprint", replacing={"getattr": guarded_getattr})
-_copy._sys = SimpleNamespace(stdout=STDOUT, maxsize=sys.maxsize)  # type: ignore[attr-defined]  # the copy's own name
+
+
+class _Sys:
+    maxsize = sys.maxsize
+
+    @property
+    def stdout(self) -> Any:
+        return streams.current("stdout")
+
+
+_copy._sys = _Sys()  # type: ignore[attr-defined]  # the copy's own name
 isreadable = _copy.isreadable
 isrecursive = _copy.isrecursive
 pformat = _copy.pformat

@@ -9,12 +9,13 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
-from ..streams import STDERR, STDOUT, Input
+from ..streams import STDERR, STDIN, STDOUT
 
 __all__ = [
-    "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info", "excepthook", "exec_prefix", "executable",
-    "exit", "getfilesystemencodeerrors", "getfilesystemencoding", "getrecursionlimit", "getrefcount",
-    "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin", "stdout", "version",
+    "__stderr__", "__stdin__", "__stdout__", "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info",
+    "excepthook", "exec_prefix", "executable", "exit", "getfilesystemencodeerrors", "getfilesystemencoding",
+    "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
+    "stdout", "version",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -29,8 +30,10 @@ base_exec_prefix = base_prefix = exec_prefix = prefix = executable = ""
 path: list[str] = []
 implementation = SimpleNamespace(name=sys.implementation.name, version=sys.implementation.version)
 stderr = STDERR
-stdin = Input()
+stdin = STDIN
 stdout = STDOUT
+__stderr__, __stdin__, __stdout__ = STDERR, STDIN, STDOUT
+path = [""]
 version = f"{sys.version.split()[0]} (sealab)"
 _getrefcount = sys.getrefcount
 

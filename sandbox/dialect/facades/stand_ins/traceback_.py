@@ -30,9 +30,10 @@ def format_exception(
     error = exc if value is _FROM_VALUE else value
     if not isinstance(error, BaseException):
         return ["NoneType: None\n"]
-    from ....report.failures import describe
+    from ....report.failures import SOURCE_NAME, describe
 
-    return [f"{line}\n" for line in (describe(error, "").traceback or "").splitlines()]
+    told = describe(error, GUEST.sources.get(SOURCE_NAME, ""), earlier=GUEST.sources).traceback
+    return [f"{line}\n" for line in (told or "").splitlines()]
 
 
 def format_exception_only(exc: object, /, value: Any = _FROM_VALUE, **_options: object) -> list[str]:
@@ -60,13 +61,13 @@ def print_exception(
     file: Any = None,
     chain: bool = True,
 ) -> None:
-    """Write an exception to `file`, by default to the output."""
-    write = GUEST.write if file is None else file.write
+    """Write an exception to `file`, by default to standard error."""
+    write = GUEST.write_error if file is None else file.write
     write("".join(format_exception(exc, value)))
 
 
 def print_exc(limit: object = None, file: Any = None, chain: bool = True) -> None:
-    """Write the exception being handled to `file`, by default to the output."""
+    """Write the exception being handled to `file`, by default to standard error."""
     print_exception(sys.exc_info()[1], file=file)
 
 

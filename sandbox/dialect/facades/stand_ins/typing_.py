@@ -54,7 +54,7 @@ def _shown_part(part: object) -> object:
 
 def reveal_type(obj: object, /) -> object:
     """Write the type of `obj` to the output and return `obj`."""
-    GUEST.write(f"Runtime type is {type(obj).__name__!r}\n")
+    GUEST.write_error(f"Runtime type is {type(obj).__name__!r}\n")
     return obj
 
 

@@ -1,4 +1,4 @@
-"""`unittest` of the code's own test cases, told in its output.
+"""`unittest` of the code's own test cases, told on its standard error or on the stream that it gives.
 
 Test cases are the real ones, without what looks into modules, loggers or warnings of the process. Loading and running
 are written here: the real ones import by name, parse a command line and print tracebacks of the interpreter.
@@ -14,16 +14,16 @@ import sys
 import time
 import unittest
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 from typing import Any, NoReturn, Self, cast
 
-from ....guest.guest import GUEST, variables_of
+from ....guest.guest import variables_of
 from ....guest.ownership import is_guest_class
 from ....guest.real_classes import derives
 from ... import event_loop
 from ...guards import guarded_getattr
+from .. import streams
 from ..private import copy_of
-from ..streams import STDERR, STDOUT
 from . import logging_, warnings_
 from .traceback_ import format_exception
 
@@ -189,8 +189,28 @@ class IsolatedAsyncioTestCase(TestCase):
 
 
 _result = copy_of("unittest.result", keeping=("__import__",))
-# With `buffer` set it exchanges the streams of `sys`: those of the guest, and in a module of its own.
-_result.sys = SimpleNamespace(stdout=STDOUT, stderr=STDERR)  # type: ignore[attr-defined]  # the copy's own name
+# With `buffer` set it exchanges the streams of `sys`: those of the guest.
+
+
+class _Sys:
+    @property
+    def stdout(self) -> Any:
+        return streams.current("stdout")
+
+    @stdout.setter
+    def stdout(self, stream: object) -> None:
+        streams.exchange("stdout", stream)
+
+    @property
+    def stderr(self) -> Any:
+        return streams.current("stderr")
+
+    @stderr.setter
+    def stderr(self, stream: object) -> None:
+        streams.exchange("stderr", stream)
+
+
+_result.sys = _Sys()  # type: ignore[attr-defined]  # the copy's own name
 
 
 class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of the private copy
@@ -203,45 +223,109 @@ class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of 
         return "".join(format_exception(err[1]))
 
 
+class _Stream:
+    """A stream as results and runners have it: `write` and `flush` of the given one, and `writeln`."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = streams.current("stderr") if stream is None else stream
+
+    def write(self, text: str) -> None:
+        """Write `text`."""
+        self.stream.write(text)
+
+    def writeln(self, text: str = "") -> None:
+        """Write `text` as a line."""
+        self.stream.write(f"{text}\n")
+
+    def flush(self) -> None:
+        """Do nothing: what is written is out."""
+
+
 class TextTestResult(TestResult):
-    """Tells each test in the output as it ends."""
+    """Tells each test on a stream as it ends."""
 
-    def __init__(self, *, verbose: bool = False) -> None:
+    __module__ = "unittest.runner"
+
+    separator1 = _DOUBLE_LINE
+    separator2 = _LINE
+
+    def __init__(self, stream: Any = None, descriptions: bool = True, verbosity: int = 1, **_options: object) -> None:
         super().__init__()
-        self._verbose = verbose
+        self.stream = stream if derives(type(stream), _Stream) else _Stream(stream)
+        self.descriptions = descriptions
+        self.showAll = verbosity > 1
+        self.dots = verbosity == 1
 
-    def _tell(self, test: Any, word: str, sign: str) -> None:
-        GUEST.write(f"{test} ... {word}\n" if self._verbose else sign)
+    def getDescription(self, test: Any) -> str:
+        """Return what a test is called, with the first line of its docstring."""
+        described = test.shortDescription() if self.descriptions else None
+        return f"{test}\n{described}" if described else str(test)
+
+    def _tell(self, word: str, sign: str) -> None:
+        if self.showAll:
+            self.stream.writeln(word)
+        elif self.dots:
+            self.stream.write(sign)
+
+    def startTest(self, test: Any) -> None:
+        """Note that a test begins."""
+        super().startTest(test)
+        if self.showAll:
+            self.stream.write(f"{self.getDescription(test)} ... ")
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        """Note a part of a test that failed, or passed."""
+        if err is not None:
+            failed = issubclass(err[0], subtest.failureException)
+            if self.showAll:
+                self.stream.writeln("FAIL" if failed else "ERROR")
+            elif self.dots:
+                self.stream.write("F" if failed else "E")
+        super().addSubTest(test, subtest, err)
 
     def addSuccess(self, test: Any) -> None:
         """Note a test that passed."""
         super().addSuccess(test)
-        self._tell(test, "ok", ".")
+        self._tell("ok", ".")
 
     def addError(self, test: Any, err: Any) -> None:
         """Note a test that could not run."""
         super().addError(test, err)
-        self._tell(test, "ERROR", "E")
+        self._tell("ERROR", "E")
 
     def addFailure(self, test: Any, err: Any) -> None:
         """Note a test that failed."""
         super().addFailure(test, err)
-        self._tell(test, "FAIL", "F")
+        self._tell("FAIL", "F")
 
     def addSkip(self, test: Any, reason: str) -> None:
         """Note a test that was left out."""
         super().addSkip(test, reason)
-        self._tell(test, f"skipped {reason!r}", "s")
+        self._tell(f"skipped {reason!r}", "s")
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:
         """Note a test that failed as expected."""
         super().addExpectedFailure(test, err)
-        self._tell(test, "expected failure", "x")
+        self._tell("expected failure", "x")
 
     def addUnexpectedSuccess(self, test: Any) -> None:
         """Note a test that passed against expectation."""
         super().addUnexpectedSuccess(test)
-        self._tell(test, "unexpected success", "u")
+        self._tell("unexpected success", "u")
+
+    def printErrors(self) -> None:
+        """Tell what failed, and how."""
+        if self.dots or self.showAll:
+            self.stream.writeln()
+        self.printErrorList("ERROR", self.errors)
+        self.printErrorList("FAIL", self.failures)
+        for test in self.unexpectedSuccesses:
+            self.stream.write(f"{_DOUBLE_LINE}\nUNEXPECTED SUCCESS: {self.getDescription(test)}\n")
+
+    def printErrorList(self, flavour: str, errors: Iterable[tuple[Any, str]]) -> None:
+        """Tell one kind of what failed."""
+        for test, text in errors:
+            self.stream.write(f"{_DOUBLE_LINE}\n{flavour}: {self.getDescription(test)}\n{_LINE}\n{text}\n")
 
 
 class TestSuite:
@@ -430,6 +514,18 @@ class TestLoader:
 
     discover = loadTestsFromModule
 
+    def loadTestsFromName(self, name: str, module: object = None) -> TestSuite:
+        """Return a suite of the tests of a class or of one method: `Case` or `Case.test_method`."""
+        wanted, _, method = str(name).removeprefix("__main__.").partition(".")
+        cls = next((kind for kind in _own_cases() if kind.__name__ == wanted), None)
+        if cls is None:
+            raise AttributeError(f"there is no test case {wanted!r} here")
+        return TestSuite([cls(method)]) if method else self.loadTestsFromTestCase(cls)
+
+    def loadTestsFromNames(self, names: Iterable[str], module: object = None) -> TestSuite:
+        """Return a suite of the tests of all these names."""
+        return TestSuite(self.loadTestsFromName(name) for name in names)
+
 
 def _own_cases() -> Iterator[type[TestCase]]:
     seen: set[type] = set()
@@ -443,24 +539,41 @@ defaultTestLoader = TestLoader()
 
 
 class TextTestRunner:
-    """Runs a suite and tells about it in the output."""
+    """Runs a suite and tells about it on a stream, by default on standard error."""
+
+    resultclass: Any = TextTestResult
 
     def __init__(
-        self, stream: object = None, descriptions: bool = True, verbosity: int = 1, **_options: object
+        self,
+        stream: object = None,
+        descriptions: bool = True,
+        verbosity: int = 1,
+        failfast: bool = False,
+        buffer: bool = False,
+        resultclass: Any = None,
+        **_options: object,
     ) -> None:
-        self._verbose = verbosity > 1
+        self.stream = _Stream(stream)
+        self.descriptions = descriptions
+        self.verbosity = verbosity
+        self.failfast = failfast
+        self.buffer = buffer
+        if resultclass is not None:
+            if not (isinstance(resultclass, type) and derives(resultclass, TestResult)):
+                raise TypeError("resultclass must be a subclass of unittest.TestResult")
+            self.resultclass = resultclass
 
-    def run(self, test: Any) -> TextTestResult:
+    def run(self, test: Any) -> Any:
         """Run `test`, a suite or a single case."""
-        result = TextTestResult(verbose=self._verbose)
+        result = self.resultclass(self.stream, self.descriptions, self.verbosity)
+        result.failfast, result.buffer = self.failfast, self.buffer
         started = time.perf_counter()
-        test(result)
+        _test(test)(result)
         seconds = time.perf_counter() - started
-        GUEST.write("\n")
-        for kind, told in (("ERROR", result.errors), ("FAIL", result.failures)):
-            for case, text in told:
-                GUEST.write(f"{_DOUBLE_LINE}\n{kind}: {case}\n{_LINE}\n{text}\n")
-        GUEST.write(f"{_LINE}\nRan {result.testsRun} test{'' if result.testsRun == 1 else 's'} in {seconds:.3f}s\n\n")
+        if derives(type(result), TextTestResult):
+            result.printErrors()
+        plural = "" if result.testsRun == 1 else "s"
+        self.stream.write(f"{_LINE}\nRan {result.testsRun} test{plural} in {seconds:.3f}s\n\n")
         counts = [
             f"{word}={len(told)}"
             for word, told in (
@@ -473,9 +586,9 @@ class TextTestRunner:
             if told
         ]
         verdict = "OK" if result.wasSuccessful() else "FAILED"
-        if not result.testsRun and not result.skipped:
+        if not result.testsRun and not result.skipped and sys.version_info >= (3, 12):
             verdict = "NO TESTS RAN"
-        GUEST.write(f"{verdict} ({', '.join(counts)})\n" if counts else f"{verdict}\n")
+        self.stream.write(f"{verdict} ({', '.join(counts)})\n" if counts else f"{verdict}\n")
         return result
 
 
@@ -486,16 +599,40 @@ class TestProgram:
         self,
         module: object = None,
         defaultTest: str | Iterable[str] | None = None,
-        argv: object = None,
+        argv: Iterable[str] | None = None,
         testRunner: Any = None,
-        testLoader: TestLoader = defaultTestLoader,
+        testLoader: Any = defaultTestLoader,
         exit: bool = True,  # noqa: A002 - as above
         verbosity: int = 1,
+        failfast: bool | None = None,
+        catchbreak: bool | None = None,
+        buffer: bool | None = None,
         **_options: object,
     ) -> None:
-        self.result = TextTestRunner(verbosity=verbosity).run(testLoader.loadTestsFromModule())
+        flags, names = _told_on_command_line(argv)
+        if {"-v", "--verbose"} & flags:
+            verbosity = 2
+        elif {"-q", "--quiet"} & flags:
+            verbosity = 0
+        wanted = [defaultTest] if isinstance(defaultTest, str) else list(defaultTest or ())
+        tests = testLoader.loadTestsFromNames(names or wanted) if names or wanted else testLoader.loadTestsFromModule()
+        if testRunner is None or isinstance(testRunner, type):
+            runner = (testRunner or TextTestRunner)(
+                verbosity=verbosity,
+                failfast=bool(failfast) or "-f" in flags,
+                buffer=bool(buffer) or "-b" in flags,
+            )
+        else:
+            runner = testRunner
+        self.result = runner.run(tests)
         if exit:
             _leave(self.result)
+
+
+def _told_on_command_line(argv: Iterable[str] | None) -> tuple[set[str], list[str]]:
+    words = [str(word) for word in list(argv or ())[1:]]
+    flags = {word for word in words if word.startswith("-")}
+    return flags, [word for word in words if not word.startswith("-")]
 
 
 def _leave(result: TestResult) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`warnings` of the code's own making: its own filters, written to its output, never the process's."""
+"""`warnings` of the code's own making: its own filters, written to its standard error, never the process's."""
 
 # Python's own names and signatures.
 # ruff: noqa: PLR0917, ARG001
@@ -57,9 +57,14 @@ class WarningMessage:
         )
 
 
+_AT_FIRST = tuple(
+    _Filter("ignore", None, kind, 0) for kind in (PendingDeprecationWarning, ImportWarning, ResourceWarning)
+)
+
+
 @dataclass(slots=True)
 class _State:
-    filters: list[_Filter] = field(default_factory=list)
+    filters: list[_Filter] = field(default_factory=lambda: [*_AT_FIRST])
     shown: set[object] = field(default_factory=set)
     kept: list[WarningMessage] | None = None
 
@@ -133,15 +138,19 @@ def formatwarning(
     lineno: int,
     line: object = None,
 ) -> str:
-    """Return the line that a warning is shown as."""
-    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
+    """Return what a warning is shown as: where it was issued, what it says, and the line of the code."""
+    told = f"{filename}:{lineno}: {category.__name__}: {message}\n"
+    source = GUEST.sources.get(filename, "") if line is None and type(filename) is str else str(line or "")
+    lines = source.split("\n", lineno) if line is None else [""] * (lineno - 1) + [source]
+    shown = lines[lineno - 1].strip() if 0 < lineno <= len(lines) else ""
+    return f"{told}  {shown}\n" if shown else told
 
 
 def showwarning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_rest: object, **_more: object
 ) -> None:
-    """Write a warning to the output."""
-    GUEST.write(formatwarning(message, category, filename, lineno))
+    """Write a warning to standard error."""
+    GUEST.write_error(formatwarning(message, category, filename, lineno))
 
 
 def filterwarnings(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....guest.guest import GUEST
 from ..private import copy_of
-from ..streams import STDOUT
 
 __all__ = [
     "PI",
@@ -61,4 +61,4 @@ def fromstringlist(sequence: Any, parser: object = None) -> Any:  # noqa: ARG001
 def dump(elem: Any) -> None:
     """Write an element to the output."""
     element = elem.getroot() if isinstance(elem, _copy.ElementTree) else elem
-    STDOUT.write(f"{_copy.tostring(element, 'unicode')}\n")
+    GUEST.write(f"{_copy.tostring(element, 'unicode')}\n")
