@@ -7,11 +7,11 @@ from __future__ import annotations
 
 
 def importable_modules() -> frozenset[str]:
-    """Return the modules that the restricted dialect can import."""
+    """Return the modules that the restricted dialect can import, but for what lies below packages of guest code."""
     from .dialect import facades, guest_modules
 
-    names = (*facades.exports(), *guest_modules.names())
-    return frozenset(name for name in names if not any(part.startswith("_") for part in name.split(".")))
+    outer = (name for name in guest_modules.names() if not guest_modules.exists(name.rpartition(".")[0]))
+    return frozenset(name for name in (*facades.exports(), *outer) if not name.startswith("_"))
 
 
 def given_names() -> frozenset[str]:

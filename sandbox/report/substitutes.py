@@ -106,8 +106,7 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         _INSIDES: """
             bdb compileall ctypes cffi dis distutils ensurepip faulthandler imp lib2to3 modulefinder opcode pdb pkgutil
             py_compile pydoc_data runpy site symtable venv zipapp zipimport gc.get_objects sys.modules sys._getframe
-            inspect.getsource inspect.currentframe inspect.stack types.FunctionType types.CodeType types.ModuleType
-            types.new_class cython
+            inspect.getsource inspect.currentframe inspect.stack types.CodeType types.new_class cython
             """,
         "use print() and time.perf_counter()": "cProfile profile pstats trace tracemalloc",
         "use exec(source, variables) or eval(expression)": "code codeop",
@@ -115,7 +114,6 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use dir(value) and value.__doc__": "pydoc rlcompleter",
         "write a class or a function that records its calls, and pass it in": "unittest.mock",
         "ast.literal_eval is there; the rest of ast is not": "ast",
-        'format with f"{value:,.2f}", which depends on no locale': "locale.setlocale",
         "write the annotation as a string": "typing.ForwardRef",
     }
 )

@@ -54,8 +54,8 @@ Steps: TypeAlias = tuple[str | int, ...]
 class Cut:
     """What is shown of something, of how much, how to read the rest; or a `note` alone.
 
-    `shown` and `total` count characters of `output`, of `stderr` and of the JSON text of `result`; within the result, the items,
-    keys or characters that `note` says.
+    `shown` and `total` count characters of `output`, of `stderr` and of the JSON text of `result`; within the result,
+    the items, keys or characters that `note` says.
     """
 
     shown: int | None = None

@@ -278,6 +278,7 @@ def _is_only_shown(target: object) -> bool:
     return any(
         (each.get("shown") if type(each) is dict else getattr(each, "shown", None)) is target
         for each in gc.get_referrers(target)
+        if not ownership.is_guest_class(type(each))  # reading an attribute would run the guest's code
     )
 
 

@@ -1819,11 +1819,11 @@ FOUND = {
             return await asyncio.create_task(f(), context=empty)
         made += [] if (empty[mine], mine in empty, asyncio.run(told_by_task())) == (1, True, 1) else [1]""",
     "a table of a host class, compared": """
-        import configparser, os, textwrap
+        import configparser, textwrap
         class Joined(Told):
             def __ror__(self, other): told.append(other); return {}
             __lt__ = __gt__ = __le__ = __ge__ = Told.__eq__
-        tables = [configparser.ConfigParser.BOOLEAN_STATES, os.environ, textwrap.TextWrapper.unicode_whitespace_trans]
+        tables = [configparser.ConfigParser.BOOLEAN_STATES, textwrap.TextWrapper.unicode_whitespace_trans]
         for each in tables:
             for way in ("each == Joined()", "each | Joined()", "each < Joined()", "each.keys().mapping == Joined()",
                         "each.keys() == Joined()", "each.items() == Joined()"):

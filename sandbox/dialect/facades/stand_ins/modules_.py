@@ -22,6 +22,6 @@ def load(name: str) -> object:
 
 def exists(name: str) -> bool:
     """Return whether there is a module of a dotted name; it is not run."""
-    from ... import guest_modules, imports
+    from ... import imports
 
     return type(name) is str and imports.is_importable(name)
