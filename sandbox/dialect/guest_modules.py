@@ -108,9 +108,10 @@ def names() -> Iterator[str]:
 
 
 def defines(module: str, name: str) -> bool:
-    """Return whether the source of a guest module has a class or a function of that name at its top level."""
+    """Return whether the source of a guest module binds a name at its top level, as far as its lines tell."""
     text = _text(module)
-    return text is not None and re.search(rf"^(?:class|def) {re.escape(name)}\b", text.text, re.MULTILINE) is not None
+    binds = rf"^(?:(?:class|def) {re.escape(name)}\b|{re.escape(name)} *=)"
+    return text is not None and re.search(binds, text.text, re.MULTILINE) is not None
 
 
 def forget() -> None:

@@ -65,6 +65,13 @@ def is_importable(name: str) -> bool:
     return is_listed(name) or guest_modules.exists(name)
 
 
+def is_left_out(module: str, name: str) -> bool:
+    """Return whether a module that can be imported is known to be without a member, which others use instead."""
+    listed = host_modules.listed(module) or facades.exports().get(module, frozenset())
+    member_name = f"{module}.{name}"
+    return name not in listed and not is_importable(member_name) and instead_of(member_name) is not None
+
+
 def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.alias]:
     """Return the names of a `from` import, with `*` written out."""
     if not any(alias.name == "*" for alias in node.names):
@@ -99,6 +106,8 @@ def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> a
     if not is_listed(source) and guest_modules.exists(source):
         if alias.name == "*":
             return placed(ast.Expr(hook_call(STAR_HOOK, source)), node)
+        if is_left_out(source, alias.name):
+            return _missing(node, source, f"cannot import name {alias.name!r} from {source!r}", may_fail, alias.name)
         return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
     if host_modules.gives(source, alias.name) or host_modules.find(f"{source}.{alias.name}") is not None:
         return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)

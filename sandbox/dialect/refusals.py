@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from ..errors import Refused
-from ..guest_api import host_modules
 from ..report.substitutes import instead_of
-from . import facades, imports
+from . import imports
 from .transformer import Transformer
 
 REFUSALS_MAX: Final = 20
@@ -64,12 +63,9 @@ class RefusalFinder(Transformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Note what a module here does not have and there is something to use instead of."""
         module = self._modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
-        listed = None if module is None or host_modules.find(module) else facades.exports().get(module)
-        if listed is not None and node.attr not in listed and not imports.is_importable(f"{module}.{node.attr}"):
-            instead = instead_of(f"{module}.{node.attr}")
-            if instead is not None:
-                message = f"module {module!r} has no attribute {node.attr!r} here"
-                self._note(Refused(message, line=node.lineno, type="AttributeError", instead=instead))
+        if module is not None and imports.is_importable(module) and imports.is_left_out(module, node.attr):
+            message, instead = f"module {module!r} has no attribute {node.attr!r} here", f"{module}.{node.attr}"
+            self._note(Refused(message, line=node.lineno, type="AttributeError", instead=instead_of(instead)))
         return super().visit_Attribute(node)
 
     def _try(self, visit: object, node: ast.stmt) -> None:

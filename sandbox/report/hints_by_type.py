@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Final, cast
 
 from ..dialect import facades, guest_modules
+from ..dialect.facades.module_object import GuestModule, module_name, variable_names
 from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.guest import GUEST
@@ -71,17 +72,17 @@ def hint_for_refusal(refusal: Refused) -> str | None:
         return sentence(refusal.instead) + (_or_ask() if wider else "")
     if refusal.module is None:
         return None
-    if refusal.module in facades.exports() or host_modules.find(refusal.module) is not None:
+    if refusal.module in _importable() or host_modules.find(refusal.module) is not None:
         missed = _MISSED_IMPORT.search(refusal.message)
         return None if missed is None else _of_module(refusal.module, missed[1])
     return _of_missing_module(refusal.module)
 
 
-def _of_module(module: str, name: str) -> str | None:
+def _of_module(module: str, name: str, names: Iterable[str] = ()) -> str | None:
     """Return what to do about a name that an available module does not have."""
     if name == "*":
         return "Write out the names that you want."
-    names = host_modules.listed(module) or facades.exports().get(module, frozenset())
+    names = names or host_modules.listed(module) or facades.exports().get(module, ())
     close = nearest(name, names, _SURE)
     instead = None if close else instead_of(f"{module}.{name}")
     if instead is not None:
@@ -197,6 +198,8 @@ def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> s
         close = nearest(name, keys, _SURE)
         if close is not None:
             return f"It is a dict: did you mean [{close!r}]?"
+    if type(owner) is GuestModule:
+        return _of_module(module_name(owner), name, variable_names(owner))
     if derives(type(owner), facades.Facade):
         return _of_module(facades.title(cast("facades.Facade", owner)), name)
     close = nearest(name, public_names(owner), _LIKELY)

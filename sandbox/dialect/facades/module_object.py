@@ -97,6 +97,11 @@ def view_of(module: GuestModule) -> DictionaryView:
     return namespace_view(_variables_of(module))
 
 
+def variable_names(module: GuestModule) -> list[str]:
+    """Return the names of the module's variables, without a question to its own code."""
+    return [name for name in list(_variables_of(module)) if type(name) is str and _is_shown(name)]
+
+
 def set_member(module: GuestModule, name: str, value: object) -> None:
     """Set a variable of the module; for a submodule, which its package has as an attribute once it is imported."""
     _variables_of(module)[name] = value

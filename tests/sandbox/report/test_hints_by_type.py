@@ -65,12 +65,13 @@ def test_an_unknown_name_gets_the_nearest(source, said):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("open('a.txt')", "read_file"),
         ("input('name?')", "context_vars"),
-        ("import os\nos.listdir('.')", "list_files"),
+        ("import os\nos.system('ls')", "search_tools"),
+        ("import os\nos.lstdir('.')", "listdir"),
         ("import requests", "search_tools"),
         ("import numpy", "statistics"),
-        ("import pickle", "json"),
+        ("import marshal", "json"),
+        ("import importlib.resources", "open(path)"),
         ("from os import system", "search_tools"),
         ("requests.get('x')", "search_tools"),
         ("np.array([1])", "statistics"),
@@ -234,7 +235,7 @@ def test_full_python_is_named_only_by_the_isolations_that_may_be_asked_for(monke
     assert asked in hint_of("import numpy")
     assert asked in hint_of("np.array([1])")
     assert asked in hint_of("import never_heard_of")
-    assert hint_of("import os\nos.listdir('.')").startswith("Use read_file")
+    assert hint_of("import os\nos.system('ls')").startswith("No process can be started here")
     monkeypatch.setattr(GUEST, "wider", ("process",))
     assert hint_of("import numpy").endswith('ask for isolation="process".')
 

@@ -58,7 +58,7 @@ event.set()
     outcome = await run(pool, source, memory_mb=64)
 
     assert outcome.status is Status.OK
-    assert "MemoryError" in outcome.output
+    assert "MemoryError" in outcome.stderr
 
 
 async def test_switching_without_any_memory_left_ends_the_run_in_order(pool: Pool) -> None:

@@ -55,10 +55,10 @@ async def test_as_many_sessions_as_allowed_and_no_more(tight: Caller) -> None:
 
 
 async def test_the_budget_of_host_calls_is_per_run(tight: Caller) -> None:
-    report = await tight.run("for _ in range(4):\n    list_files()")
+    report = await tight.run("for _ in range(4):\n    list_skills()")
     assert report["status"] == "error"
     assert "more than 3 calls" in report["error"]["message"]
-    assert (await tight.run("list_files()"))["success"]
+    assert (await tight.run("list_skills()"))["success"]
 
 
 async def test_the_quota_holds_for_tools_and_for_code_alike(tight: Caller) -> None:

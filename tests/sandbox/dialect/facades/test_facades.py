@@ -51,8 +51,8 @@ def test_a_module_that_is_not_listed_is_not_there(module: str) -> None:
         ("requests", "search_tools"),
         ("subprocess", "search_tools"),
         ("mcp.client", "tools.<server>"),
-        ("os", "read_file"),
-        ("os.listdir", "list_files"),
+        ("os.system", "search_tools"),
+        ("mmap", "open(path)"),
         ("uuid.uuid1", "uuid4"),
     ],
 )
