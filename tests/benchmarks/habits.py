@@ -30,7 +30,7 @@ from sealab.server.runs.execute import CodeRequest, execute
 from sealab.server.settings import read_settings
 from sealab.workspace.errors import WorkspaceError
 
-FLOOR = 0.55
+FLOOR = 0.97
 """The share of all programs that has to hold."""
 TIMEOUT_SECONDS = 20
 SETTINGS = {"SEALAB_REQUIRED_LEVEL": "limits", "SEALAB_OUTPUT_MAX_CHARS": "1000000"}
