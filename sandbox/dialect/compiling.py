@@ -10,7 +10,7 @@ import ast
 import builtins
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
@@ -24,14 +24,18 @@ from ..guest.runtime import Program
 from ..report.results import result_of
 from . import event_loop
 from .guards import SecurityError
+from .guest_modules import ModuleText
 from .names import exact
-from .transformer import LAST_VALUE, GeneratedTransformer, Transformer
+from .transformer import LAST_VALUE, GeneratedTransformer, ModuleTransformer, Transformer
 from .views import namespace_of, namespace_view, shown_variables
 
 __all__ = [
     "LAST_VALUE",
     "Program",
+    "code_of_module",
+    "compile_module",
     "compile_program",
+    "evaluate",
     "guarded_compile",
     "guarded_eval",
     "guarded_exec",
@@ -72,6 +76,22 @@ def compile_program(source: str, *, filename: str = "<code>") -> Program:
     return Program(code, bool(code.co_flags & CO_COROUTINE))
 
 
+def compile_module(module: ModuleText) -> tuple[CodeType, Sequence[Refused]]:
+    """Compile a guest module; say too what in it raises an error when it runs. Raises as `compile_program` does."""
+    transformer = ModuleTransformer(package=module.package)
+    return _compile(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
+
+
+def code_of_module(module: ModuleText) -> CodeType:
+    """Compile a guest module for running code, which can understand and catch what is refused of it."""
+    return _as_an_error(lambda: compile_module(module)[0])
+
+
+def refuse(kind: str, message: str, instead: str) -> NoReturn:
+    """Raise what a line of a guest module raises that the dialect refuses."""
+    raise error_of(Refused(str(message), type=str(kind), instead=str(instead) or None))
+
+
 def run_program(program: Program, namespace: dict[str, object]) -> object:
     """Run a program in `namespace` and return what it is to show (`results`). What the code raises comes through."""
     layer = cast("dict[str, object]", namespace["__builtins__"])
@@ -81,9 +101,9 @@ def run_program(program: Program, namespace: dict[str, object]) -> object:
 def run_statements(program: Program, namespace: dict[str, object]) -> None:
     """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
     if program.is_async:
-        event_loop.run(_evaluate(program.code, namespace))
+        event_loop.run(evaluate(program.code, namespace))
     else:
-        _evaluate(program.code, namespace)
+        evaluate(program.code, namespace)
 
 
 def guarded_exec(source: object, globals: object = None, locals: object = None, /) -> None:  # noqa: A002 - as `exec` calls them
@@ -98,7 +118,7 @@ def guarded_eval(source: object, globals: object = None, locals: object = None, 
 
 def exec_generated(source: str, variables: dict[str, object]) -> None:
     """Run the methods that `dataclasses` wrote, under the dialect, in `variables`."""
-    _evaluate(_compile(source, "<string>", "exec", policy=GeneratedTransformer), _as_namespace(variables))
+    evaluate(_compile(source, "<string>", "exec", policy=GeneratedTransformer), _as_namespace(variables))
 
 
 def guarded_compile(
@@ -147,13 +167,14 @@ def _run(source: object, mode: _Mode, given_globals: object, given_locals: objec
     variables = _as_namespace(variables_of(caller) if given_globals is None else given_globals)
     if given_locals is not None:
         inner = given_locals if (target := namespace_of(given_locals)) is None else target
-        return _evaluate(code, variables, cast("Mapping[str, object]", inner))
+        return evaluate(code, variables, cast("Mapping[str, object]", inner))
     if given_globals is None and caller.f_locals is not caller.f_globals and is_guest_frame(caller):
-        return _evaluate(code, variables, _locals_of(caller))
-    return _evaluate(code, variables)
+        return evaluate(code, variables, _locals_of(caller))
+    return evaluate(code, variables)
 
 
-def _evaluate(code: CodeType, *spaces: Mapping[str, object]) -> Any:
+def evaluate(code: CodeType, *spaces: Mapping[str, object]) -> Any:
+    """Run code that the dialect compiled, in variables that hold guarded builtins."""
     return _evaluator()(code, *spaces)
 
 
@@ -171,9 +192,13 @@ def _evaluator() -> Callable[..., Any]:
 
 
 def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
+    return _as_an_error(lambda: _compile(source, filename, mode))
+
+
+def _as_an_error(compiled: Callable[[], CodeType]) -> CodeType:
     """Compile what running code asks for; a refusal is an error that the code can understand and catch."""
     try:
-        return _compile(source, filename, mode)
+        return compiled()
     except Refused as caught:
         refused = caught
     raise error_of(refused)  # outside the handler, since what is raised within has the other as its context
@@ -234,7 +259,7 @@ def _are_real(given: object) -> bool:
 
 
 def _compile(
-    source: object, filename: str, mode: _Mode, flags: int = 0, policy: type[Transformer] = Transformer
+    source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
 ) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")

@@ -23,6 +23,7 @@ from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, shown_type
 from .facades.dynamic import Dynamic
+from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .names import Verdict
 from .shields import SHIELDED, shielded, unshielded
@@ -236,6 +237,8 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         # A frozen dataclass has these of the host's, which set whatever they are given.
         hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
+    if type(obj) is GuestModule:
+        return view_of(obj)
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))

@@ -2,6 +2,8 @@
 
 An import of anything else is refused with its line, or, where the code is ready for it (`try: … except ImportError`),
 becomes the `ImportError` that Python would raise. At run time `find` and `member_of` bind what was resolved here.
+
+A guest module (`guest_modules`) runs when it is first imported, and what it has is known only then.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -16,19 +18,27 @@ from functools import cache
 from typing import Final, NoReturn
 
 from ..errors import Refused
+from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
-from . import facades
+from . import facades, guest_modules
+from .facades.module_object import GuestModule, member, public_members
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
 
 MODULE_HOOK: Final = f"{PREFIX}module"
 MEMBER_HOOK: Final = f"{PREFIX}member"
 MISSING_HOOK: Final = f"{PREFIX}missing"
+STAR_HOOK: Final = f"{PREFIX}star"
+_NOTHING: Final = object()
 
 
 def module(node: ast.Import, alias: ast.alias, may_fail: bool) -> ast.stmt:
     """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`."""
-    if alias.name not in facades.exports() and host_modules.find(alias.name) is None:
+    is_listed = alias.name in facades.exports() or host_modules.find(alias.name) is not None
+    if not is_listed and guest_modules.exists(alias.name):
+        top = alias.name.partition(".")[0]
+        return _bind(node, alias.asname or top, MODULE_HOOK, alias.name, alias.name if alias.asname else top)
+    if not is_listed:
         return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
     top = alias.name.partition(".")[0]
     bound, found = (alias.asname, alias.name) if alias.asname else (top, top)
@@ -47,22 +57,37 @@ def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.ali
     return [ast.alias(name) for name in sorted(listed) if not name.startswith("_")]
 
 
-def member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
-    """Return the statement for one `from a import b as c`. Raises `Refused`."""
-    source = node.module or ""
-    if node.level:
+def absolute(node: ast.ImportFrom, package: str) -> ast.ImportFrom:
+    """Return the import with the full name of its module. Raises `Refused` where `package` has not so many parents."""
+    if not node.level:
+        return node
+    parts = package.split(".") if package else []
+    if node.level > len(parts):
         raise Refused(
-            "relative imports have no package to start from here",
+            "attempted relative import beyond top-level package" if parts else _NO_PACKAGE,
             line=node.lineno,
             type="ImportError",
             instead="import the module by its full name",
         )
+    parts = [*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])]
+    return placed(ast.ImportFrom(".".join(parts), node.names, 0), node)
+
+
+def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
+    """Return the statement for one `from a import b as c`. Raises `Refused`."""
+    source = node.module or ""
+    is_listed = source in facades.exports() or host_modules.find(source) is not None
+    if not is_listed and guest_modules.exists(source):
+        if alias.name == "*":
+            return placed(ast.Expr(hook_call(STAR_HOOK, source)), node)
+        return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
     if host_modules.gives(source, alias.name) or host_modules.find(f"{source}.{alias.name}") is not None:
         return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
     listed = frozenset() if host_modules.find(source) is not None else facades.exports().get(source)
     if listed is None:
         return _missing(node, source, f"module {source!r} is not available here", may_fail)
-    if alias.name not in listed and f"{source}.{alias.name}" not in facades.exports():
+    submodule = f"{source}.{alias.name}"
+    if alias.name not in listed and submodule not in facades.exports() and not guest_modules.exists(submodule):
         return _missing(node, source, f"cannot import name {alias.name!r} from {source!r}", may_fail, alias.name)
     return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
 
@@ -78,22 +103,51 @@ def _bind(node: ast.stmt, name: str, hook: str, *arguments: str) -> ast.stmt:
     return placed(ast.Assign([ast.Name(name, ast.Store())], hook_call(hook, *arguments)), node)
 
 
-def find(name: str) -> object:
-    """Return the facade of a module. Raises `ImportError`."""
-    facade = _facade(name) if type(name) is str else None
-    if facade is None:
+def find(name: str, bound: str = "") -> object:
+    """Import the module of a dotted name and return it, or its package `bound`. Raises `ImportError`."""
+    found = import_module(name)
+    return import_module(bound) if bound and bound != name else found
+
+
+def import_module(name: str) -> object:
+    """Return the facade of a module, or the guest module, run now if it never was. Raises `ImportError`."""
+    found = _module(name) if type(name) is str else None
+    if found is None:
         missing(str(name), f"No module named {name!r}")
-    return facade
+    return found
 
 
 def member_of(source: str, name: str) -> object:
     """Return what `from source import name` binds. Raises `ImportError`."""
-    if type(source) is type(name) is str and host_modules.gives(source, name):
+    if type(source) is not str or type(name) is not str:
+        missing(str(source), f"No module named {source!r}")
+    if host_modules.gives(source, name):
         return host_modules.member(source, name)
-    listed = facades.exports().get(source, frozenset()) if type(source) is str else frozenset()
-    if type(name) is str and name in listed:
-        return getattr(find(source), name)
-    return find(f"{source}.{name}")
+    if name in facades.exports().get(source, frozenset()):
+        return getattr(import_module(source), name)
+    owner = _module(source)
+    value = member(owner, name, _NOTHING) if type(owner) is GuestModule else _NOTHING
+    if value is _NOTHING:
+        value = _module(f"{source}.{name}") or _NOTHING
+    if value is _NOTHING:
+        missing(source, f"cannot import name {name!r} from {source!r}" if owner else f"No module named {source!r}")
+    return value
+
+
+def star(source: str) -> None:
+    """Bind in the calling module what `from source import *` binds. Raises `ImportError`, `SystemError`."""
+    caller = sys._getframe(1)
+    if not is_guest_frame(caller):  # whatever calls it, the variables are those of code that was compiled as a guest's
+        raise SystemError("import * needs a module of the code's own")
+    owner = import_module(source)
+    if type(owner) is not GuestModule:
+        missing(str(source), f"No module named {source!r}")
+    for name, value in public_members(owner).items():
+        caller.f_locals[name] = value
+
+
+def _module(name: str) -> object:
+    return _facade(name) or guest_modules.load(name, import_module)
 
 
 def _facade(name: str) -> facades.Facade | None:
@@ -118,15 +172,16 @@ def guarded_import(
     `sys.modules` afterwards, whatever is returned; so for what is loaded already there is nothing to do.
     """
     if type(name) is not str or level:
-        missing(str(name), "relative imports have no package to start from here")
-    facade = _facade(name)
-    if facade is not None:
-        return facade if fromlist else _facade(name.partition(".")[0])
+        missing(str(name), _NO_PACKAGE)
+    found = _module(name)
+    if found is not None:
+        return found if fromlist else _module(name.partition(".")[0])
     if type(globals) is dict and name in _NEEDED_BY_C and name in sys.modules:
         return None
     missing(name, f"module {name!r} is not available here")
 
 
+_NO_PACKAGE: Final = "relative imports have no package to start from here"
 _NEEDED_BY_C: Final = frozenset("_strptime _pylong _io copyreg encodings locale unicodedata".split())
 
 

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
 from ..guest.runtime import PRELOADED
-from . import classes, compiling, facades, guards, imports, transformer
+from . import classes, compiling, facades, guards, guest_modules, imports, transformer
 from .names import demangle
 
 _AS_THEY_ARE: Final = (
@@ -108,9 +108,11 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.SLOT_HOOK: guards.slot_of,
     transformer.STORE_HOOK: guards.store_field,
     transformer.PLAIN_NAME_HOOK: demangle,
+    transformer.REFUSED_HOOK: compiling.refuse,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,
     imports.MISSING_HOOK: imports.missing,
+    imports.STAR_HOOK: imports.star,
 }
 """What the code of the guest calls without naming it. Code that runs without one of them finds none, and stops."""
 _GUARDED: Final[Mapping[str, object]] = {
@@ -137,3 +139,4 @@ _GUARDED: Final[Mapping[str, object]] = {
     "vars": _vars,
 }
 compiling.provide_builtins(lambda: HOOKS, guarded_builtins)
+guest_modules.provide(compiling.code_of_module, compiling.evaluate, guarded_builtins)

@@ -13,7 +13,7 @@ from ..guest.runtime import Afterwards, Program
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
-from . import compiling, event_loop, facades, namespace
+from . import compiling, event_loop, facades, guest_modules, namespace
 from .facades import sealing
 
 
@@ -32,6 +32,7 @@ class RestrictedPython:
     def prepare(self) -> None:
         """Build every facade, and read the files they read."""
         facades.preload()
+        guest_modules.preload()
         docstrings.preload()
 
     def seal(self) -> None:

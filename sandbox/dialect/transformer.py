@@ -33,6 +33,8 @@ INITIALIZER_HOOK: Final = f"{PREFIX}initializer"
 SLOT_HOOK: Final = f"{PREFIX}slot"
 STORE_HOOK: Final = f"{PREFIX}store"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
+REFUSED_HOOK: Final = f"{PREFIX}refused"
+_READ: Final = ast.Load()
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -41,12 +43,14 @@ _Node = TypeVar("_Node", bound=ast.AST)
 class Transformer(RestrictingNodeTransformer):
     """Turns a parsed program of the guest into one that cannot leave the dialect, or raises `Refused`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, package: str = "", imports_may_fail: bool = False) -> None:
         super().__init__()
+        self._package = package
+        self._imports_may_fail = imports_may_fail
         self._in_class_body = False
         self._at_module_level = True
         self._class_name: str | None = None
-        self._import_may_fail = False
+        self._import_may_fail = imports_may_fail
         self._annotations_are_text = False
         self._futures: Sequence[ast.stmt] = ()
         self.flags = 0
@@ -308,10 +312,11 @@ class Transformer(RestrictingNodeTransformer):
         """
         if node.module == "__future__" and not node.level:
             self._judge_future(node)
+        node = imports.absolute(node, self._package)
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
-            statements.append(imports.member(node, alias, self._import_may_fail))
+            statements.append(imports.imported_member(node, alias, self._import_may_fail))
         return statements
 
     def _judge_future(self, node: ast.ImportFrom) -> None:
@@ -333,7 +338,7 @@ class Transformer(RestrictingNodeTransformer):
         self._in_class_body = class_name is not None
         self._at_module_level = False
         self._class_name = class_name or self._class_name
-        self._import_may_fail = False
+        self._import_may_fail = self._imports_may_fail
         try:
             yield
         finally:
@@ -390,11 +395,14 @@ class Transformer(RestrictingNodeTransformer):
             alias.name == "annotations" for each in self._futures for alias in cast("ast.ImportFrom", each).names
         )
         node.body = self._statements(node.body)
+        self._keep_last_value(node)
+        return node
+
+    def _keep_last_value(self, node: ast.Module) -> None:
         last = node.body[-1] if node.body else None
         if isinstance(last, ast.Expr):
             kept = ast.Assign([ast.Name(LAST_VALUE, ast.Store())], last.value)
             node.body[-1] = placed(kept, last)
-        return node
 
     def _statements(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         visited: list[ast.stmt] = []
@@ -405,6 +413,34 @@ class Transformer(RestrictingNodeTransformer):
             else:
                 visited.append(new)
         return visited
+
+
+class ModuleTransformer(Transformer):
+    """The dialect for a module that is imported, most of whose lines never run.
+
+    What it imports in vain, and whatever the dialect refuses, is an error of the line when that runs. In the place of
+    the innermost expression or statement that was refused stands a call that raises it.
+    """
+
+    def __init__(self, *, package: str) -> None:
+        super().__init__(package=package, imports_may_fail=True)
+        self.refusals: list[Refused] = []
+        """What was refused, in the order of the source."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Judge the node, or put what raises its refusal in its place."""
+        try:
+            return cast("ast.AST", super().visit(node))
+        except Refused as refused:
+            is_read = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", _READ), ast.Load)
+            if not is_read and not isinstance(node, ast.stmt):
+                raise
+            self.refusals.append(refused)
+            call = hook_call(REFUSED_HOOK, refused.type, refused.message, refused.instead or "")
+            return placed(call if is_read else ast.Expr(call), node)
+
+    def _keep_last_value(self, node: ast.Module) -> None:
+        """Keep none: nobody asks for it."""
 
 
 class GeneratedTransformer(Transformer):

@@ -34,12 +34,12 @@ class Facade(metaclass=Sealed):
         if Facade not in cls.__bases__:
             raise TypeError("a module cannot be a base class")
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"cannot set {name!r}: modules are read-only here; keep the value in a variable of your own"
         )
 
-    def __delattr__(self, name: str) -> NoReturn:
+    def __delattr__(self, name: str) -> None:
         raise AttributeError(f"cannot delete {name!r}: modules are read-only here")
 
     def __repr__(self) -> str:

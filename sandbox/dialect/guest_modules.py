@@ -1,0 +1,170 @@
+"""Security boundary: modules that run as guest code, from source that is compiled under the dialect.
+
+They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
+the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
+the operator installed (`PACKAGES`). All of it is read before a worker is confined; a worker runs a module when it is
+first imported, and keeps it for the run, or for the session.
+"""
+
+# ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Final, NoReturn
+
+from ..guest.guest import GUEST
+from .facades.module_object import GuestModule, make_module, set_member
+
+_OWN: Final = Path(__file__).parent.parent / "guest_modules"
+
+STDLIB: Final = frozenset(
+    """
+    """.split()
+)
+"""The modules of the standard library that run from the source of this interpreter, packages with all below them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`."""
+
+    name: str
+    place: str
+    text: str
+    is_package: bool
+
+    @property
+    def filename(self) -> str:
+        """The file name of its code."""
+        return f"<{self.place}>"
+
+    @property
+    def package(self) -> str:
+        """The package that its relative imports start from; empty for a module of the top level."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+def _not_provided(*_arguments: object) -> NoReturn:
+    raise RuntimeError("Guest modules cannot be compiled yet. Import `namespace` before any code runs.")
+
+
+_compile: Callable[[ModuleText], CodeType] = _not_provided
+_evaluate: Callable[[CodeType, dict[str, object]], object] = _not_provided
+_fresh_builtins: Callable[[], dict[str, object]] = _not_provided
+_packages: dict[str, ModuleText] = {}
+_compiled: dict[str, CodeType] = {}
+_loaded: dict[str, GuestModule] = {}
+
+
+def provide(
+    compile_text: Callable[[ModuleText], CodeType],
+    evaluate: Callable[[CodeType, dict[str, object]], object],
+    builtins: Callable[[], dict[str, object]],
+) -> None:
+    """Take what compiles and runs a module, and gives it builtins; `namespace` calls it when it is imported."""
+    global _compile, _evaluate, _fresh_builtins
+    _compile, _evaluate, _fresh_builtins = compile_text, evaluate, builtins
+
+
+def add(modules: Mapping[str, ModuleText]) -> None:
+    """Make the modules of packages importable."""
+    _packages.update(modules)
+
+
+def exists(name: str) -> bool:
+    """Return whether there is a guest module of a dotted name."""
+    return _text(name) is not None
+
+
+def preload() -> None:
+    """Read the texts, since a confined worker has no files."""
+    _texts()
+
+
+def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
+    """Return the module of a dotted name, run now if it never was; None where there is none.
+
+    Its parents are imported first, by `find_parent`. Raises what the module raises, and `Refused`.
+    """
+    parent, _, last = name.rpartition(".")
+    if name not in _loaded:
+        text = _text(name)
+        if text is None:
+            return None
+        package = find_parent(parent) if parent else None
+        if name not in _loaded:  # the package may have imported it
+            _run(text)
+            if type(package) is GuestModule and name in _loaded:
+                set_member(package, last, _loaded[name])
+    return _loaded.get(name)
+
+
+def _run(text: ModuleText) -> None:
+    variables = _variables(text)
+    # Importers in a circle find what there is of it so far, as in CPython.
+    _loaded[text.name] = make_module(variables)
+    GUEST.sources[text.filename] = text.text
+    try:
+        code = _compiled.get(text.name)
+        if code is None:
+            code = _compiled[text.name] = _compile(text)
+        _evaluate(code, variables)
+    except BaseException:
+        _loaded.pop(text.name, None)
+        raise
+
+
+def _variables(text: ModuleText) -> dict[str, object]:
+    variables: dict[str, object] = {
+        "__name__": text.name,
+        "__doc__": None,
+        "__package__": text.package,
+        "__loader__": None,
+        "__spec__": None,
+        "__file__": text.place,
+        # One table for all, as in CPython; that of the program, which holds no more than a fresh one.
+        "__builtins__": GUEST.namespace.get("__builtins__") or _fresh_builtins(),
+    }
+    if text.is_package:
+        variables["__path__"] = [text.place.rpartition("/")[0]]
+    return variables
+
+
+def _text(name: str) -> ModuleText | None:
+    return _packages.get(name) or _texts().get(name)
+
+
+@cache
+def _texts() -> Mapping[str, ModuleText]:
+    library = Path(sysconfig.get_path("stdlib"))
+    found = [text for module in sorted(STDLIB) for text in read_module(library, module)]
+    found += [text for path in sorted(_OWN.iterdir()) for text in read_module(_OWN, path.stem)] if _OWN.is_dir() else []
+    return {text.name: text for text in found}  # own ones last: they take the place of the library's
+
+
+def read_module(folder: Path, name: str) -> Iterator[ModuleText]:
+    """Read a top-level module in `folder`, and of a package all that lies below. Raises `OSError`, `SyntaxError`."""
+    path = folder.joinpath(*name.split("."))
+    if not path.is_dir():
+        if path.with_suffix(".py").is_file():
+            yield _read(folder, path.with_suffix(".py"), name)
+        return
+    for file in sorted(path.rglob("*.py")):
+        parts = file.relative_to(folder).with_suffix("").parts
+        if all(part.isidentifier() for part in parts):
+            is_package = parts[-1] == "__init__"
+            yield _read(folder, file, ".".join(parts[:-1] if is_package else parts))
+
+
+def _read(folder: Path, file: Path, name: str) -> ModuleText:
+    from importlib.util import decode_source
+
+    return ModuleText(
+        name, file.relative_to(folder).as_posix(), decode_source(file.read_bytes()), file.name == "__init__.py"
+    )

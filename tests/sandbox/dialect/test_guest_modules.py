@@ -1,0 +1,327 @@
+"""Guest modules: imported as Python imports, compiled as any program, and hostile like any program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from textwrap import dedent
+
+import pytest
+
+from sealab.sandbox.dialect import guest_modules
+from sealab.sandbox.dialect.compiling import compile_module
+from sealab.sandbox.dialect.guards import SecurityError
+from sealab.sandbox.dialect.guest_modules import ModuleText
+from sealab.sandbox.guest.guest import GUEST
+from sealab.sandbox.report import failures
+
+from ..guest_code import run
+
+Install = Callable[[Mapping[str, str]], None]
+
+
+def texts_of(files: Mapping[str, str]) -> dict[str, ModuleText]:
+    """Make modules of files: `{"pkg/__init__.py": source}`."""
+    found = {}
+    for place, text in files.items():
+        name = place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        found[name] = ModuleText(name, place, dedent(text), place.endswith("/__init__.py"))
+    return found
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    for table in ("_packages", "_compiled", "_loaded"):
+        monkeypatch.setattr(guest_modules, table, {})
+    before = dict(GUEST.sources)
+    yield lambda files: guest_modules.add(texts_of(files))
+    GUEST.sources.clear()
+    GUEST.sources.update(before)
+
+
+TREE = {
+    "tree/__init__.py": """
+        '''A tree.'''
+        from . import leaf as leaf
+        from .branch.twig import grow, _hidden
+        __version__ = "1.2"
+        __all__ = ["grow", "leaf", "_listed"]
+        _listed = 3
+        size = 10
+        print("once")
+    """,
+    "tree/leaf.py": """
+        colour = "green"
+        def paint(new):
+            global colour
+            colour = new
+    """,
+    "tree/branch/__init__.py": "from .. import leaf\nfrom ..leaf import colour\n",
+    "tree/branch/twig.py": """
+        from . import colour
+        from ... import tree
+    """.replace("from ... import tree", "from ..leaf import paint")
+    + """
+        def grow(n): return [colour] * n
+        _hidden = "seen"
+    """,
+}
+
+
+def test_packages_import_their_parts_in_every_form(install: Install) -> None:
+    install(TREE)
+    ran = run(
+        """
+        import tree
+        import tree.branch.twig as t
+        import tree.leaf
+        from tree import size, leaf, branch
+        from tree.branch import twig
+        from tree.leaf import colour as c
+        [tree.grow(2), t is twig, tree.leaf is leaf, size, c, tree.branch is branch, tree.__name__, twig.__name__,
+         tree.__doc__, tree.__version__, tree._hidden, twig._hidden, tree.branch.twig is twig]
+        """
+    )
+    assert ran.value == [
+        ["green", "green"], True, True, 10, "green", True, "tree", "tree.branch.twig", "A tree.", "1.2", "seen", "seen",
+        True,
+    ]  # fmt: skip
+    assert ran.output == "once\n"
+
+
+def test_a_star_binds_what_the_module_lists_and_else_what_is_public(install: Install) -> None:
+    install({**TREE, "plain.py": "import math\na = 1\n_b = 2\n"})
+    assert run("from tree import *\nfrom plain import *\n[_listed, leaf.colour, a, math.pi > 3, '_b' in globals()]").value == [
+        3, "green", 1, True, False,
+    ]  # fmt: skip
+    with pytest.raises(NameError):
+        run("from tree import *\nsize")
+    install({"wrong.py": "__all__ = ['missing']"})
+    with pytest.raises(AttributeError, match="'wrong' has no attribute 'missing'"):
+        run("from wrong import *")
+
+
+def test_a_module_is_one_object_whose_variables_importers_read_and_set(install: Install) -> None:
+    install(TREE)
+    ran = run(
+        """
+        from tree import leaf
+        import tree
+        before = leaf.colour
+        leaf.paint("red")
+        after = leaf.colour
+        leaf.colour = "blue"
+        leaf._private = 1
+        tree.leaf.extra = leaf._private + 1
+        setattr(leaf, "third", 3)
+        del leaf.third
+        found = [before, after, vars(leaf)["colour"], leaf.extra, hasattr(leaf, "third"), leaf.__dict__["_private"]]
+        vars(leaf)["written"] = 5
+        [*found, leaf.written, sorted(n for n in dir(leaf) if not n.startswith("__"))]
+        """
+    )
+    assert ran.value == [
+        "green", "red", "blue", 2, False, 1, 5, ["_private", "colour", "extra", "paint", "written"],
+    ]  # fmt: skip
+
+
+def test_a_circle_of_imports_finds_what_there_is_so_far(install: Install) -> None:
+    install({
+        "ring/__init__.py": "",
+        "ring/one.py": "early = 1\nfrom . import two\nlate = two.seen",
+        "ring/two.py": "from ring.one import early\nfrom ring import one\nseen = early + 1\nlater = lambda: one.late",
+        "knot/__init__.py": "",
+        "knot/one.py": "from .two import b\na = 1",
+        "knot/two.py": "from .one import a\nb = 1",
+    })  # fmt: skip
+    assert run("from ring import one, two\n[one.late, two.later()]").value == [2, 2]
+    with pytest.raises(ImportError, match=r"cannot import name 'a' from 'knot\.one'"):
+        run("import knot.one")
+
+
+def test_a_module_that_fails_is_not_there_and_runs_again_at_the_next_import(install: Install) -> None:
+    install(
+        {"flaky.py": "print('try')\n1/0", "user.py": "try:\n    import flaky\nexcept ZeroDivisionError:\n    ok = 1"}
+    )
+    ran = run(
+        """
+        import user
+        try:
+            import flaky
+        except ZeroDivisionError as error:
+            print("again", user.ok)
+        """
+    )
+    assert ran.output == "try\ntry\nagain 1\n"
+
+
+def test_imports_in_a_module_fail_when_they_run_and_not_before(install: Install) -> None:
+    install({
+        "soft.py": """
+            try:
+                from _speedups import fast
+            except ImportError:
+                fast = None
+            def plot():
+                import numpy as np
+                return np
+            def relative():
+                from . import nothing
+            def beyond():
+                from ....far import nothing
+            """,
+    })  # fmt: skip
+    ran = run(
+        """
+        import soft
+        told = [soft.fast]
+        for each in (soft.plot, soft.relative, soft.beyond):
+            try:
+                each()
+            except ImportError as error:
+                told.append(type(error).__name__)
+        told
+        """
+    )
+    assert ran.value == [None, "ModuleNotFoundError", "ImportError", "ImportError"]
+
+
+def test_what_a_program_imports_in_vain_is_refused_as_of_any_module(install: Install) -> None:
+    install({"plain.py": "a = 1"})
+    with pytest.raises(ImportError, match="cannot import name 'b' from 'plain'"):
+        run("from plain import b")
+    assert run("try:\n    from plain import b\nexcept ImportError:\n    b = 7\nb").value == 7
+    with pytest.raises(ImportError):
+        run("__import__('plain.sub')")
+    assert run("[__import__('plain').a, __import__('plain', fromlist=['a']).a]").value == [1, 1]
+
+
+def test_a_module_answers_by_its_own_getattr_and_dir(install: Install) -> None:
+    install({
+        "lazy.py": """
+            def __getattr__(name):
+                if name.startswith("no"):
+                    raise AttributeError(name)
+                return name.upper()
+            def __dir__():
+                return ["here", "_there"]
+            """,
+    })  # fmt: skip
+    ran = run(
+        "import lazy\nfrom lazy import thing\n[thing, lazy.other, lazy._own, hasattr(lazy, 'nothing'), dir(lazy)]"
+    )
+    assert ran.value == ["THING", "OTHER", "_OWN", False, ["_there", "here"]]
+
+
+def test_what_the_dialect_refuses_is_an_error_of_the_line_when_it_runs(install: Install) -> None:
+    install({
+        "odd.py": """
+            import math
+            def peek(f):
+                found = math.floor(1.5)
+                return found, f.__globals__
+            def make():
+                return type("X", (), {})
+            def store(f):
+                f.__code__ = None
+            def fine():
+                return 1
+            """,
+    })  # fmt: skip
+    ran = run(
+        """
+        import odd
+        told = [odd.fine()]
+        for each in (lambda: odd.peek(odd.fine), odd.make, lambda: odd.store(odd.fine)):
+            try:
+                told.append(each())
+            except AttributeError as error:
+                told.append(type(error).__name__)
+        told
+        """
+    )
+    assert ran.value == [1, "SecurityError", "SecurityError", "SecurityError"]
+    _code, refusals = compile_module(texts_of({"odd.py": "a = f.__globals__\nb = x.__code__\n"})["odd"])
+    assert [each.line for each in refusals] == [1, 2]
+
+
+HOSTILE = [
+    "__builtins__['x'] = 1",
+    "globals()['__builtins__']",
+    "(lambda: 0).__globals__",
+    "(lambda: 0).__code__",
+    "().__class__.__base__.__subclasses__()",
+    "import os; os.system",
+    "import sys; sys.modules",
+    "import builtins",
+    "import ctypes",
+    "import sealab",
+    "from sealab.sandbox.guest import guest",
+    "__import__('os').system",
+    "__import__('sealab')",
+    "__loader__.get_data",
+    "__spec__.loader",
+    "open('/etc/passwd')",
+    "exec('import os; os.fork()')",
+    "eval('().__class__.__mro__[1].__subclasses__()')",
+    "from hostile import __builtins__ as b; b['x']",
+    "import hostile; hostile.__builtins__",
+    "import hostile; vars(hostile)['__builtins__']",
+    "import hostile; hostile.__getattribute__('_variables')",
+    "import hostile; hostile._variables",
+    "import hostile; object.__getattribute__(hostile, '_variables')",
+    "import hostile; type(hostile)('x')",
+    "import hostile\nclass M(type(hostile)): pass",
+    "import hostile; hostile.__class__ = object",
+    "import hostile; hostile.__dict__ = {}",
+    "import hostile; hostile.__init__({})",
+    "import hostile; hostile.__reduce_ex__(4)",
+    "import hostile; setattr(hostile, '__builtins__', {})",
+    "import hostile; delattr(hostile, '__builtins__')",
+    "import hostile; vars(hostile)['__builtins__'] = {}",
+    "import hostile; hostile._print = 1",
+]
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_a_hostile_package_can_do_no_more_than_a_hostile_program(source: str, install: Install) -> None:
+    install({"hostile.py": source})
+    with pytest.raises((SecurityError, ImportError, TypeError, KeyError, AttributeError, NameError)):
+        run("import hostile")
+
+
+@pytest.mark.parametrize("name", ["__builtins__", "_getattr_", "__build_class__", "\u16e5\u02c8attribute"])
+def test_a_star_import_binds_no_name_of_the_machinery(name: str, install: Install) -> None:
+    install({"hostile.py": f"__all__ = [{name!r}]\ndef __getattr__(name): return {{}}"})
+    with pytest.raises(AttributeError):
+        run("from hostile import *")
+
+
+def test_a_module_answers_none_of_the_hosts_questions_about_private_state(install: Install) -> None:
+    install({"hostile.py": "asked = []\n_fill = 1\ndef __getattr__(name):\n    asked.append(name)\n    return 1"})
+    module = run("import hostile\nhostile").value
+    assert not hasattr(module, "_fill")
+    assert not hasattr(module, "__of_the_host__")
+    assert getattr(module, "asked") == []  # noqa: B009 - mypy knows no such attribute
+
+
+def test_a_traceback_names_the_users_line_first_and_then_file_and_line_of_the_package(install: Install) -> None:
+    install({"deep/__init__.py": "from .down import fall", "deep/down.py": "\ndef fall(n):\n    return 1 / n\n"})
+    source = "import deep\n\ndeep.fall(0)"
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(source)
+    told = failures.describe(caught.value, source, earlier=GUEST.sources)
+    assert told.line == 3
+    assert told.traceback is not None
+    own, package = (
+        told.traceback.index('File "<code>", line 3'),
+        told.traceback.index('File "<deep/down.py>", line 3, in fall'),
+    )
+    assert own < package
+    assert "return 1 / n" in told.traceback
+
+
+def test_a_syntax_error_of_a_module_names_its_file(install: Install) -> None:
+    install({"broken.py": "a = 1\nb = = 2\n"})
+    with pytest.raises(SyntaxError) as caught:
+        run("import broken")
+    assert (caught.value.filename, caught.value.lineno) == ("<broken.py>", 2)
