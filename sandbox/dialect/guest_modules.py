@@ -11,7 +11,7 @@ first imported, and keeps it for the run, or for the session.
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,8 @@ _fresh_builtins: Callable[[], dict[str, object]] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
 _loaded: dict[str, GuestModule] = {}
+_not_compiled: set[str] = set()
+_TESTS: Final = frozenset({"test", "tests"})
 
 
 def provide(
@@ -82,9 +84,42 @@ def exists(name: str) -> bool:
     return _text(name) is not None
 
 
-def preload() -> None:
-    """Read the texts, since a confined worker has no files."""
+def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
+    """Read the texts, since a confined worker has no files: all but those of packages are few.
+
+    `packages` are modules, each as the directory that it is in and its name.
+    """
     _texts()
+    for folder, name in packages:
+        add({text.name: text for text in read_module(Path(folder), name)})
+
+
+def compile_packages() -> None:
+    """Compile the modules of packages but for their tests; what cannot be compiled is an error when it is imported."""
+    for text in _packages.values():
+        if not is_test(text):
+            _compile_ahead(text)
+
+
+def is_test(text: ModuleText) -> bool:
+    """Return whether a module belongs to the tests of its package, which programs do not import."""
+    return not _TESTS.isdisjoint(text.name.split("."))
+
+
+def compile_next() -> bool:
+    """Compile one module that is no package's; return whether there was one left."""
+    for name, text in _texts().items():
+        if name not in _compiled and name not in _not_compiled:
+            _compile_ahead(text)
+            return True
+    return False
+
+
+def _compile_ahead(text: ModuleText) -> None:
+    try:
+        _compiled[text.name] = _compile(text)
+    except Exception:  # noqa: BLE001 - a parser may raise anything; whoever imports the module hears of it
+        _not_compiled.add(text.name)
 
 
 def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
