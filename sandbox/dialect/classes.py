@@ -20,7 +20,7 @@ from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .facades import gives
 from .facades.facade import Facade
-from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
+from .names import CLASS_BODY, DEFINABLE, INERT, INSPECTION, PREFIX, Verdict, demangle, given, judge, mangle
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
 
@@ -359,6 +359,8 @@ def _rename(entries: dict[str, object], class_name: str) -> None:
 
 
 def _spelled(key: str, class_name: str) -> str:
+    if key in INERT:
+        return PREFIX + key
     if key not in DEFINABLE and key not in _IMPLICIT and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
         raise TypeError(f"{key!r} cannot be defined in a class here")
     return mangle(key, class_name)

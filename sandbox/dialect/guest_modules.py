@@ -195,6 +195,10 @@ def read_module(folder: Path, name: str) -> Iterator[ModuleText]:
         if all(part.isidentifier() for part in parts):
             is_package = parts[-1] == "__init__"
             yield _read(folder, file, ".".join(parts[:-1] if is_package else parts))
+    for each in sorted({parent for file in path.rglob("*.py") for parent in file.parents}):
+        if each.is_relative_to(path) and not (each / "__init__.py").is_file():  # a namespace package (PEP 420)
+            place = each.relative_to(folder)
+            yield ModuleText(".".join(place.parts), f"{place.as_posix()}/__init__.py", "", is_package=True)
 
 
 def _read(folder: Path, file: Path, name: str) -> ModuleText:

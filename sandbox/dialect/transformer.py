@@ -74,7 +74,7 @@ class Transformer(RestrictingNodeTransformer):
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
         if name == "__class__" and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
             self.refuse(node, "the name '__class__' cannot be bound here", "choose another name")
-        if self._in_class_body and name not in names.DEFINABLE and name in names.GUARDED | names.REFUSED:
+        if self._in_class_body and name in (names.GUARDED | names.REFUSED) - names.DEFINABLE - names.INERT:
             self._check_class_name(node, name)
 
     def _check_class_name(self, node: ast.AST, name: str) -> None:

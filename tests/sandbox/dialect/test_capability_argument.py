@@ -531,7 +531,8 @@ CLASSES = {
     "__prepare__": "class E:\n    @classmethod\n    def __prepare__(cls, *a): return {}\nclass M(metaclass=E): pass\nresult = 'ESCAPED'",
     "__class__ in a body": "class A:\n    __class__ = int\nresult = isinstance(A(), int) and 'ESCAPED'",
     "__class__ by locals() in a body": "class A:\n    locals()['__class__'] = property(lambda s: int)\nresult = isinstance(A(), int) and 'ESCAPED'",
-    "__reduce__ in a body": "class A:\n    def __reduce__(self): return print, ()\nresult = 'ESCAPED'",
+    "__reduce__ in a body": "import copy\nclass A:\n    def __reduce__(self): return str, ('ESCAPED',)\nresult = copy.copy(A())",
+    "__reduce_ex__ in a body": "import copy\nclass A:\n    def __reduce_ex__(self, n): return str, ('ESCAPED',)\nresult = copy.deepcopy([A()])[0]",
     "a namespace for make_dataclass": """
         import dataclasses
         D = dataclasses.make_dataclass('D', ['x'], namespace={'__class__': property(lambda s: int)})

@@ -179,3 +179,23 @@ def test_a_builtin_that_is_not_available_says_what_to_use(call: str, error: str,
 def test_leaving_passes_through_to_the_worker(call: str) -> None:
     with pytest.raises(SystemExit):
         run(call)
+
+
+def test_what_only_the_host_would_ask_for_is_a_private_name_like_any_other() -> None:
+    program = """
+class A:
+    def __reduce__(self): return (A, ())
+    __signature__ = "s"
+    __wrapped__ = property(lambda self: 1 / 0)
+a = A()
+a.__file__ = "f"
+import json
+result = [a.__reduce__()[0] is A, a.__signature__, a.__file__, hasattr(json, "__file__"), hasattr(len, "__signature__"),
+          hasattr(json, "__spec__"), hasattr(a, "__wrapped__"), hasattr(object(), "__reduce__")]
+"""
+    namespace = new_namespace()
+    found = run_program(compile_program(program), namespace)
+    assert found == [True, "s", "f", False, False, False, False, False]
+    a = namespace["a"]
+    assert type(a).__reduce__ is object.__reduce__
+    assert not hasattr(a, "__signature__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
-from sealab.sandbox.dialect.guest_modules import ModuleText
+from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
 
@@ -325,3 +326,19 @@ def test_a_syntax_error_of_a_module_names_its_file(install: Install) -> None:
     with pytest.raises(SyntaxError) as caught:
         run("import broken")
     assert (caught.value.filename, caught.value.lineno) == ("<broken.py>", 2)
+
+
+def test_the_modules_of_a_directory_are_read_with_packages_that_have_no_file(tmp_path: Path) -> None:
+    for place, text in {
+        "top/__init__.py": "# -*- coding: latin-1 -*-\na = '\xe4'", "top/space/deep.py": "", "top/not-one.py": "",
+        "single.py": "x = 1", "lonely/deep/er.py": "",
+    }.items():  # fmt: skip
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("latin-1"))
+    found = {each.name: each for name in ("top", "single", "lonely", "none") for each in read_module(tmp_path, name)}
+    assert {name: each.is_package for name, each in found.items()} == {
+        "top": True, "top.space": True, "top.space.deep": False, "single": False, "lonely": True, "lonely.deep": True,
+        "lonely.deep.er": False,
+    }  # fmt: skip
+    assert found["top"].text.endswith("'\xe4'")

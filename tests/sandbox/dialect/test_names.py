@@ -65,7 +65,7 @@ def test_the_prefix_begins_an_identifier_and_survives_normalisation() -> None:
         ("get_loop", Verdict.GUARDED),
         ("__globals__", Verdict.REFUSED),
         ("__code__", Verdict.REFUSED),
-        ("__reduce_ex__", Verdict.REFUSED),
+        ("__reduce_ex__", Verdict.PRIVATE),
         ("gi_frame", Verdict.REFUSED),
         ("tb_frame", Verdict.REFUSED),
     ],
