@@ -92,6 +92,11 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_class(obj, value)
     elif name == "__dict__":
         _change_dict(obj, value)
+    elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
+        builtins.setattr(obj, name, _default_values(name, value))
+    elif name == "__module__" and _is_of_code(obj):
+        # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
+        builtins.setattr(obj, name, names.exact(value) if isinstance(value, str) else None)
     else:
         _check_store(obj, name)
         if name in names.TITLES and isinstance(value, str):
@@ -99,6 +104,22 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
+
+
+_DEFAULTS: Final[dict[str, type]] = {"__defaults__": tuple, "__kwdefaults__": dict}
+
+
+def _default_values(name: str, value: object) -> object:
+    """Return what the defaults of a function of the code's own are to be. Raises `TypeError`."""
+    kind = _DEFAULTS[name]
+    if value is not None and type(value) is not kind:
+        raise TypeError(f"{name} must be set to a {kind.__name__} object")
+    return dict(value) if type(value) is dict else value
+
+
+def _is_of_code(obj: object) -> bool:
+    """Return whether `obj` is a function, a class or an object of a class that the code made itself."""
+    return is_guest_callable(obj) or is_guest_class(type(obj)) or (isinstance(obj, type) and is_guest_class(obj))
 
 
 def guarded_delattr(obj: object, name: str, /) -> None:

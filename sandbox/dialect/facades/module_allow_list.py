@@ -98,7 +98,8 @@ html: escape unescape
 html.entities: codepoint2name entitydefs html5 name2codepoint
 html.parser: HTMLParser
 http: HTTPMethod HTTPStatus
-inspect: BoundArguments Parameter Signature cleandoc get_annotations getdoc getfullargspec getmembers isabstract
+inspect: BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
+    getmro isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
 io: BufferedIOBase BytesIO DEFAULT_BUFFER_SIZE IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase TextIOWrapper
@@ -167,12 +168,12 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
 timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
-types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
-    FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
-    NotImplementedType SimpleNamespace TracebackType UnionType
-typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator Awaitable
-    BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine Counter
-    DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
+types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
+    EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
+    NoneType NotImplementedType SimpleNamespace TracebackType UnionType
+typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator
+    Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine
+    Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
     Literal LiteralString Mapping MappingView Match MutableMapping MutableSequence MutableSet NamedTuple Never NewType
     NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec ParamSpecArgs ParamSpecKwargs Pattern Protocol
     ReadOnly Required Reversible Self Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat

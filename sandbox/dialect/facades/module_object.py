@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from ..names import HOOK_NAMES, PREFIX, demangle, exact, is_of_host, mangle
 from ..views import DictionaryView, namespace_view
-from .facade import Facade
+from .facade import Facade, Module
 
 _MISSING: Final = object()
 
@@ -65,6 +65,23 @@ def make_module(variables: dict[str, object]) -> GuestModule:
     module = object.__new__(GuestModule)
     GuestModule.__dict__["_variables"].__set__(module, variables)
     return module
+
+
+def _new_module(cls: type[Module], /, *arguments: object, **keywords: object) -> Module:
+    """Make an empty guest module, as `Module(name, doc)` does, or an object of a class that code derived from it."""
+    if cls is not Module:
+        return object.__new__(cls)
+
+    def given(name: str, doc: object = None) -> GuestModule:
+        if not isinstance(name, str):
+            raise TypeError(f"module name must be str, not {type(name).__name__}")
+        variables = {"__name__": exact(name), "__doc__": doc, "__package__": None, "__loader__": None, "__spec__": None}
+        return make_module(variables)
+
+    return given(*arguments, **keywords)  # type: ignore[arg-type]  # Python says which do not fit
+
+
+type.__setattr__(Module, "__new__", staticmethod(_new_module))
 
 
 def module_name(module: GuestModule) -> str:

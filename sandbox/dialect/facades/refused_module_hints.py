@@ -42,7 +42,7 @@ _INSTEAD_OF_MANY = {
         builtins importlib ctypes cffi code codeop dis pdb bdb trace tracemalloc cProfile profile pstats faulthandler
         site runpy pkgutil imp zipimport symtable sysconfig resource atexit gc.get_objects sys.modules sys._getframe
         inspect.getsource inspect.currentframe inspect.stack tokenize pyclbr rlcompleter opcode types.FunctionType
-        types.CodeType types.ModuleType types.new_class
+        types.new_class
         """,
     "use uuid.uuid4(), which depends on nothing of the machine": "uuid.uuid1 uuid.getnode",
     "there is no command line here; set the values as variables, or pass them in context_vars": "argparse optparse",

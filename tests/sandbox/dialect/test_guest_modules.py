@@ -220,8 +220,8 @@ def test_what_the_dialect_refuses_is_an_error_of_the_line_when_it_runs(install: 
             def peek(f):
                 found = math.floor(1.5)
                 return found, f.__globals__
-            def make():
-                return type("X", (), {})
+            def make(g):
+                return g.gi_frame
             def store(f):
                 f.__code__ = None
             def fine():
@@ -232,7 +232,7 @@ def test_what_the_dialect_refuses_is_an_error_of_the_line_when_it_runs(install: 
         """
         import odd
         told = [odd.fine()]
-        for each in (lambda: odd.peek(odd.fine), odd.make, lambda: odd.store(odd.fine)):
+        for each in (lambda: odd.peek(odd.fine), lambda: odd.make(None), lambda: odd.store(odd.fine)):
             try:
                 told.append(each())
             except AttributeError as error:
@@ -270,8 +270,6 @@ HOSTILE = [
     "import hostile; hostile.__getattribute__('_variables')",
     "import hostile; hostile._variables",
     "import hostile; object.__getattribute__(hostile, '_variables')",
-    "import hostile; type(hostile)('x')",
-    "import hostile\nclass M(type(hostile)): pass",
     "import hostile; hostile.__class__ = object",
     "import hostile; hostile.__dict__ = {}",
     "import hostile; hostile.__init__({})",
