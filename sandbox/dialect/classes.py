@@ -350,9 +350,13 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
-    if annotations is not None:
-        if type(annotations) is not dict:
+    if annotations is not None and type(annotations) is not dict:
+        if own_annotations is False:
             raise TypeError("__annotations__ of a class must be a dictionary")
+        # A descriptor for its objects: the host takes it for no dictionary, and nothing else finds it.
+        dict.__setitem__(body, PREFIX + "__annotations__", annotations)
+        dict.__delitem__(body, "__annotations__")
+    elif type(annotations) is dict:
         # A copy, since code that holds the dictionary may run at any moment, in a garbage collection.
         annotations = dict(annotations)
         _check_keys(annotations)

@@ -94,6 +94,11 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
         builtins.setattr(obj, name, _default_values(name, value))
+    elif name == "__wrapped__" and type(obj) is types.FunctionType and is_guest_callable(obj):
+        # What host code that follows it gets is a function or a class of the code's own, as `functools.wraps` sets it.
+        if not (is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value))):
+            raise SecurityError("'__wrapped__' can be set to a function or a class that the code made itself")
+        builtins.setattr(obj, name, value)
     elif name == "__module__" and _is_of_code(obj):
         # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
         builtins.setattr(obj, name, names.exact(value) if isinstance(value, str) else None)
@@ -574,6 +579,9 @@ def keep_descriptors(descriptors: Iterable[object]) -> None:
     _HOST_DESCRIPTORS.update(map(id, descriptors))
 
 
+_STORABLE_METHODS: Final = names.DEFINABLE - (names.DECLARATIONS - names.SPECIAL_METHODS)
+
+
 def _check_store(obj: object, name: str) -> None:
     verdict = names.judge(name)
     if name in names.SETTABLE and id(obj) in _HOST_DESCRIPTORS:
@@ -585,7 +593,7 @@ def _check_store(obj: object, name: str) -> None:
     own = obj if isinstance(obj, type) else type(obj)
     # Python looks special methods up in the class. On an instance these would be seen by host code alone, unshielded.
     on_class = name not in _OF_CLASSES_ALONE or own is obj
-    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and on_class:
+    if name in _STORABLE_METHODS and is_guest_class(own) and on_class:
         return
     raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
 

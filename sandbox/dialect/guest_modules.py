@@ -19,7 +19,7 @@ from types import CodeType
 from typing import Final, NoReturn
 
 from ..guest.guest import GUEST
-from .facades.module_object import GuestModule, make_module, set_member
+from .facades.module_object import LOADED, GuestModule, make_module, set_member
 
 _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 
@@ -59,7 +59,7 @@ _evaluate: Callable[[CodeType, dict[str, object]], object] = _not_provided
 _fresh_builtins: Callable[[], dict[str, object]] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
-_loaded: dict[str, GuestModule] = {}
+_loaded: dict[str, object] = LOADED
 _not_compiled: set[str] = set()
 _TESTS: Final = frozenset({"test", "tests"})
 
@@ -122,7 +122,12 @@ def _compile_ahead(text: ModuleText) -> None:
         _not_compiled.add(text.name)
 
 
-def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
+def loaded() -> dict[str, object]:
+    """Return the modules that were imported: what code sees as `sys.modules`."""
+    return _loaded
+
+
+def load(name: str, find_parent: Callable[[str], object]) -> object:
     """Return the module of a dotted name, run now if it never was; None where there is none.
 
     Its parents are imported first, by `find_parent`. Raises what the module raises, and `Refused`.

@@ -22,6 +22,7 @@ from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
 from . import facades, guest_modules
 from .facades.module_object import GuestModule, member, public_members
+from .guards import guarded_getattr
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
 
@@ -121,11 +122,13 @@ def member_of(source: str, name: str) -> object:
     """Return what `from source import name` binds. Raises `ImportError`."""
     if type(source) is not str or type(name) is not str:
         missing(str(source), f"No module named {source!r}")
-    if host_modules.gives(source, name):
-        return host_modules.member(source, name)
-    if name in facades.exports().get(source, frozenset()):
-        return getattr(import_module(source), name)
     owner = _module(source)
+    if owner is not None and not isinstance(owner, facades.Facade):  # what code put in `sys.modules`
+        return guarded_getattr(owner, name)
+    if type(owner) is not GuestModule and host_modules.gives(source, name):
+        return host_modules.member(source, name)
+    if type(owner) is not GuestModule and name in facades.exports().get(source, frozenset()):
+        return getattr(owner, name)
     value = member(owner, name, _NOTHING) if type(owner) is GuestModule else _NOTHING
     if value is _NOTHING:
         value = _module(f"{source}.{name}") or _NOTHING
@@ -147,7 +150,14 @@ def star(source: str) -> None:
 
 
 def _module(name: str) -> object:
-    return _facade(name) or guest_modules.load(name, import_module)
+    loaded = guest_modules.loaded()
+    if name in loaded:
+        return loaded[name]
+    found = _facade(name)
+    if found is None:
+        return guest_modules.load(name, import_module)
+    loaded[name] = found
+    return found
 
 
 def _facade(name: str) -> facades.Facade | None:

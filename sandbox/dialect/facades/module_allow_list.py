@@ -159,7 +159,8 @@ string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: api_version argv byteorder exc_info exception executable exit float_info float_repr_style get_int_max_str_digits
     getdefaultencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation int_info intern
-    maxsize maxunicode platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version version_info
+    maxsize maxunicode modules platform set_int_max_str_digits setrecursionlimit stderr stdin stdout version
+    version_info warnoptions
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
@@ -173,7 +174,8 @@ types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType Corouti
     NoneType NotImplementedType SimpleNamespace TracebackType UnionType
 typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator
     Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine
-    Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
+    Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView
+    List
     Literal LiteralString Mapping MappingView Match MutableMapping MutableSequence MutableSet NamedTuple Never NewType
     NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec ParamSpecArgs ParamSpecKwargs Pattern Protocol
     ReadOnly Required Reversible Self Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat

@@ -57,6 +57,18 @@ class GuestModule(Facade):
         return [mangle(name) for name in names if type(name) is str and _is_shown(name)]
 
 
+class Modules(dict[str, object]):
+    """What `sys.modules` is: the modules that were imported, by their names. An import looks here first.
+
+    What code puts in is found by its own imports and by nothing of the host.
+    """
+
+    __slots__ = ()
+    __module__ = "builtins"
+
+
+LOADED: Final = Modules()
+
 _variables_of: Final = GuestModule.__dict__["_variables"].__get__
 
 

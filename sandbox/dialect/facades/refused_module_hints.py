@@ -40,7 +40,7 @@ _INSTEAD_OF_MANY = {
         """,
     "the code has no access to the interpreter's insides; write it with ordinary Python": """
         builtins importlib ctypes cffi code codeop dis pdb bdb trace tracemalloc cProfile profile pstats faulthandler
-        site runpy pkgutil imp zipimport symtable sysconfig resource atexit gc.get_objects sys.modules sys._getframe
+        site runpy pkgutil imp zipimport symtable sysconfig resource atexit gc.get_objects sys._getframe
         inspect.getsource inspect.currentframe inspect.stack tokenize pyclbr rlcompleter opcode types.FunctionType
         types.new_class
         """,

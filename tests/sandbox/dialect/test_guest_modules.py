@@ -10,6 +10,7 @@ import pytest
 
 from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
+from sealab.sandbox.dialect.facades.module_object import LOADED
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
 from sealab.sandbox.guest.guest import GUEST
@@ -31,10 +32,12 @@ def texts_of(files: Mapping[str, str]) -> dict[str, ModuleText]:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    for table in ("_packages", "_compiled", "_loaded"):
+    for table in ("_packages", "_compiled"):
         monkeypatch.setattr(guest_modules, table, {})
+    LOADED.clear()
     before = dict(GUEST.sources)
     yield lambda files: guest_modules.add(texts_of(files))
+    LOADED.clear()
     GUEST.sources.clear()
     GUEST.sources.update(before)
 
@@ -252,7 +255,7 @@ HOSTILE = [
     "(lambda: 0).__code__",
     "().__class__.__base__.__subclasses__()",
     "import os; os.system",
-    "import sys; sys.modules",
+    "import sys; sys.modules['sealab']",
     "import builtins",
     "import ctypes",
     "import sealab",
@@ -340,3 +343,26 @@ def test_the_modules_of_a_directory_are_read_with_packages_that_have_no_file(tmp
         "lonely.deep.er": False,
     }  # fmt: skip
     assert found["top"].text.endswith("'\xe4'")
+
+
+def test_sys_modules_holds_what_was_imported_and_imports_look_there_first(install: Install) -> None:
+    install({"self_aware.py": "import sys\nme = sys.modules[__name__]\nvalue = 1\n"})
+    ran = run(
+        """
+        import json, sys, self_aware
+        class Fake: answer = 42
+        told = [sys.modules["json"] is json, self_aware.me is self_aware, "csv" in sys.modules]
+        sys.modules["self_aware"] = Fake()
+        from self_aware import answer
+        told.append(answer)
+        sys.modules["json"] = None
+        try:
+            import json
+        except ImportError:
+            told.append("none")
+        del sys.modules["json"], sys.modules["self_aware"]
+        import json, self_aware
+        [*told, json.dumps(1), self_aware.value]
+        """
+    )
+    assert ran.value == [True, True, False, 42, "none", "1", 1]

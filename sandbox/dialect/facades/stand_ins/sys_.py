@@ -8,11 +8,12 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
+from ..module_object import LOADED
 from ..streams import STDERR, STDOUT, Input
 
 __all__ = [
-    "argv", "exc_info", "executable", "exit", "getrecursionlimit", "getrefcount", "implementation", "setrecursionlimit",
-    "stderr", "stdin", "stdout", "version",
+    "argv", "exc_info", "executable", "exit", "getrecursionlimit", "getrefcount", "implementation", "modules",
+    "setrecursionlimit", "stderr", "stdin", "stdout", "version", "warnoptions",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -29,6 +30,8 @@ stderr = STDERR
 stdin = Input()
 stdout = STDOUT
 version = f"{sys.version.split()[0]} (sealab)"
+modules = LOADED
+warnoptions: list[str] = []
 _getrefcount = sys.getrefcount
 
 

@@ -110,7 +110,6 @@ def test_facades_stay_themselves_when_copied() -> None:
         "import re\nre.enum",
         "import statistics\nstatistics.sys",
         "import textwrap\ntextwrap.re",
-        "import sys\nsys.modules",
         "import sys\nsys._getframe()",
         "import os\nos.system('true')",
         "import io\nio.open('/etc/hostname')",
