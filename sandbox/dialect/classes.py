@@ -92,6 +92,8 @@ def _class_of(name: object, bases: object, body: object, /, **keywords: object) 
         raise TypeError(f"type() argument 2 must be tuple, not {shown_type(type(bases)).__name__}")
     if not isinstance(body, dict):
         raise TypeError(f"type() argument 3 must be dict, not {shown_type(type(body)).__name__}")
+    # A name that answers for itself could be one to a look-up here and another to CPython.
+    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
     return cast("type", make_class(cast("str", name), tuple(bases), body, **keywords))
 
 

@@ -94,8 +94,9 @@ class Transformer(RestrictingNodeTransformer):
         return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
-        """Allow every keyword argument but the machinery's names."""
-        self.check_name(node, node.arg)
+        """Allow every keyword argument that a name spells; `**` would pass any."""
+        if node.arg is not None and PREFIX in node.arg:
+            self.check_name(node, node.arg)
         return self._children(node)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:

@@ -7,6 +7,7 @@ about private state (`names.is_of_host`), neither from a variable nor by a `__ge
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from ..names import HOOK_NAMES, PREFIX, demangle, exact, is_of_host, mangle
@@ -21,7 +22,6 @@ class GuestModule(Facade):
 
     __slots__ = ("_variables",)
     __module__ = "builtins"
-    _variables: dict[str, object]
 
     def __getattribute__(self, name: str) -> object:
         if type(name) is not str:
@@ -34,7 +34,7 @@ class GuestModule(Facade):
         value = member(self, demangle(name), _MISSING)
         if value is not _MISSING:
             return value
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__annotations__":  # those of its class
             return object.__getattribute__(self, name)
         raise AttributeError(
             f"module {module_name(self)!r} has no attribute {demangle(name)!r}", name=demangle(name), obj=self
@@ -69,7 +69,7 @@ class Modules(dict[str, object]):
 
 LOADED: Final = Modules()
 
-_variables_of: Final = GuestModule.__dict__["_variables"].__get__
+_variables_of: Final[Callable[[GuestModule], dict[str, object]]] = GuestModule.__dict__["_variables"].__get__
 
 
 def make_module(variables: dict[str, object]) -> GuestModule:

@@ -607,7 +607,6 @@ NAMES = {
     "star parameter": "def f(*_getattr_): pass",
     "double-star parameter": "def f(**_getattr_): pass",
     "lambda parameter": "lambda _getattr_: 1",
-    "keyword argument": "f(_getattr_=1)",
     "for": "for _getiter_ in []: pass",
     "comprehension": "[1 for _getiter_ in []]",
     "async for": "async def f():\n    async for _getiter_ in x: pass",
@@ -854,3 +853,8 @@ def test_private_attributes_of_host_objects_cannot_be_named() -> None:
         """
     )
     assert result == [(False, False), 5, 0]
+
+
+def test_a_keyword_argument_may_have_any_name_since_two_stars_pass_any() -> None:
+    source = "def f(**named): return named\nresult = f(_getattr_=1, __builtins__=2) == f(**{'_getattr_': 1, '__builtins__': 2})"
+    assert run_sealed(source) is True

@@ -252,3 +252,9 @@ result = [m.__name__, m.__doc__, m.f(), lazy.__name__, lazy.__doc__, lazy.extra,
     assert run_program(compile_program(program), new_namespace()) == [
         "m", "d", 2, "l", "text", 1, True, True, True, True, False, False,
     ]  # fmt: skip
+
+
+def test_a_keyword_of_type_is_an_exact_text() -> None:
+    program = "class N(str): pass\ntype('X', (), {}, **{N('metaclass'): 1})"
+    with pytest.raises(TypeError, match="must be a string, not 'N'"):
+        run_program(compile_program(program), new_namespace())
