@@ -295,6 +295,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
     "pii": ("hide personal data in files, restore and forget it", _complete_group),
     "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
+    "packages": ("say which modules of a package restricted code can import", _complete_group),
     "skills": ("keep, run and test skills, and carry them in and out", _complete_group),
 }
 """The commands, in the order in which help names them: what each is for, and what gives its parser all it takes."""

@@ -234,6 +234,7 @@ class Settings:
     queue_seconds: float = _setting(_number(0.001), 30.0)
     sessions_max: int = _setting(_whole(0), 8)
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
+    packages: tuple[str, ...] = _setting(_list, ())
     process_python: str | None = _setting(_text, None)
     container_runtime: str | None = _setting(_text, None)
     container_image: str | None = _setting(_text, None)

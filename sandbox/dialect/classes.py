@@ -19,8 +19,21 @@ from typing import Final, NamedTuple, Self, TypedDict, cast
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from .facades import gives
-from .facades.facade import Facade
-from .names import CLASS_BODY, DEFINABLE, INSPECTION, PREFIX, Verdict, demangle, exact, given, judge, mangle
+from .facades.facade import Facade, Module
+from .names import (
+    CLASS_BODY,
+    DEFINABLE,
+    INERT,
+    INSPECTION,
+    PREFIX,
+    RUNTIME_PUBLIC,
+    Verdict,
+    demangle,
+    exact,
+    given,
+    judge,
+    mangle,
+)
 from .shields import SHIELDED, shielded
 from .views import DictionaryView
 
@@ -64,10 +77,30 @@ class _TypeOfObject(_Named):
     """The class of the stand-in for `type`."""
 
     def __call__(cls, *arguments: object, **keywords: object) -> type:
-        """Return the type of the one argument."""
+        """Return the type of the one argument, or make a class of three, as a class statement would."""
+        if len(arguments) == _NAME_BASES_BODY:
+            return _class_of(*arguments, **keywords)
         if len(arguments) != 1 or keywords:
-            raise TypeError("type() takes one argument here; write a class statement to make a class")
+            raise TypeError("type() takes 1 or 3 arguments")
         return shown_type(builtins.type(arguments[0]))
+
+
+_NAME_BASES_BODY: Final = 3
+
+
+def _class_of(name: object, bases: object, body: object, /, **keywords: object) -> type:
+    if not isinstance(bases, tuple):
+        raise TypeError(f"type() argument 2 must be tuple, not {shown_type(type(bases)).__name__}")
+    if not isinstance(body, dict):
+        raise TypeError(f"type() argument 3 must be dict, not {shown_type(type(body)).__name__}")
+    # A name that answers for itself could be one to a look-up here and another to CPython.
+    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    return cast("type", make_class(given(name, "the name of a class"), tuple(bases), body, **keywords))
+
+
+def opaque(real: type) -> type:
+    """Return a class that only tests what is an instance of `real`."""
+    return OPAQUE.get(real) or _stand_in(real)
 
 
 def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
@@ -133,7 +166,7 @@ def _shown_host_type(cls: type) -> type:
     if issubclass(cls, type):
         return type_of
     if issubclass(cls, _facade_type()):
-        return OPAQUE[types.ModuleType]
+        return Module
     if cls.__module__.startswith("sealab.") and ".facades." not in cls.__module__:
         return object
     return cls if _is_given(cls) else _stand_in(cls)
@@ -326,9 +359,13 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
-    if annotations is not None:
-        if type(annotations) is not dict:
+    if annotations is not None and type(annotations) is not dict:
+        if own_annotations is False:
             raise TypeError("__annotations__ of a class must be a dictionary")
+        # A descriptor for its objects: the host takes it for no dictionary, and nothing else finds it.
+        dict.__setitem__(body, PREFIX + "__annotations__", annotations)
+        dict.__delitem__(body, "__annotations__")
+    elif type(annotations) is dict:
         # A copy, since code that holds the dictionary may run at any moment, in a garbage collection.
         annotations = dict(annotations)
         _check_keys(annotations)
@@ -365,7 +402,9 @@ def _rename(entries: dict[str, object], class_name: str) -> None:
 
 
 def _spelled(key: str, class_name: str) -> str:
-    if key not in DEFINABLE and key not in _IMPLICIT and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
+    if key in INERT:
+        return PREFIX + key
+    if key not in DEFINABLE | _IMPLICIT | RUNTIME_PUBLIC and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
         raise TypeError(f"{key!r} cannot be defined in a class here")
     return mangle(key, class_name)
 

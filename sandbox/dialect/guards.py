@@ -106,6 +106,16 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_class(obj, value)
     elif name == "__dict__":
         _change_dict(obj, value)
+    elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
+        builtins.setattr(obj, name, _default_values(name, value))
+    elif name == "__wrapped__" and type(obj) is types.FunctionType and is_guest_callable(obj):
+        # What host code that follows it gets is a function or a class of the code's own, as `functools.wraps` sets it.
+        if not (is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value))):
+            raise SecurityError("'__wrapped__' can be set to a function or a class that the code made itself")
+        builtins.setattr(obj, name, value)
+    elif name == "__module__" and _is_of_code(obj):
+        # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
+        builtins.setattr(obj, name, names.exact(value) if isinstance(value, str) else None)
     else:
         _check_store(obj, name)
         if name in names.TITLES and isinstance(value, str):
@@ -113,6 +123,22 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
+
+
+_DEFAULTS: Final[dict[str, type]] = {"__defaults__": tuple, "__kwdefaults__": dict}
+
+
+def _default_values(name: str, value: object) -> object:
+    """Return what the defaults of a function of the code's own are to be. Raises `TypeError`."""
+    kind = _DEFAULTS[name]
+    if value is not None and type(value) is not kind:
+        raise TypeError(f"{name} must be set to a {kind.__name__} object")
+    return dict(value) if type(value) is dict else value
+
+
+def _is_of_code(obj: object) -> bool:
+    """Return whether `obj` is a function, a class or an object of a class that the code made itself."""
+    return is_guest_callable(obj) or is_guest_class(type(obj)) or (isinstance(obj, type) and is_guest_class(obj))
 
 
 def guarded_delattr(obj: object, name: str, /) -> None:
@@ -567,6 +593,9 @@ def keep_descriptors(descriptors: Iterable[object]) -> None:
     _HOST_DESCRIPTORS.update(map(id, descriptors))
 
 
+_STORABLE_METHODS: Final = names.DEFINABLE - (names.DECLARATIONS - names.SPECIAL_METHODS)
+
+
 def _check_store(obj: object, name: str) -> None:
     verdict = names.judge(name)
     if name in names.SETTABLE and id(obj) in _HOST_DESCRIPTORS:
@@ -578,7 +607,7 @@ def _check_store(obj: object, name: str) -> None:
     own = obj if isinstance(obj, type) else type(obj)
     # Python looks special methods up in the class. On an instance these would be seen by host code alone, unshielded.
     on_class = name not in _OF_CLASSES_ALONE or own is obj
-    if name in names.DEFINABLE - names.DECLARATIONS and is_guest_class(own) and on_class:
+    if name in _STORABLE_METHODS and is_guest_class(own) and on_class:
         return
     raise SecurityError(f"the attribute {name!r} of this object cannot be changed; define it in the class body")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn
 from ..guest.guest import GUEST
 from .facades import facade
 from .facades.facade import Facade
-from .facades.module_object import GuestModule, make_module, set_member
+from .facades.module_object import LOADED, GuestModule, make_module, set_member
 
 _OWN: Final = Path(__file__).parent.parent / "guest_modules"
 
@@ -72,7 +72,9 @@ _fresh_builtins: Callable[[], dict[str, object]] = _not_provided
 _import_module: Callable[[str], object] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
-_loaded: dict[str, GuestModule] = {}
+_loaded: dict[str, object] = LOADED
+_not_compiled: set[str] = set()
+_TESTS: Final = frozenset({"test", "tests"})
 
 
 def provide(
@@ -125,12 +127,50 @@ def is_of_library(name: str) -> bool:
     return text is not None and text.is_of_library
 
 
-def preload() -> None:
-    """Read the texts, since a confined worker has no files."""
+def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
+    """Read the texts, since a confined worker has no files: all but those of packages are few.
+
+    `packages` are modules, each as the directory that it is in and its name.
+    """
     _texts()
+    for folder, name in packages:
+        add({text.name: text for text in read_module(Path(folder), name)})
 
 
-def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
+def compile_packages() -> None:
+    """Compile the modules of packages but for their tests; what cannot be compiled is an error when it is imported."""
+    for text in _packages.values():
+        if not is_test(text):
+            _compile_ahead(text)
+
+
+def is_test(text: ModuleText) -> bool:
+    """Return whether a module belongs to the tests of its package, which programs do not import."""
+    return not _TESTS.isdisjoint(text.name.split("."))
+
+
+def compile_next() -> bool:
+    """Compile one module that is no package's; return whether there was one left."""
+    for name, text in _texts().items():
+        if name not in _compiled and name not in _not_compiled:
+            _compile_ahead(text)
+            return True
+    return False
+
+
+def _compile_ahead(text: ModuleText) -> None:
+    try:
+        _compiled[text.name] = _compile(text)
+    except Exception:  # noqa: BLE001 - a parser may raise anything; whoever imports the module hears of it
+        _not_compiled.add(text.name)
+
+
+def loaded() -> dict[str, object]:
+    """Return the modules that were imported: what code sees as `sys.modules`."""
+    return _loaded
+
+
+def load(name: str, find_parent: Callable[[str], object]) -> object:
     """Return the module of a dotted name, run now if it never was; None where there is none.
 
     Its parents are imported first, by `find_parent`. Raises what the module raises, and `Refused`.
@@ -143,10 +183,11 @@ def load(name: str, find_parent: Callable[[str], object]) -> GuestModule | None:
         package = find_parent(parent) if parent else None
         if name not in _loaded:  # the package may have imported it
             _run(text)
+            made = _loaded.get(name)  # a module may have put anything in its place, or nothing
             if type(package) is GuestModule and name in _loaded:
-                set_member(package, last, _loaded[name])
-            elif isinstance(package, Facade) and name in _loaded:
-                facade.set_submodule(package, last, _loaded[name])
+                set_member(package, last, made)
+            elif isinstance(package, Facade) and type(made) is GuestModule:
+                facade.set_submodule(package, last, made)
     return _loaded.get(name)
 
 
@@ -188,10 +229,10 @@ def _text(name: str) -> ModuleText | None:
 @cache
 def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
-    texts = (text for module in sorted(STDLIB) for text in read_module(library, module))
+    texts = (text for module in sorted(STDLIB) for text in _read_files(library, module))
     found = {text.name: replace(text, is_of_library=True) for text in texts}
     for path in sorted(_OWN.iterdir()):
-        for text in read_module(_OWN, path.stem):
+        for text in _read_files(_OWN, path.stem):
             replaced = found.get(text.name)
             if replaced is not None:  # the library's, for one that only corrects it
                 parent, dot, last = text.name.rpartition(".")
@@ -202,6 +243,15 @@ def _texts() -> Mapping[str, ModuleText]:
 
 def read_module(folder: Path, name: str) -> Iterator[ModuleText]:
     """Read a top-level module in `folder`, and of a package all that lies below. Raises `OSError`, `SyntaxError`."""
+    yield from _read_files(folder, name)
+    path = folder.joinpath(*name.split("."))
+    for each in sorted({parent for file in path.rglob("*.py") for parent in file.parents}):
+        if each.is_relative_to(path) and not (each / "__init__.py").is_file():  # a namespace package (PEP 420)
+            place = each.relative_to(folder)
+            yield ModuleText(".".join(place.parts), f"{place.as_posix()}/__init__.py", "", is_package=True)
+
+
+def _read_files(folder: Path, name: str) -> Iterator[ModuleText]:
     path = folder.joinpath(*name.split("."))
     if not path.is_dir():
         if path.with_suffix(".py").is_file():

@@ -15,7 +15,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 from functools import cache
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn
 
 from ..errors import Refused
 from ..guest.ownership import is_guest_frame
@@ -24,6 +24,7 @@ from ..report.substitutes import instead_of
 from . import facades, guest_modules
 from .facades.dynamic import dynamic
 from .facades.module_object import GuestModule, member, public_members, set_member
+from .guards import guarded_getattr
 from .names import PREFIX
 from .syntax_nodes import hook_call, placed
 
@@ -149,11 +150,13 @@ def member_of(source: str, name: str) -> object:
     """Return what `from source import name` binds. Raises `ImportError`."""
     if type(source) is not str or type(name) is not str:
         missing(str(source), f"No module named {source!r}")
-    if host_modules.gives(source, name):
-        return host_modules.member(source, name)
-    if name in facades.exports().get(source, frozenset()):
-        return getattr(import_module(source), name)
     owner = _module(source)
+    if owner is not None and not isinstance(owner, facades.Facade):  # what code put in `sys.modules`
+        return guarded_getattr(owner, name)
+    if type(owner) is not GuestModule and host_modules.gives(source, name):
+        return host_modules.member(source, name)
+    if type(owner) is not GuestModule and name in facades.exports().get(source, frozenset()):
+        return getattr(owner, name)
     value = member(owner, name, _NOTHING) if type(owner) is GuestModule else _NOTHING
     if value is _NOTHING:
         value = _module(f"{source}.{name}") or _NOTHING
@@ -176,12 +179,17 @@ def star(source: str) -> None:
 
 def _module(name: str) -> object:
     """Return a module, and let the package that it lies in have it as an attribute, as an import does."""
+    loaded = guest_modules.loaded()
+    if name in loaded:
+        return loaded[name]
     found = _facade(name)
     if found is None:
         return guest_modules.load(name, import_module)
+    loaded[name] = found
     parent, _, last = name.rpartition(".")
-    if parent and guest_modules.exists(parent) and not is_listed(parent):
-        set_member(cast("GuestModule", import_module(parent)), last, found)
+    package = import_module(parent) if parent and guest_modules.exists(parent) and not is_listed(parent) else None
+    if type(package) is GuestModule:
+        set_member(package, last, found)
     return found
 
 

@@ -3,7 +3,9 @@
 Every attribute name has one verdict, the same at compile time and for a name made at run time:
 
     PLAIN     means what it says and costs nothing
-    PRIVATE   `self._x`: spelled with `PREFIX` inside, so it can never name a private attribute of a host object
+    PRIVATE   `self._x`: spelled with `PREFIX` inside, so it can never name a private attribute of a host object.
+              So are dunder names that only the host would ask for, such as `__reduce__`: a class may define one, which
+              nothing of the host ever finds, and a guest module has its `__file__` under it
     GUARDED   the value that comes back is judged at run time, by `sealab.sandbox.dialect.guards`
     REFUSED   never means anything harmless
 
@@ -122,16 +124,14 @@ _USE_INSTEAD: Final = {
     "__closure__": "return the value from the function, or keep it in an object",
     "__builtins__": "call the builtin by its name",
     "__traceback__": "use str(error) and type(error).__name__",
-    "__file__": "use read_file(name) of the workspace",
     "__import__": "use an import statement",
     "__instancecheck__": "define __subclasshook__ as a class method of an abc.ABC",
     "__subclasscheck__": "define __subclasshook__ as a class method of an abc.ABC",
 }
 _REFUSED_DUNDERS: Final = (
     _dunders(
-        "loader spec path package cached objclass thisclass self_class weakref weakrefoffset dictoffset basicsize "
-        "itemsize flags text_signature signature prepare build_class getformat buffer release_buffer annotate "
-        "evaluate_forward_ref"
+        "objclass thisclass self_class weakref weakrefoffset dictoffset basicsize itemsize flags text_signature "
+        "prepare build_class getformat buffer release_buffer annotate evaluate_forward_ref"
     )
     | _USE_INSTEAD.keys()
 )
@@ -145,6 +145,9 @@ HOOK_NAMES: Final = CLASS_BODY | frozenset(
 Among the latter are variables that the compiler makes: `__classdict__` is the real dictionary of a class in the scope
 of an annotation or of a type parameter (PEP 695).
 """
+
+INERT: Final = _dunders("annotate wrapped")
+"""A class may define them, and nothing finds what it defined: not the host, nor the code by reading the attribute."""
 
 NATIVE: Final = SPECIAL_METHODS | _DESCRIPTIONS | PUBLIC_SUNDERS
 GUARDED: Final = (
@@ -162,7 +165,7 @@ DEFINABLE: Final = (
     | GUEST_ONLY_METHODS
     | DECLARATIONS
     | PUBLIC_SUNDERS
-    | {BINDING_METHOD, INITIALIZER}
+    | {BINDING_METHOD, INITIALIZER, "__default__"}
 )
 _KNOWN: Final = NATIVE | GUARDED | REFUSED | DECLARATIONS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO, cast
 
 from ..guest.guest import GUEST
@@ -32,15 +32,23 @@ class RestrictedPython:
         self._forgotten = Unawaited()
         self._nowhere = cast("TextIO", _Nowhere())
 
-    def prepare(self) -> None:
-        """Build every facade, and read the files they read."""
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
+        """Build every facade, and read the files they read and the source of guest modules."""
         facades.preload()
-        guest_modules.preload()
+        guest_modules.preload(packages)
         docstrings.preload()
 
     def seal(self) -> None:
         """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
         sealing.seal()
+
+    def compile_packages(self) -> None:
+        """Compile what `prepare` read of packages."""
+        guest_modules.compile_packages()
+
+    def compile_next(self) -> bool:
+        """Compile one more guest module."""
+        return guest_modules.compile_next()
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""

@@ -75,7 +75,7 @@ class Transformer(RestrictingNodeTransformer):
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
         if name == "__class__" and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
             self.refuse(node, "the name '__class__' cannot be bound here", "choose another name")
-        if self._in_class_body and name not in names.DEFINABLE and name in names.GUARDED | names.REFUSED:
+        if self._in_class_body and name in (names.GUARDED | names.REFUSED) - names.DEFINABLE - names.INERT:
             self._check_class_name(node, name)
 
     def _check_class_name(self, node: ast.AST, name: str) -> None:
@@ -95,8 +95,9 @@ class Transformer(RestrictingNodeTransformer):
         return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.AST:
-        """Allow every keyword argument but the machinery's names; those of a mapping (`**`) are judged at run time."""
-        self.check_name(node, node.arg)
+        """Allow every keyword argument that a name spells; the names of a mapping (`**`) become exact texts."""
+        if node.arg is not None and PREFIX in node.arg:
+            self.check_name(node, node.arg)
         self._children(node)
         if node.arg is None:
             node.value = placed(hook_call(KEYWORDS_HOOK, node.value), node.value)
@@ -171,9 +172,7 @@ class Transformer(RestrictingNodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Refuse a class made by `type(name, bases, body)`: nothing has judged what such a body holds."""
-        if isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) + len(node.keywords) == 3:  # noqa: PLR2004 - name, bases, body
-            self.refuse(node, "type() with three arguments makes a class from data", "write a class statement")
+        """Allow it: what makes a class from data judges the data (`classes.make_class`)."""
         return self._children(node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:

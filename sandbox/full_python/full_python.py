@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from inspect import CO_COROUTINE
 from types import CodeType, ModuleType
@@ -92,7 +92,7 @@ class FullPython:
         self._figures = Figures()
         self._forgotten = Unawaited()
 
-    def prepare(self) -> None:
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
         GUEST.full_python = True
         GUEST.plain = plainly
@@ -114,6 +114,13 @@ class FullPython:
         docstrings.preload()
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
+
+    def compile_packages(self) -> None:
+        """Do nothing: full Python imports what its interpreter has installed."""
+
+    def compile_next(self) -> bool:
+        """Do nothing, as above."""
+        return False
 
     def seal(self) -> None:
         """Leave everything changeable, full Python promises nothing about itself; but name no folder of the host."""

@@ -39,11 +39,21 @@ class Dialect(Protocol):
     layers: tuple[str, ...]
     """The layers of protection that the language itself is."""
 
-    def prepare(self) -> None:
-        """Import, in the zygote and with all its rights, what workers would else have to import one by one."""
+    def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
+        """Import, in the zygote and with all its rights, what workers would else have to import one by one.
+
+        `packages` are the modules of packages, each as the directory that it is in and its name.
+        """
 
     def seal(self) -> None:
         """Make unchangeable, when all is imported and warm, what code must not change for the worker's own sake."""
+
+    def compile_packages(self) -> None:
+        """Compile, in the zygote, the packages that were read. Raises nothing."""
+
+    def compile_next(self) -> bool:
+        """Compile one more module that code may import, in a zygote that is idle; return whether one was left."""
+        ...
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return the global variables that code starts with."""

@@ -63,7 +63,8 @@ class PoolSettings:
     `python` runs the workers. Full Python sees the directory `workspace` read-only. `wider` are the isolations with
     full Python that hints may name. `cpus` is how many processors all workers may use together. At most `workers_max`
     workers compute at once, and at most one more than there are processors; at most `queue_max` jobs wait to begin,
-    each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran.
+    each for `queue_seconds`. A zygote is renewed after `zygote_seconds`, if code ran. `packages` are the modules of
+    packages that restricted code may import, each as the directory that it is in and its name.
     """
 
     spares: int = 2
@@ -80,6 +81,7 @@ class PoolSettings:
     queue_max: int = 1000
     queue_seconds: float = 30.0
     zygote_seconds: float = 300.0
+    packages: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +380,7 @@ class Pool:
             None if settings.isolation is Isolation.CONTAINER else self._group_limits(standing),
             settings.cpus,
             self._group,
+            settings.packages,
         )
 
     def _group_limits(self, standing: Allowance) -> tuple[int, int]:

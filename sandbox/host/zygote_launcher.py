@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 NO_DESCRIPTORS = "This process has no file descriptors left. Raise its limit (ulimit -n), or lower WORKERS_MAX."
 
 _START_SECONDS = 30.0
+_PACKAGES_SECONDS = 300.0
+"""What compiling all packages may take beyond that; a hundred thousand lines take some ten seconds."""
 _CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _STDERR_CHARS = 20_000
 _LOG = logging.getLogger(__name__)
@@ -160,6 +162,7 @@ class ZygoteLauncher:
         except OSError as error:
             raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
         ours.setblocking(False)
+        seconds = _START_SECONDS + (_PACKAGES_SECONDS if self._orders.packages else 0)
         self._hello = self._loop.create_future()
         try:
             with theirs, tempfile.TemporaryFile(buffering=0) as told:
@@ -185,10 +188,10 @@ class ZygoteLauncher:
         self._control = ours
         self._loop.add_reader(ours.fileno(), self._receive_packet)
         try:
-            await asyncio.wait_for(asyncio.shield(self._hello), _START_SECONDS)
+            await asyncio.wait_for(asyncio.shield(self._hello), seconds)
         except TimeoutError:
             self._lost()
-            raise WorkerLost(f"The sandbox did not start within {_START_SECONDS:g} seconds.") from None
+            raise WorkerLost(f"The sandbox did not start within {seconds:g} seconds.") from None
         except BaseException:
             self._lost()
             raise

@@ -105,8 +105,8 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use asyncio: await asyncio.gather(…) runs tool calls in parallel": "trio anyio gevent",
         _INSIDES: """
             bdb compileall ctypes cffi dis distutils ensurepip faulthandler imp lib2to3 modulefinder opcode pdb pkgutil
-            py_compile pydoc_data runpy site symtable venv zipapp zipimport gc.get_objects sys.modules sys._getframe
-            inspect.getsource inspect.currentframe inspect.stack types.CodeType types.new_class cython
+            py_compile pydoc_data runpy site symtable venv zipapp zipimport gc.get_objects sys._getframe
+            inspect.getsource inspect.currentframe inspect.stack types.new_class cython
             """,
         "use print() and time.perf_counter()": "cProfile profile pstats trace tracemalloc",
         "use exec(source, variables) or eval(expression)": "code codeop",

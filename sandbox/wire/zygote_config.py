@@ -28,7 +28,8 @@ class ZygoteConfig:
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
     zygotes of a pool and all their workers together, `cpus` the processors that they may use together; `group` names
-    their control group.
+    their control group. `packages` are the modules of packages that restricted code may import, each as the directory
+    that it is in and its name.
     """
 
     standing: Allowance
@@ -39,6 +40,7 @@ class ZygoteConfig:
     group_limits: tuple[int, int] | None = None
     cpus: float | None = None
     group: str | None = None
+    packages: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Write it for a zygote or a container."""
@@ -57,6 +59,7 @@ class ZygoteConfig:
             value["group_limits"] and tuple(value["group_limits"]),
             value["cpus"],
             value["group"],
+            tuple((folder, name) for folder, name in value["packages"]),
         )
 
 

@@ -37,6 +37,8 @@ _DESCRIPTOR = struct.Struct("=i")
 _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
+_IDLE_MS = 100
+"""After so long without a request there is time to compile a module, which takes some tens of milliseconds."""
 
 
 def main(control_fd: int) -> NoReturn:
@@ -61,7 +63,7 @@ class _Zygote:
         GUEST.wider = tuple(orders.wider)
         probe = confine.probe()
         dialect = dialect_of(orders.isolation)
-        dialect.prepare()
+        dialect.prepare(orders.packages)
         close_start_file()
         runner.warm(dialect)
         address_space = AddressSpace()
@@ -82,6 +84,9 @@ class _Zygote:
         confine.prove(self._plan)
         # Classes that were sealed have lost their places in the interpreter's caches.
         runner.warm(dialect, rounds=2)
+        dialect.compile_packages()
+        self._compile_next = dialect.compile_next
+        self._all_compiled = False
         prepared = runner.Worker(dialect)
         immortalize()
         output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
@@ -96,11 +101,15 @@ class _Zygote:
     def work(self) -> NoReturn:
         listening = self._connection.fileno()
         while True:
-            for descriptor, _event in self._poll.poll(_ORPHAN_CHECK_MS):
+            events = self._poll.poll(_ORPHAN_CHECK_MS if self._all_compiled else _IDLE_MS)
+            for descriptor, _event in events:
                 if descriptor == listening:
                     self._obey()
                 else:
                     self._reap(descriptor)
+            if not events and not self._all_compiled:
+                self._all_compiled = not self._compile_next()
+                gc.freeze()  # as above: workers that are forked from now on share it
 
     def _obey(self) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -64,8 +64,8 @@ class Offer:
 def offer(settings: Settings, home: Home) -> Offer:
     """Find out which of the allowed isolations can be offered, `restricted` first.
 
-    Raises `SettingsError` when there is none, for `restricted` on a version of Python that it was not examined on, or
-    for a PROCESS_PYTHON that cannot be used.
+    Raises `SettingsError` when there is none, for `restricted` on a version of Python that it was not examined on, for
+    PACKAGES that cannot be imported, or for a PROCESS_PYTHON that cannot be used.
     """
     wider: list[Isolation] = []
     makers: dict[Isolation, Callable[[], Runner]] = {}
@@ -77,7 +77,8 @@ def offer(settings: Settings, home: Home) -> Offer:
         match isolation:
             case Isolation.RESTRICTED:
                 _judge_own_python()
-                makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider)))
+                packages = _found(settings.packages)
+                makers[isolation] = partial(_restricted_pool, settings, home, wider, packages)
             case Isolation.PROCESS:
                 _judge_python(settings.process_python)
                 makers[isolation] = lambda: Pool(_pool_settings(settings, home, Isolation.PROCESS, ()))
@@ -106,6 +107,13 @@ def _no_container(settings: Settings, image: ContainerImage | None) -> str | Non
     if not engine.is_there(settings.container_runtime):
         return f"There is no {settings.container_runtime or 'container engine'} here. {engine.HOW_TO_INSTALL}"
     return NO_IMAGE if image is None else None
+
+
+def _restricted_pool(
+    settings: Settings, home: Home, wider: Sequence[Isolation], packages: tuple[tuple[str, str], ...]
+) -> Runner:
+    pool = _pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider))  # read late: `wider` grows meanwhile
+    return Pool(replace(pool, packages=packages))
 
 
 def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> Runner:
@@ -152,6 +160,14 @@ def _judge_own_python() -> None:
         require_walked()
     except LevelMissing as missing:
         raise SettingsError(str(missing)) from None
+
+
+def _found(packages: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    if not packages:
+        return ()
+    from ..startup.packages import find_packages
+
+    return find_packages(packages)
 
 
 def _judge_python(python: str | None) -> None:

@@ -10,6 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn, cast
 
+from ..names import exact
+
+
+class Module:
+    """The class of all modules, and `types.ModuleType`: facades and guest modules derive from it, and so may code.
+
+    Called itself it makes a guest module; see `module_object`.
+    """
+
+    __slots__ = ()
+    __module__ = "builtins"
+
+    def __init__(self, name: str, doc: object = None) -> None:
+        if isinstance(self, Facade):  # has its name
+            return
+        if not isinstance(name, str):
+            raise TypeError(f"module name must be str, not {type(name).__name__}")
+        object.__setattr__(self, "__name__", exact(name))
+        object.__setattr__(self, "__doc__", doc)
+
+
+Module.__name__ = Module.__qualname__ = "module"
+
 
 class Sealed(type):
     """The class of facade classes: they take no stores, make no instances, and say so."""
@@ -25,7 +48,7 @@ class Sealed(type):
         raise TypeError("modules cannot be made here; use a class or a dict")
 
 
-class Facade(metaclass=Sealed):
+class Facade(Module, metaclass=Sealed):
     """What every facade is an instance of; see `make` for how one comes to be."""
 
     __slots__ = ()

@@ -115,7 +115,8 @@ html: escape unescape
 html.entities: codepoint2name entitydefs html5 name2codepoint
 html.parser: HTMLParser
 http: HTTPMethod HTTPStatus
-inspect: BoundArguments Parameter Signature cleandoc get_annotations getdoc getfullargspec getmembers isabstract
+inspect: BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
+    getmro isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
 ipaddress: AddressValueError IPV4LENGTH IPV6LENGTH IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface
@@ -170,8 +171,8 @@ struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
 sys: __stderr__ __stdin__ __stdout__ api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook
     exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding
     getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion
-    implementation int_info intern maxsize maxunicode path platform prefix set_int_max_str_digits setrecursionlimit
-    stderr stdin stdout version version_info
+    implementation int_info intern maxsize maxunicode modules path platform prefix set_int_max_str_digits
+    setrecursionlimit stderr stdin stdout version version_info warnoptions
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
     clock_gettime_ns ctime daylight get_clock_info gmtime localtime mktime monotonic monotonic_ns perf_counter
@@ -180,12 +181,13 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
 timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError load loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
-types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType DynamicClassAttribute EllipsisType
-    FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType NoneType
-    NotImplementedType SimpleNamespace TracebackType UnionType
-typing: AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator Awaitable
-    BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine Counter
-    DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView List
+types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
+    EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
+    NoneType NotImplementedType SimpleNamespace TracebackType UnionType
+typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator
+    Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine
+    Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView
+    List
     Literal LiteralString Mapping MappingView Match MutableMapping MutableSequence MutableSet NamedTuple Never NewType
     NoDefault NoReturn NotRequired Optional OrderedDict ParamSpec ParamSpecArgs ParamSpecKwargs Pattern Protocol
     ReadOnly Required Reversible Self Sequence Set Sized SupportsAbs SupportsBytes SupportsComplex SupportsFloat

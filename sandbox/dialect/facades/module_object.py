@@ -7,11 +7,12 @@ about private state (`names.is_of_host`), neither from a variable nor by a `__ge
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from ..names import HOOK_NAMES, PREFIX, demangle, exact, is_of_host, mangle
 from ..views import DictionaryView, namespace_view
-from .facade import Facade
+from .facade import Facade, Module
 
 _MISSING: Final = object()
 
@@ -21,7 +22,6 @@ class GuestModule(Facade):
 
     __slots__ = ("_variables",)
     __module__ = "builtins"
-    _variables: dict[str, object]
 
     def __getattribute__(self, name: str) -> object:
         if type(name) is not str:
@@ -34,7 +34,7 @@ class GuestModule(Facade):
         value = member(self, demangle(name), _MISSING)
         if value is not _MISSING:
             return value
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__annotations__":  # those of its class
             return object.__getattribute__(self, name)
         raise AttributeError(
             f"module {module_name(self)!r} has no attribute {demangle(name)!r}", name=demangle(name), obj=self
@@ -57,7 +57,19 @@ class GuestModule(Facade):
         return [mangle(name) for name in names if type(name) is str and _is_shown(name)]
 
 
-_variables_of: Final = GuestModule.__dict__["_variables"].__get__
+class Modules(dict[str, object]):
+    """What `sys.modules` is: the modules that were imported, by their names. An import looks here first.
+
+    What code puts in is found by its own imports and by nothing of the host.
+    """
+
+    __slots__ = ()
+    __module__ = "builtins"
+
+
+LOADED: Final = Modules()
+
+_variables_of: Final[Callable[[GuestModule], dict[str, object]]] = GuestModule.__dict__["_variables"].__get__
 
 
 def make_module(variables: dict[str, object]) -> GuestModule:
@@ -65,6 +77,23 @@ def make_module(variables: dict[str, object]) -> GuestModule:
     module = object.__new__(GuestModule)
     GuestModule.__dict__["_variables"].__set__(module, variables)
     return module
+
+
+def _new_module(cls: type[Module], /, *arguments: object, **keywords: object) -> Module:
+    """Make an empty guest module, as `Module(name, doc)` does, or an object of a class that code derived from it."""
+    if cls is not Module:
+        return object.__new__(cls)
+
+    def given(name: str, doc: object = None) -> GuestModule:
+        if not isinstance(name, str):
+            raise TypeError(f"module name must be str, not {type(name).__name__}")
+        variables = {"__name__": exact(name), "__doc__": doc, "__package__": None, "__loader__": None, "__spec__": None}
+        return make_module(variables)
+
+    return given(*arguments, **keywords)  # type: ignore[arg-type]  # Python says which do not fit
+
+
+type.__setattr__(Module, "__new__", staticmethod(_new_module))
 
 
 def module_name(module: GuestModule) -> str:

@@ -521,9 +521,13 @@ CLASSES = {
     "the metaclass of an enum as a base": "from enum import EnumType\nclass M(EnumType): pass\nresult = 'ESCAPED'",
     "ABCMeta as a base": "import abc\nclass M(abc.ABCMeta): pass\nresult = 'ESCAPED'",
     "ABCMeta called": "import abc\nresult = abc.ABCMeta('X', (), {}) and 'ESCAPED'",
-    "type with three arguments": "result = [type][0]('X', (), {}) and 'ESCAPED'",
-    "type with three arguments in a star": "result = type(*('X', (), {})) and 'ESCAPED'",
-    "a class by __class__": "class A: pass\nresult = A.__class__('X', (), {}) and 'ESCAPED'",
+    "type with three arguments": "M = [type][0]('M', (type,), {})\nresult = 'ESCAPED'",
+    "type with three arguments and __class__": "X = type('X', (), {'__class__': property(lambda s: int)})\nresult = isinstance(X(), int) and 'ESCAPED'",
+    "type with three arguments and __mro__": "X = type('X', (), {'__mro__': ()})\nresult = 'ESCAPED'",
+    "type with three arguments and a private name": "X = type('X', (), {'_fill': 1})\nresult = hasattr(X, '\\u16e5\\u02c8_fill') or 'ESCAPED'",
+    "type with bases that lie": "class B(tuple):\n    def __iter__(self): return iter(())\nM = type('M', B((type,)), {})\nresult = type(M) is not type and 'ESCAPED'",
+    "type with a metaclass": "class M: pass\nX = type('X', (), {}, metaclass=M)\nresult = 'ESCAPED'",
+    "a class by __class__": "class A: pass\nM = A.__class__('X', (A.__class__,), {})\nresult = 'ESCAPED'",
     "type.__new__": "result = type.__new__(type, 'X', (), {}) and 'ESCAPED'",
     "type.__call__": "result = type.__call__(type, 'X', (), {}) and 'ESCAPED'",
     "__mro_entries__ that returns type": "class E:\n    def __mro_entries__(self, bases): return (type,)\nclass M(E()): pass\nresult = 'ESCAPED'",
@@ -532,13 +536,14 @@ CLASSES = {
     "__class__ in a body": "class A:\n    __class__ = int\nresult = isinstance(A(), int) and 'ESCAPED'",
     "__class__ by locals() in a body": "class A:\n    locals()['__class__'] = property(lambda s: int)\nresult = isinstance(A(), int) and 'ESCAPED'",
     "__reduce__ in a body": "import copy\nclass A:\n    def __reduce__(self): return str, ('ESCAPED',)\nresult = copy.copy(A())",
+    "__reduce_ex__ in a body": "import copy\nclass A:\n    def __reduce_ex__(self, n): return str, ('ESCAPED',)\nresult = copy.deepcopy([A()])[0]",
     "a namespace for make_dataclass": """
         import dataclasses
         D = dataclasses.make_dataclass('D', ['x'], namespace={'__class__': property(lambda s: int)})
         result = isinstance(D(1), int) and 'ESCAPED'""",
     "a functional enum": "from enum import Enum\nresult = Enum('E', {'__class__': property(lambda s: int)}) and 'ESCAPED'",
     "a named tuple with a dunder field": "from collections import namedtuple\nresult = namedtuple('N', ['__class__'])(1) and 'ESCAPED'",
-    "a facade as a base": "import json\nclass A(type(json)): pass\nresult = 'ESCAPED'",
+    "a facade as a base": "import json\nclass A(type(json)): pass\nresult = type(A) is not type and 'ESCAPED'",
     "__build_class__": "result = __build_class__",
     "a class made by a function of the host": "class A: pass\nresult = A.__init_subclass__.__self__.__class__",
     "__slots__ that name a dunder": "class A:\n    __slots__ = ('__class__',)\nresult = 'ESCAPED'",
@@ -602,7 +607,6 @@ NAMES = {
     "star parameter": "def f(*_getattr_): pass",
     "double-star parameter": "def f(**_getattr_): pass",
     "lambda parameter": "lambda _getattr_: 1",
-    "keyword argument": "f(_getattr_=1)",
     "for": "for _getiter_ in []: pass",
     "comprehension": "[1 for _getiter_ in []]",
     "async for": "async def f():\n    async for _getiter_ in x: pass",
@@ -870,3 +874,8 @@ def test_private_attributes_of_host_objects_cannot_be_named() -> None:
         """
     )
     assert result == [(False, False), 5, 0]
+
+
+def test_a_keyword_argument_may_have_any_name_since_two_stars_pass_any() -> None:
+    source = "def f(**named): return named\nresult = f(_getattr_=1, __builtins__=2) == f(**{'_getattr_': 1, '__builtins__': 2})"
+    assert run_sealed(source) is True

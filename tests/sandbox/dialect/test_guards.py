@@ -123,12 +123,12 @@ def test_what_code_stores_under_a_dunder_name_must_be_its_own() -> None:
     ) == [7, "g", ["SecurityError"] * 5]
 
 
-def test_the_type_of_an_object_is_told_but_cannot_make_classes() -> None:
+def test_the_type_of_an_object_is_told_but_cannot_make_functions_or_metaclasses() -> None:
     assert run(
         """
         class A: pass
         failures = 0
-        for make in (lambda: (type,)[0]("X", (), {}), lambda: A.__class__("X", (), {}), lambda: type(lambda: 0)(1, {})):
+        for make in (lambda: (type,)[0]("X", (type,), {}), lambda: A.__class__("X", (type(A),), {}), lambda: type(lambda: 0)(1, {})):
             try:
                 make()
             except TypeError:
@@ -183,3 +183,82 @@ def test_leaving_well_is_an_ordinary_end(call: str) -> None:
 def test_leaving_otherwise_passes_through_to_the_worker(call: str) -> None:
     with pytest.raises(SystemExit):
         run(call)
+
+
+def test_what_only_the_host_would_ask_for_is_a_private_name_like_any_other() -> None:
+    program = """
+class A:
+    def __reduce__(self): return (A, ())
+    __signature__ = "s"
+    __wrapped__ = property(lambda self: 1 / 0)
+a = A()
+a.__file__ = "f"
+import json
+result = [a.__reduce__()[0] is A, a.__signature__, a.__file__, hasattr(json, "__file__"), hasattr(len, "__signature__"),
+          hasattr(json, "__spec__"), hasattr(a, "__wrapped__"), hasattr(object(), "__reduce__")]
+"""
+    namespace = new_namespace()
+    found = run_program(compile_program(program), namespace)
+    assert found == [True, "s", "f", False, False, False, False, False]
+    a = namespace["a"]
+    assert type(a).__reduce__ is object.__reduce__
+    assert not hasattr(a, "__signature__")
+
+
+def test_a_class_of_three_arguments_is_what_a_class_statement_makes() -> None:
+    program = """
+class Base:
+    def __init_subclass__(cls, /, mark=None): cls.mark = mark
+C = type("C", (Base,), {"x": 1, "_y": 2, "get": lambda self: self._y, "__len__": lambda self: 3, "__module__": "m"},
+         mark="k")
+result = [C().x, C().get(), len(C()), C.__name__, C.mark, isinstance(C(), Base), C.__module__, type(C) is type]
+"""
+    assert run_program(compile_program(program), new_namespace()) == [1, 2, 3, "C", "k", True, "m", True]
+    for wrong in ("type('C', [], {})", "type('C', (), [])", "type(1, (), {})", "type()", "type(1, 2)"):
+        with pytest.raises(TypeError):
+            run_program(compile_program(wrong), new_namespace())
+
+
+def test_code_may_set_the_defaults_and_the_module_of_its_own_functions_alone() -> None:
+    program = """
+def f(a, b=1, *, c=2): return a, b, c
+f.__defaults__, f.__kwdefaults__, f.__module__ = (5,), {"c": 6}, "here"
+class A: pass
+A.__module__ = "there"
+told = [f(0), f.__module__, A.__module__]
+import json, functools
+for target in (json.dumps, functools.reduce, json.JSONEncoder, json, (1).bit_length, print):
+    for name, value in (("__module__", "x"), ("__defaults__", ()), ("__kwdefaults__", {})):
+        try:
+            setattr(target, name, value)
+        except AttributeError:
+            continue
+        told.append((target, name))
+result = told
+"""
+    assert run_program(compile_program(program), new_namespace()) == [(0, 5, 6), "here", "there"]
+
+
+def test_module_type_makes_modules_and_is_a_base_class() -> None:
+    program = """
+import types, json
+class Lazy(types.ModuleType):
+    def __init__(self, name, extra):
+        self.extra = extra
+        super().__init__(name, "text")
+m, lazy = types.ModuleType("m", "d"), Lazy("l", 1)
+exec("a = 1\\ndef f(): return a", vars(m))
+m.a = 2
+result = [m.__name__, m.__doc__, m.f(), lazy.__name__, lazy.__doc__, lazy.extra, isinstance(json, types.ModuleType),
+          isinstance(lazy, types.ModuleType), isinstance(m, types.ModuleType), type(json) is types.ModuleType,
+          isinstance(1, types.ModuleType), "__builtins__" in vars(m)]
+"""
+    assert run_program(compile_program(program), new_namespace()) == [
+        "m", "d", 2, "l", "text", 1, True, True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_a_keyword_of_type_is_an_exact_text() -> None:
+    program = "class N(str): pass\ntype('X', (), {}, **{N('metaclass'): 1})"
+    with pytest.raises(TypeError, match="must be a string, not 'N'"):
+        run_program(compile_program(program), new_namespace())

@@ -19,8 +19,18 @@ from ..private import copy_of
 from .typing_ import evaluated
 
 __all__ = [
-    "BoundArguments", "Parameter", "Signature", "get_annotations", "getdoc", "getfullargspec", "getmembers", "isclass",
-    "ismodule", "signature",
+    "BoundArguments",
+    "Parameter",
+    "Signature",
+    "formatannotation",
+    "get_annotations",
+    "getdoc",
+    "getfullargspec",
+    "getmembers",
+    "getmro",
+    "isclass",
+    "ismodule",
+    "signature",
 ]  # fmt: skip
 
 
@@ -148,6 +158,19 @@ def getmembers(obj: object, predicate: Callable[[object], object] | None = None)
         if predicate is None or predicate(value):
             found.append((name, value))
     return found
+
+
+def getmro(cls: type) -> object:
+    """Return the classes that a class of the code's own derives from, in the order in which they are searched."""
+    return guarded_getattr(cls, "__mro__")
+
+
+def formatannotation(annotation: object, base_module: str | None = None) -> str:
+    """Return an annotation as a signature shows it."""
+    if isinstance(annotation, type):
+        own = annotation.__module__ in {"builtins", base_module}
+        return annotation.__qualname__ if own else f"{annotation.__module__}.{annotation.__qualname__}"
+    return repr(annotation).replace("typing.", "")
 
 
 def getdoc(obj: object) -> str | None:

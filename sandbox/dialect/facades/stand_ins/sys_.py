@@ -9,13 +9,14 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
+from ..module_object import LOADED
 from ..streams import STDERR, STDIN, STDOUT
 
 __all__ = [
     "__stderr__", "__stdin__", "__stdout__", "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info",
     "excepthook", "exec_prefix", "executable", "exit", "getfilesystemencodeerrors", "getfilesystemencoding",
-    "getrecursionlimit", "getrefcount", "implementation", "path", "prefix", "setrecursionlimit", "stderr", "stdin",
-    "stdout", "version",
+    "getrecursionlimit", "getrefcount", "implementation", "modules", "path", "prefix", "setrecursionlimit", "stderr",
+    "stdin", "stdout", "version", "warnoptions",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -35,6 +36,8 @@ stdout = STDOUT
 __stderr__, __stdin__, __stdout__ = STDERR, STDIN, STDOUT
 path = [""]
 version = f"{sys.version.split()[0]} (sealab)"
+modules = LOADED
+warnoptions: list[str] = []
 _getrefcount = sys.getrefcount
 
 

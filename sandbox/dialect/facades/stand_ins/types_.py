@@ -6,12 +6,15 @@ import types
 from collections.abc import Callable
 
 from ...classes import OPAQUE
+from ..facade import Module
 
 __all__ = [
     "AsyncGeneratorType",
     "BuiltinFunctionType",
     "BuiltinMethodType",
+    "CodeType",
     "CoroutineType",
+    "FrameType",
     "FunctionType",
     "GeneratorType",
     "LambdaType",
@@ -22,7 +25,9 @@ __all__ = [
 
 FunctionType = LambdaType = OPAQUE[types.FunctionType]
 BuiltinFunctionType = BuiltinMethodType = OPAQUE[types.BuiltinFunctionType]
-ModuleType = OPAQUE[types.ModuleType]
+CodeType = OPAQUE[types.CodeType]
+FrameType = OPAQUE[types.FrameType]
+ModuleType = Module
 GeneratorType = OPAQUE[types.GeneratorType]
 CoroutineType = OPAQUE[types.CoroutineType]
 AsyncGeneratorType = OPAQUE[types.AsyncGeneratorType]

@@ -12,16 +12,28 @@ from operator import or_
 from typing import Any, cast
 
 from ....guest.guest import GUEST
-from ...classes import make_class, shown_type, type_of
+from ...classes import make_class, opaque, shown_type, type_of
 from ...compiling import guarded_eval
 from ...guards import guarded_getattr, shown_annotation
 from ...names import demangle, given
 
-__all__ = ["NamedTuple", "Type", "TypedDict", "get_args", "get_origin", "get_type_hints", "override", "reveal_type"]
+__all__ = [
+    "NamedTuple",
+    "Type",
+    "TypedDict",
+    "_GenericAlias",
+    "get_args",
+    "get_origin",
+    "get_type_hints",
+    "override",
+    "reveal_type",
+]
 
 Type = cast("Any", typing)._SpecialGenericAlias(type_of, 1, inst=False, name="Type")
 """An alias of the stand-in: compared with what holds an object of the code's own, an alias tells it its origin."""
 T = typing.TypeVar("T")
+_GenericAlias = opaque(cast("Any", typing)._GenericAlias)
+"""Only to test instances by."""
 _Names = dict[str, Any] | None
 
 

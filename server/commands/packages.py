@@ -1,0 +1,135 @@
+"""`sealab packages`: says what the dialect makes of a package, before PACKAGES lets code import it."""
+# ruff: noqa: T201 - printing is what a command line does
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from ..errors import Exit, RequestRefused, SettingsError
+from .group import Begin, Options, add_commands
+
+if TYPE_CHECKING:
+    from ..home import Home
+    from ..settings import Settings
+
+
+class Line(TypedDict):
+    """One line of a module that raises an error when it runs."""
+
+    line: int | None
+    reason: str
+
+
+class Module(TypedDict):
+    """What the dialect makes of one module: `reason` says why an import of it fails, or is None."""
+
+    name: str
+    taken: bool
+    reason: str | None
+    lines: list[Line]
+
+
+_IMPORTING = """
+reasons = {}
+for name in names:
+    try:
+        __import__(name)
+    except BaseException as error:
+        reasons[name] = f"{type(error).__name__}: {error}"
+result = reasons
+"""
+
+
+def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
+    """Give the parser of `sealab packages` its commands; `options` adds those that all commands have."""
+    make = add_commands(parser, begin, options)
+    check = make(
+        "check",
+        lambda chosen, _home: _check(chosen, *begin(chosen)),
+        "import every module of a package as restricted code would, and say which cannot be",
+    )
+    check.add_argument("names", metavar="NAME", nargs="+", help="an installed distribution, such as more-itertools")
+
+
+def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    from ..startup.packages import SUBSTITUTES, find_packages, installed, modules_of
+
+    listed = tuple(dict.fromkeys((*chosen.names, *settings.packages)))
+    packages = find_packages(listed)
+    found: dict[str, list[Module]] = {}
+    for name in chosen.names:
+        if name in SUBSTITUTES:
+            raise SettingsError(f"{name} is not written in Python. sealab has a module of its own in its place.")
+        tops = set(modules_of(installed(name)))
+        found[name] = [each for folder, top in packages if top in tops for each in _judged(Path(folder), top)]
+    reasons = asyncio.run(_imported(replace(settings, packages=listed, workers_spare=0), home, found))
+    for module in (each for modules in found.values() for each in modules):
+        module["reason"] = module["reason"] or reasons.get(module["name"])
+        module["taken"] = module["reason"] is None
+    if chosen.json:
+        print(json.dumps({"packages": found}, ensure_ascii=False))
+    else:
+        for name, modules in found.items():
+            _print(name, modules)
+    taken = all(module["taken"] for modules in found.values() for module in modules)
+    return Exit.OK if taken else Exit.REFUSED
+
+
+def _judged(folder: Path, top: str) -> list[Module]:
+    from ...sandbox.dialect import namespace  # noqa: F401 - it gives the compiler what it compiles for
+    from ...sandbox.dialect.compiling import compile_module
+    from ...sandbox.dialect.guest_modules import is_test, read_module
+    from ...sandbox.errors import Refused
+
+    modules: list[Module] = []
+    for text in read_module(folder, top):
+        if is_test(text) or text.name.endswith("__main__"):
+            continue
+        module: Module = {"name": text.name, "taken": True, "reason": None, "lines": []}
+        try:
+            _code, refusals = compile_module(text)
+            module["lines"] = [{"line": each.line, "reason": each.message} for each in refusals]
+        except (SyntaxError, Refused) as error:
+            module["reason"] = f"{type(error).__name__}: {error}"
+        modules.append(module)
+    return modules
+
+
+async def _imported(settings: Settings, home: Home, found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
+    """Import the modules in a worker; return why each failed that did."""
+    from ..app import running
+    from ..runs.execute import CodeRequest, execute
+
+    names = [module["name"] for modules in found.values() for module in modules if module["reason"] is None]
+    request = CodeRequest(
+        code=_IMPORTING,
+        context_vars={"names": cast("list[object]", names)},  # type: ignore[dict-item]  # a list of texts is JSON
+        timeout_seconds=settings.max_timeout_seconds,
+        isolation="restricted",
+    )
+    async with running(settings, home) as app:
+        report = (await execute(app.executor, request)).report
+    if not report["success"]:
+        error = report["error"]
+        raise RequestRefused(f"The packages could not be imported: {error and error['message']} Check fewer at once.")
+    return cast("Mapping[str, str]", report["result"])
+
+
+def _print(name: str, modules: Sequence[Module]) -> None:
+    refused = [module for module in modules if not module["taken"]]
+    lines = sum(len(module["lines"]) for module in modules)
+    for module in modules:
+        if module["reason"] is not None:
+            print(f"{module['name']}: refused: {module['reason']}")
+        for line in module["lines"]:
+            print(f"{module['name']}:{line['line']}: raises when it runs: {line['reason']}")
+    print(
+        f"{name}: {len(modules) - len(refused)} of {len(modules)} modules can be imported"
+        + (f"; {lines} lines raise an error when they run" if lines else "")
+    )
