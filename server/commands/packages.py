@@ -82,23 +82,17 @@ def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
 
 
 def _judged(folder: Path, top: str) -> list[Module]:
-    from ...sandbox.dialect import namespace  # noqa: F401 - it gives the compiler what it compiles for
-    from ...sandbox.dialect.compiling import compile_module
-    from ...sandbox.dialect.guest_modules import is_test, read_module
-    from ...sandbox.errors import Refused
+    from ...sandbox.package_check import judged
 
-    modules: list[Module] = []
-    for text in read_module(folder, top):
-        if is_test(text) or text.name.endswith("__main__"):
-            continue
-        module: Module = {"name": text.name, "taken": True, "reason": None, "lines": []}
-        try:
-            _code, refusals = compile_module(text)
-            module["lines"] = [{"line": each.line, "reason": each.message} for each in refusals]
-        except (SyntaxError, Refused) as error:
-            module["reason"] = f"{type(error).__name__}: {error}"
-        modules.append(module)
-    return modules
+    return [
+        {
+            "name": each.name,
+            "taken": True,
+            "reason": each.reason,
+            "lines": [{"line": line, "reason": reason} for line, reason in each.refusals],
+        }
+        for each in judged(folder, top)
+    ]
 
 
 async def _imported(settings: Settings, home: Home, found: Mapping[str, Sequence[Module]]) -> Mapping[str, str]:
