@@ -35,6 +35,9 @@ class GuestStream:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot set {name!r}: the output is read-only here")
 
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle '_io.TextIOWrapper' object")
+
     def __repr__(self) -> str:
         return f"<{self._name}>"
 

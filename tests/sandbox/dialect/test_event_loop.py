@@ -187,9 +187,9 @@ def test_what_the_channel_raises_ends_the_run() -> None:
         os.close(there)
 
 
-def test_a_task_that_fails_unseen_is_told_of_in_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_fails_unseen_is_told_of_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr(GUEST, "write", written.append)
+    monkeypatch.setattr(GUEST, "write_error", written.append)
 
     async def fails() -> None:
         raise ValueError("lost")

@@ -170,10 +170,11 @@ def test_what_a_thread_raises_is_written_and_a_hook_of_the_codes_own_gets_it() -
     second = threading.Thread(target=fail, name="other")
     second.start(); second.join()
     """
-    output = run(source).output
+    ran = run(source)
 
-    assert output.startswith("Exception in thread worker:\nTraceback (most recent call last):")
-    assert output.endswith("ValueError: bad\nhook ValueError bad other\n")
+    assert ran.stderr.startswith("Exception in thread worker:\nTraceback (most recent call last):")
+    assert ran.stderr.endswith("ValueError: bad\n")
+    assert ran.output == "hook ValueError bad other\n"
 
 
 def test_the_program_ends_after_its_threads_but_for_daemons() -> None:
@@ -394,6 +395,7 @@ def test_what_is_in_the_midst_of_it_is_kept_for_each_thread() -> None:
     import asyncio, contextvars, decimal, threading, time
     variable = contextvars.ContextVar("variable", default="none")
     seen = []
+    decimal.getcontext().prec = 28
     def other():
         seen.append(variable.get())
         variable.set("other")

@@ -135,7 +135,7 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
         (
             "import socket\ndef f(x): return x\n",
             "",
-            "may find, or have the caller pass it as context_vars or file. A container",
+            "use the tools, which search_tools",
         ),
         ("def f(x): return x\n", "assert f(", "tests of f are not valid Python"),
         ("", "", "no code"),
