@@ -50,6 +50,10 @@ class RestrictedPython:
         """Compile one more guest module."""
         return guest_modules.compile_next()
 
+    def may_mean(self, module: str, name: str) -> bool:
+        """Return whether a module that can be imported has a member of that name."""
+        return name in facades.exports().get(module, ()) or guest_modules.defines(module, name)
+
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""
         own = namespace.new_namespace(helpers)

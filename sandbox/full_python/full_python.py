@@ -122,6 +122,10 @@ class FullPython:
         """Do nothing, as above."""
         return False
 
+    def may_mean(self, module: str, name: str) -> bool:
+        """Return whether a module that is loaded already has a member of that name."""
+        return hasattr(sys.modules.get(module), name)
+
     def seal(self) -> None:
         """Leave everything changeable, full Python promises nothing about itself; but name no folder of the host."""
         own_paths.forget()

@@ -55,6 +55,10 @@ class Dialect(Protocol):
         """Compile one more module that code may import, in a zygote that is idle; return whether one was left."""
         ...
 
+    def may_mean(self, module: str, name: str) -> bool:
+        """Return whether code that reads `module.name` may mean a module that it did not import."""
+        ...
+
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return the global variables that code starts with."""
         ...

@@ -106,12 +106,12 @@ def bridge_names(source: str) -> dict[str, object]:
     return found
 
 
-def server_names(source: str, known: Container[str], exports: Mapping[str, Container[str]]) -> dict[str, object]:
+def server_names(source: str, known: Container[str], may_mean: Callable[[str, str], bool]) -> dict[str, object]:
     """Give the servers that a source calls by their bare names, such as `await git.git_log(…)`.
 
     A name is a server's only where nothing else has it: what is `known`, built in, or bound by the source keeps its
-    meaning, and so does a member that an importable module has (`exports`, by module). The host is asked only where
-    such names are left.
+    meaning, and so does a name that `may_mean` a module which the source forgot to import, by a member that it uses.
+    The host is asked only where such names are left.
     """
     if "await" not in source:
         return {}
@@ -122,7 +122,7 @@ def server_names(source: str, known: Container[str], exports: Mapping[str, Conta
     free: dict[str, Json] = {
         name: members
         for name, members in used.items()
-        if not any(member in exports.get(name, ()) for member in members) and not _is_bound(name, source)
+        if not any(may_mean(name, cast("str", member)) for member in members) and not _is_bound(name, source)
     }
     if not free:
         return {}

@@ -114,6 +114,9 @@ class BinaryOutput:
 class Input(io.StringIO):
     """A text stream that is at its end: nobody types here."""
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot set {name!r}: the input is read-only here")
+
     @property
     def buffer(self) -> io.BytesIO:
         """The stream for bytes, at its end as well."""

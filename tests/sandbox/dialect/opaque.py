@@ -215,7 +215,7 @@ _SIGNS = (
     "ModuleSpec(",
     "<frame object at",
     "<frame at 0x",
-    "<module 'os'",
+    "<module 'os' ",
     "<function _abc_",
     "<cell at 0x",
     "<built-in method mro",
@@ -283,8 +283,8 @@ def _is_only_shown(target: object) -> bool:
 
 
 def _only_describes(value: object) -> bool:
-    """Return whether a value is an annotation or a parameter, whose name may be a private one."""
-    return isinstance(value, str | type | bool) or type(value).__name__ == "Parameter"
+    """Return whether a value is an annotation, a parameter or a module of the guest's, whose name may be private."""
+    return isinstance(value, str | type | bool | Facade) or type(value).__name__ == "Parameter"
 
 
 def _has(mapping: object, key: str) -> bool:
@@ -318,7 +318,7 @@ _ARGUMENTS = frozenset({"_impl"})
 """Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""
 _OWN_STATE = (
     "sealab.sandbox.guest.guest", "sealab.sandbox.dialect.event_loop", "sealab.sandbox.dialect.facades.stand_ins.logging_", "sealab.sandbox.dialect.facades.stand_ins.warnings_",
-    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "__main__", "tests.", "logging", "asyncio",
+    "sealab.sandbox.dialect.facades.stand_ins.log_records", "sealab.sandbox.dialect.formatting", "sealab.sandbox.dialect.facades.streams", "__main__", "tests.", "logging", "asyncio",
     "linecache", "gc", "weakref", "abc", "_weakrefset", "random", "sre_", "re", "_strptime", "encodings", "copyreg", "tracemalloc",
 )  # fmt: skip
 """Modules whose tables hold what the running code said, as they should."""

@@ -86,7 +86,6 @@ def test_what_no_module_can_give_is_refused_before_it_runs(modules: None, source
         "import skills\nskills._find",
         "import skills\n'{0._find}'.format(skills)",
         "import skills\ntype(skills)()",
-        "import skills\nclass Mine(type(skills)): pass",
         "import skills\ntype(skills).__getattr__(skills, '_find')",
         "import skills\ntype(skills).__getitem__(object(), 'double')",
         "import skills\nskills.__getattribute__('_find')",
@@ -96,6 +95,11 @@ def test_what_no_module_can_give_is_refused_before_it_runs(modules: None, source
 def test_a_dynamic_module_takes_no_stores_and_hides_how_it_looks_things_up(modules: None, source: str) -> None:
     with pytest.raises((AttributeError, TypeError, Refused)):
         run(source)
+
+
+def test_a_class_of_modules_that_code_derives_has_nothing_of_them(modules: None) -> None:
+    with pytest.raises(AttributeError):
+        run("import skills\nclass Mine(type(skills)): pass\nMine('skills').double")
 
 
 def test_full_python_imports_the_same_modules(modules: None, monkeypatch: pytest.MonkeyPatch) -> None:
