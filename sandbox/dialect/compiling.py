@@ -87,13 +87,16 @@ def compile_program(source: str, *, filename: str = "<code>") -> Program:
 
 
 def compile_module(module: ModuleText) -> tuple[CodeType, Sequence[Refused]]:
-    """Compile a guest module; say too what in it raises an error when it runs. Raises as `compile_program` does."""
+    """Compile a guest module; say too what in it raises an error when it runs. Raises as `compile_program` does.
+
+    The code has no mark yet (`marked_code`), so that it can be written.
+    """
     transformer = ModuleTransformer(package=module.package, modules_may_be_absent=module.is_of_library)
-    return _compile(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
+    return _judged(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
 
 
 def code_of_module(module: ModuleText) -> CodeType:
-    """Compile a guest module for running code, which can understand and catch what is refused of it."""
+    """Compile a guest module for running code, which can understand and catch what is refused of it; as above."""
     return _as_an_error(lambda: compile_module(module)[0])
 
 
@@ -296,6 +299,12 @@ def _with_others(first: Refused, source: str) -> Refused:
 def _compile(
     source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
 ) -> CodeType:
+    return marked_code(_judged(source, filename, mode, flags, policy), filename)
+
+
+def _judged(
+    source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
+) -> CodeType:
     if type(source) is not str:
         raise TypeError("source must be a string")
     if len(source) > _SOURCE_CHARS_MAX:
@@ -311,8 +320,7 @@ def _compile(
         transformer = policy()
         judged = transformer.visit(tree)
         sys.setrecursionlimit(frames)
-        code = compile(judged, _NO_FILE, mode, flags | transformer.flags, dont_inherit=True)
-        return marked_code(cast("CodeType", code), filename)
+        return cast("CodeType", compile(judged, _NO_FILE, mode, flags | transformer.flags, dont_inherit=True))
     except SyntaxError as error:
         if error.filename == _NO_FILE:
             error.filename = filename

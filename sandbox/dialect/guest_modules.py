@@ -3,24 +3,27 @@
 They need no trust: what runs as a guest can leak nothing that a guest cannot reach. Their text comes from three places:
 the folder `guest_modules` of this package, the standard library of this interpreter (`STDLIB`), and the packages that
 the operator installed (`PACKAGES`). One of the first that replaces the library's `email.utils` finds it as
-`email._utils`. All of it is read before a worker is confined; a worker runs a module when it is first imported, and
-keeps it for the run, or for the session.
+`email._utils`. All of it is read before a worker is confined, and compiled ahead where there was time; a worker runs a
+module when it is first imported, and keeps it for the run, or for the session.
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
 
 from __future__ import annotations
 
+import marshal
 import re
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from ..guest.guest import GUEST
+from ..guest.ownership import marked_code
 from .facades import facade
 from .facades.facade import Facade
 from .facades.module_object import LOADED, GuestModule, make_module, set_member
@@ -73,7 +76,7 @@ _import_module: Callable[[str], object] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
 _loaded: dict[str, object] = LOADED
-_not_compiled: set[str] = set()
+_compiled_ahead: Callable[[str], memoryview | None] | None = None
 _TESTS: Final = frozenset({"test", "tests"})
 
 
@@ -82,7 +85,10 @@ def provide(
     evaluate: Callable[[CodeType, dict[str, object]], object],
     builtins: Callable[[], dict[str, object]],
 ) -> None:
-    """Take what compiles and runs a module, and gives it builtins; `namespace` calls it when it is imported."""
+    """Take what compiles a module, but does not mark its code, what runs it, and what gives it builtins.
+
+    `namespace` calls it when it is imported.
+    """
     global _compile, _evaluate, _fresh_builtins
     _compile, _evaluate, _fresh_builtins = compile_text, evaluate, builtins
 
@@ -137,32 +143,28 @@ def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
         add({text.name: text for text in read_module(Path(folder), name)})
 
 
-def compile_packages() -> None:
-    """Compile the modules of packages but for their tests; what cannot be compiled is an error when it is imported."""
-    for text in _packages.values():
+def compile_all() -> dict[str, bytes]:
+    """Compile all modules but the tests of packages, for `take_compiled`, by their names.
+
+    What cannot be compiled is left out: it is an error when it is imported.
+    """
+    compiled = {}
+    for text in (*_texts().values(), *_packages.values()):
         if not is_test(text):
-            _compile_ahead(text)
+            with suppress(Exception):  # a parser may raise anything
+                compiled[text.name] = marshal.dumps(_compile(text))
+    return compiled
+
+
+def take_compiled(find: Callable[[str], memoryview | None]) -> None:
+    """Take what finds a module of those that `compile_all` gave, in a process that is trusted: it runs as it is."""
+    global _compiled_ahead  # noqa: PLW0603 - as `provide` does
+    _compiled_ahead = find
 
 
 def is_test(text: ModuleText) -> bool:
     """Return whether a module belongs to the tests of its package, which programs do not import."""
     return not _TESTS.isdisjoint(text.name.split("."))
-
-
-def compile_next() -> bool:
-    """Compile one module that is no package's; return whether there was one left."""
-    for name, text in _texts().items():
-        if name not in _compiled and name not in _not_compiled:
-            _compile_ahead(text)
-            return True
-    return False
-
-
-def _compile_ahead(text: ModuleText) -> None:
-    try:
-        _compiled[text.name] = _compile(text)
-    except Exception:  # noqa: BLE001 - a parser may raise anything; whoever imports the module hears of it
-        _not_compiled.add(text.name)
 
 
 def loaded() -> dict[str, object]:
@@ -197,13 +199,19 @@ def _run(text: ModuleText) -> None:
     _loaded[text.name] = make_module(variables)
     GUEST.sources[text.filename] = text.text
     try:
-        code = _compiled.get(text.name)
-        if code is None:
-            code = _compiled[text.name] = _compile(text)
-        _evaluate(code, variables)
+        _evaluate(_code_of(text), variables)
     except BaseException:
         _loaded.pop(text.name, None)
         raise
+
+
+def _code_of(text: ModuleText) -> CodeType:
+    code = _compiled.get(text.name)
+    if code is None:
+        ahead = None if _compiled_ahead is None else _compiled_ahead(text.name)
+        plain = _compile(text) if ahead is None else cast("CodeType", marshal.loads(ahead))  # noqa: S302 - see `take_compiled`
+        code = _compiled[text.name] = marked_code(plain, text.filename)
+    return code
 
 
 def _variables(text: ModuleText) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO, cast
 
 from ..guest.guest import GUEST
@@ -24,6 +24,7 @@ class RestrictedPython:
     """Code that is judged before it runs, in a namespace of guarded builtins and facades."""
 
     layers: tuple[str, ...] = ("language",)
+    compiles_modules = True
 
     _channel: HostChannel
     _output: Output
@@ -42,13 +43,13 @@ class RestrictedPython:
         """Let no store reach the classes that facades give: guards and the worker's own code use them too."""
         sealing.seal()
 
-    def compile_packages(self) -> None:
-        """Compile what `prepare` read of packages."""
-        guest_modules.compile_packages()
+    def compile_modules(self) -> Mapping[str, bytes]:
+        """Compile the guest modules, those of packages too."""
+        return guest_modules.compile_all()
 
-    def compile_next(self) -> bool:
-        """Compile one more guest module."""
-        return guest_modules.compile_next()
+    def take_compiled(self, find: Callable[[str], memoryview | None]) -> None:
+        """Import guest modules from what was compiled."""
+        guest_modules.take_compiled(find)
 
     def may_mean(self, module: str, name: str) -> bool:
         """Return whether a module that can be imported has a member of that name."""

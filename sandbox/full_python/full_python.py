@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import CO_COROUTINE
 from types import CodeType, ModuleType
@@ -85,6 +85,7 @@ class FullPython:
     """Code as any Python program, in a module `__main__` of its own."""
 
     layers: tuple[str, ...] = ()
+    compiles_modules = False
     _channel: ThreadedChannel
     _output: StreamOutput
 
@@ -115,12 +116,12 @@ class FullPython:
         os.environ.update(_ENVIRONMENT)
         self._figures.take_over()
 
-    def compile_packages(self) -> None:
-        """Do nothing: full Python imports what its interpreter has installed."""
+    def compile_modules(self) -> Mapping[str, bytes]:
+        """Compile none: full Python imports what its interpreter has installed."""
+        return {}
 
-    def compile_next(self) -> bool:
+    def take_compiled(self, find: Callable[[str], memoryview | None]) -> None:
         """Do nothing, as above."""
-        return False
 
     def may_mean(self, module: str, name: str) -> bool:
         """Return whether a module that is loaded already has a member of that name."""

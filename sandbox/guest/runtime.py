@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Protocol
@@ -39,6 +39,9 @@ class Dialect(Protocol):
     layers: tuple[str, ...]
     """The layers of protection that the language itself is."""
 
+    compiles_modules: bool
+    """Whether `compile_modules` compiles any."""
+
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
         """Import, in the zygote and with all its rights, what workers would else have to import one by one.
 
@@ -48,12 +51,12 @@ class Dialect(Protocol):
     def seal(self) -> None:
         """Make unchangeable, when all is imported and warm, what code must not change for the worker's own sake."""
 
-    def compile_packages(self) -> None:
-        """Compile, in the zygote, the packages that were read. Raises nothing."""
-
-    def compile_next(self) -> bool:
-        """Compile one more module that code may import, in a zygote that is idle; return whether one was left."""
+    def compile_modules(self) -> Mapping[str, bytes]:
+        """Compile what would else be compiled when it is imported; give the bytes of each module by its name."""
         ...
+
+    def take_compiled(self, find: Callable[[str], memoryview | None]) -> None:
+        """Import modules from what `find` gives of those that `compile_modules` compiled, in another process."""
 
     def may_mean(self, module: str, name: str) -> bool:
         """Return whether code that reads `module.name` may mean a module that it did not import."""

@@ -28,6 +28,7 @@ from ..job import Isolation
 from ..wire import output, zygote_packets
 from ..wire.zygote_config import close_start_file, read_start_file
 from . import runner
+from .ahead import CompiledAhead
 from .dialect_choice import dialect_of
 from .huge_pages import HeapMap
 from .immortal import immortalize
@@ -38,7 +39,7 @@ _DESCRIPTORS = struct.Struct("=ii")
 _TWO_DESCRIPTORS = socket.CMSG_SPACE(_DESCRIPTORS.size)
 _ORPHAN_CHECK_MS = None if sys.platform == "linux" else 1000
 _IDLE_MS = 100
-"""After so long without a request there is time to compile a module, which takes some tens of milliseconds."""
+"""After so long without a request there is time to compile what code may import."""
 
 
 def main(control_fd: int) -> NoReturn:
@@ -66,6 +67,9 @@ class _Zygote:
         dialect.prepare(orders.packages)
         close_start_file()
         runner.warm(dialect)
+        self._ahead = CompiledAhead(dialect.compile_modules) if dialect.compiles_modules else None
+        if self._ahead is not None:
+            dialect.take_compiled(self._ahead.find)
         address_space = AddressSpace()
         heap = HeapMap()
         self._plan = confine.prepare(
@@ -78,15 +82,13 @@ class _Zygote:
             cpus=orders.cpus,
         )
         standing, native = orders.standing, orders.isolation is not Isolation.RESTRICTED
+        packages = bool(orders.packages)
         # They name the workspace's place on the host, and what is alive below lives for ever.
         del orders
         dialect.seal()
         confine.prove(self._plan)
         # Classes that were sealed have lost their places in the interpreter's caches.
         runner.warm(dialect, rounds=2)
-        dialect.compile_packages()
-        self._compile_next = dialect.compile_next
-        self._all_compiled = False
         prepared = runner.Worker(dialect)
         immortalize()
         output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
@@ -96,20 +98,26 @@ class _Zygote:
         gc.collect()
         gc.freeze()
         heap.collapse()
+        if packages and self._ahead is not None:  # they are there from the first import on
+            self._ahead.start()
+            if self._ahead.has_ended(wait=True):
+                self._ahead = None
         connection.send(zygote_packets.started())
 
     def work(self) -> NoReturn:
         listening = self._connection.fileno()
         while True:
-            events = self._poll.poll(_ORPHAN_CHECK_MS if self._all_compiled else _IDLE_MS)
+            events = self._poll.poll(_ORPHAN_CHECK_MS if self._ahead is None else _IDLE_MS)
             for descriptor, _event in events:
                 if descriptor == listening:
                     self._obey()
                 else:
                     self._reap(descriptor)
-            if not events and not self._all_compiled:
-                self._all_compiled = not self._compile_next()
-                gc.freeze()  # as above: workers that are forked from now on share it
+            if self._ahead is not None:
+                if not events:
+                    self._ahead.start()
+                if self._ahead.has_ended():
+                    self._ahead = None
 
     def _obey(self) -> None:
         try:
