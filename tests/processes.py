@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from sealab.sandbox.worker.ahead import LEAST_PRIORITY
+
 _others: set[psutil.Process] = set()
 
 
@@ -28,9 +30,16 @@ def children_from_here() -> Iterator[None]:
 
 
 def children() -> set[int]:
-    """Return the processes that this one started, and theirs."""
+    """Return the processes that this one started, and theirs, without those that compile modules for a while."""
     found = set(psutil.Process().children(recursive=True))
     for other in _others:
         with suppress(psutil.NoSuchProcess):
             found -= {other, *other.children(recursive=True)}
-    return {process.pid for process in found}
+    return {process.pid for process in found if not _compiles(process)}
+
+
+def _compiles(process: psutil.Process) -> bool:
+    try:
+        return process.nice() == LEAST_PRIORITY
+    except psutil.NoSuchProcess:
+        return True

@@ -28,8 +28,6 @@ from .facades import facade
 from .facades.facade import Facade
 from .facades.module_object import LOADED, GuestModule, make_module, set_member
 
-_OWN: Final = Path(__file__).parent.parent / "guest_modules"
-
 STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
@@ -76,6 +74,7 @@ _import_module: Callable[[str], object] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
 _loaded: dict[str, object] = LOADED
+_first_run: dict[str, GuestModule] = {}
 _compiled_ahead: Callable[[str], memoryview | None] | None = None
 _TESTS: Final = frozenset({"test", "tests"})
 
@@ -125,6 +124,7 @@ def defines(module: str, name: str) -> bool:
 def forget() -> None:
     """Let each module run anew when it is next imported."""
     _loaded.clear()
+    _first_run.clear()
 
 
 def is_of_library(name: str) -> bool:
@@ -196,12 +196,15 @@ def load(name: str, find_parent: Callable[[str], object]) -> object:
 def _run(text: ModuleText) -> None:
     variables = _variables(text)
     # Importers in a circle find what there is of it so far, as in CPython.
-    _loaded[text.name] = make_module(variables)
+    _loaded[text.name] = module = make_module(variables)
+    _first_run.setdefault(text.name, module)
     GUEST.sources[text.filename] = text.text
     try:
         _evaluate(_code_of(text), variables)
     except BaseException:
         _loaded.pop(text.name, None)
+        if _first_run.get(text.name) is module:
+            del _first_run[text.name]
         raise
 
 
@@ -237,10 +240,11 @@ def _text(name: str) -> ModuleText | None:
 @cache
 def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
+    own = Path(__file__).parent.parent / "guest_modules"  # full Python imports this module, and is to know no such path
     texts = (text for module in sorted(STDLIB) for text in _read_files(library, module))
     found = {text.name: replace(text, is_of_library=True) for text in texts}
-    for path in sorted(_OWN.iterdir()):
-        for text in _read_files(_OWN, path.stem):
+    for path in sorted(own.iterdir()):
+        for text in _read_files(own, path.stem):
             replaced = found.get(text.name)
             if replaced is not None:  # the library's, for one that only corrects it
                 parent, dot, last = text.name.rpartition(".")
@@ -281,11 +285,16 @@ def _read(folder: Path, file: Path, name: str) -> ModuleText:
 
 
 def call(module: str, name: str, *arguments: object, **keywords: object) -> object:
-    """Call a function of a guest module, which is imported where it was not. Raises what it raises."""
-    function: Any = getattr(_import_module(module), name)
+    """Call a function of a guest module, whatever code put in its place. Raises what it raises."""
+    if module not in _first_run:
+        put = _loaded.pop(module, None)
+        load(module, _import_module)
+        if put is not None:
+            _loaded[module] = put
+    function: Any = getattr(_first_run[module], name)
     return function(*arguments, **keywords)
 
 
 def is_loaded(name: str) -> bool:
-    """Return whether a guest module was imported."""
-    return name in _loaded
+    """Return whether a guest module was imported, whatever code put in its place."""
+    return name in _first_run

@@ -22,7 +22,7 @@ from ..confine import privileges
 _PLACE: Final = struct.Struct("<Q")
 _BYTES_MAX: Final = 64 << 20
 """Of all compiled modules; the standard library's are two million. It takes address space, and memory when written."""
-_LEAST_PRIORITY: Final = 19
+LEAST_PRIORITY: Final = 19
 
 
 class CompiledAhead:
@@ -73,10 +73,10 @@ class CompiledAhead:
     def _compile(self) -> NoReturn:
         status = 1
         try:
+            os.nice(LEAST_PRIORITY)
             if sys.platform == "linux":
                 privileges.die_with_parent()
             privileges.close_others(frozenset({self._file}))
-            os.nice(_LEAST_PRIORITY)
             _write(self._file, self._compiled())
             status = 0
         finally:

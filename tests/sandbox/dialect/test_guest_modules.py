@@ -10,7 +10,6 @@ import pytest
 
 from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
-from sealab.sandbox.dialect.facades.module_object import LOADED
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
 from sealab.sandbox.guest.guest import GUEST
@@ -34,10 +33,10 @@ def texts_of(files: Mapping[str, str]) -> dict[str, ModuleText]:
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     for table in ("_packages", "_compiled"):
         monkeypatch.setattr(guest_modules, table, {})
-    LOADED.clear()
+    guest_modules.forget()
     before = dict(GUEST.sources)
     yield lambda files: guest_modules.add(texts_of(files))
-    LOADED.clear()
+    guest_modules.forget()
     GUEST.sources.clear()
     GUEST.sources.update(before)
 

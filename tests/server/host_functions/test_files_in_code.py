@@ -48,7 +48,7 @@ class Code:
                 return value_of({"error": {"type": error.type, "message": error.message}})
 
         before = GUEST.call_host, GUEST.namespace, GUEST.write
-        guest_modules._loaded.clear()
+        guest_modules.forget()
         GUEST.call_host, GUEST.namespace, GUEST.write = call_host, new_namespace(), lambda _text: None
         try:
             run_program(compile_program(textwrap.dedent(source)), GUEST.namespace)
@@ -59,7 +59,7 @@ class Code:
             loop.run_until_complete(self.calls.ended())
             loop.close()
             GUEST.call_host, GUEST.namespace, GUEST.write = before
-            guest_modules._loaded.clear()
+            guest_modules.forget()
 
 
 @pytest.fixture
@@ -447,6 +447,22 @@ def test_what_a_run_leaves_open_is_written_at_its_end(code: Code, tmp_path: Path
     )
     assert files_in(tmp_path / "workspace") == {"a": b"held", "b": b"bytes", "c": b"c"}
     assert code.calls.written == {"a": 4, "b": 5, "c": 1}
+
+
+def test_files_open_whatever_code_put_in_the_place_of_a_module(code: Code, tmp_path: Path) -> None:
+    told = code.run("""
+        import json, sys
+        sys.modules["io"] = json
+        held = open("early.txt", "w")
+        held.write("early")
+        import io, os
+        sys.modules["io"] = sys.modules["_sealab_files"] = json
+        late = open("late.txt", "w")
+        late.write("late")
+        result = [io is json, sorted(os.listdir())]
+        """)
+    assert told == [True, ["early.txt", "late.txt"]]
+    assert files_in(tmp_path / "workspace") == {"early.txt": b"early", "late.txt": b"late"}
 
 
 def test_nothing_outside_the_workspace_is_there(code: Code) -> None:
