@@ -34,6 +34,7 @@ from ..arguments import shown
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..skills.files import files_of
+from ..skills.search import about_of
 from ..terminal_escaping import visible
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class ServerWithSkills(MCPServer[None]):
                 Resource(
                     uri=served.manifest_uri,
                     name=served.folder,
-                    description=served.description.partition("\n\n")[0] or None,
+                    description=about_of(served.description) or None,
                     mime_type="text/markdown",
                     size=len(served.files["SKILL.md"]),
                 )

@@ -5,7 +5,6 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import identifier
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
+from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
 
@@ -74,7 +74,7 @@ async def search(
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
-    return _sent(registry, answer)
+    return await _sent(registry, answer)
 
 
 async def definition(
@@ -84,9 +84,9 @@ async def definition(
     level = _level(detail_level)
     extra = await registry.beside(tool_name, category)
     if extra is not None:
-        return _sent(registry, await extra.defined(level))
+        return await _sent(registry, await extra.defined(level))
     tool = await _found_or_near(registry, tool_name, category)
-    return _sent(registry, await _told(registry, await registry.describer(), tool, level))
+    return await _sent(registry, await _told(registry, await registry.describer(), tool, level))
 
 
 async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
@@ -155,7 +155,7 @@ async def categories(registry: Registry) -> dict[str, Json]:
         answer["unreachable"] = unreachable
     if catalog.problems:
         answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
-    return _sent(registry, answer)
+    return await _sent(registry, answer)
 
 
 async def servers(registry: Registry) -> list[Json]:
@@ -283,6 +283,6 @@ def _check_category(category: str, known: set[str]) -> None:
         raise RequestRefused(f"There is no category {category!r}. {hint}")
 
 
-def _sent(registry: Registry, answer: dict[str, Json]) -> dict[str, Json]:
-    registry.count_sent(len(json.dumps(answer)))
+async def _sent(registry: Registry, answer: dict[str, Json]) -> dict[str, Json]:
+    registry.count_sent(await chars_of(answer))
     return answer
