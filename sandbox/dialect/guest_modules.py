@@ -68,6 +68,7 @@ def _not_provided(*_arguments: object) -> NoReturn:
 _compile: Callable[[ModuleText], CodeType] = _not_provided
 _evaluate: Callable[[CodeType, dict[str, object]], object] = _not_provided
 _fresh_builtins: Callable[[], dict[str, object]] = _not_provided
+_import_module: Callable[[str], object] = _not_provided
 _packages: dict[str, ModuleText] = {}
 _compiled: dict[str, CodeType] = {}
 _loaded: dict[str, GuestModule] = {}
@@ -81,6 +82,12 @@ def provide(
     """Take what compiles and runs a module, and gives it builtins; `namespace` calls it when it is imported."""
     global _compile, _evaluate, _fresh_builtins
     _compile, _evaluate, _fresh_builtins = compile_text, evaluate, builtins
+
+
+def provide_import(import_module: Callable[[str], object]) -> None:
+    """Take what imports a module, for `call`; `namespace` calls it too."""
+    global _import_module  # noqa: PLW0603 - as `provide` does
+    _import_module = import_module
 
 
 def add(modules: Mapping[str, ModuleText]) -> None:
@@ -203,9 +210,7 @@ def _read(folder: Path, file: Path, name: str) -> ModuleText:
 
 def call(module: str, name: str, *arguments: object, **keywords: object) -> object:
     """Call a function of a guest module, which is imported where it was not. Raises what it raises."""
-    from .imports import import_module  # it needs this module
-
-    function: Any = getattr(import_module(module), name)
+    function: Any = getattr(_import_module(module), name)
     return function(*arguments, **keywords)
 
 

@@ -138,3 +138,4 @@ _GUARDED: Final[Mapping[str, object]] = {
 }
 compiling.provide_builtins(lambda: HOOKS, guarded_builtins)
 guest_modules.provide(compiling.code_of_module, compiling.evaluate, guarded_builtins)
+guest_modules.provide_import(imports.import_module)

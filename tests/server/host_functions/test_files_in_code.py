@@ -589,7 +589,7 @@ def test_a_database_reaches_nothing_but_itself(code: Code, tmp_path: Path) -> No
         import sqlite3
         db = sqlite3.connect(":memory:")
         result = []
-        for sql in ("ATTACH '/etc/passwd' AS p", "ATTACH 'x.db' AS p", "DETACH main", "VACUUM INTO 'out.db'", "SELECT load_extension('x')", 
+        for sql in ("ATTACH '/etc/passwd' AS p", "ATTACH 'x.db' AS p", "DETACH main", "VACUUM INTO 'out.db'", "SELECT load_extension('x')",
                     "PRAGMA writable_schema=ON", "PRAGMA temp_store_directory='/tmp'", "CREATE VIRTUAL TABLE v USING dbstat",
                     "SELECT fts3_tokenizer('x', 'y')", "SELECT readfile('/etc/passwd')", "PRAGMA trusted_schema=ON"):
             try:
