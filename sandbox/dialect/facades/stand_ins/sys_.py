@@ -67,12 +67,12 @@ def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own nam
 
 
 def getfilesystemencoding() -> str:
-    """Return how names of files are encoded."""
+    """Return "utf-8"."""
     return "utf-8"
 
 
 def getfilesystemencodeerrors() -> str:
-    """Return what becomes of the bytes in names of files that encode nothing."""
+    """Return "surrogateescape"."""
     return "surrogateescape"
 
 
