@@ -18,7 +18,7 @@ def endable(kind: Any, checks: Mapping[str, Callable[..., Any]], is_over: Callab
 
     `kind` is a class of jsonschema. `is_over` is called before every check of a keyword.
     """
-    from jsonschema.validators import extend
+    from jsonschema import validators
 
     def ended_in_time(check: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*given: Any) -> Any:
@@ -28,7 +28,7 @@ def endable(kind: Any, checks: Mapping[str, Callable[..., Any]], is_over: Callab
 
         return checked
 
-    return extend(kind, {keyword: ended_in_time(check) for keyword, check in checks.items()})  # type: ignore[no-untyped-call]  # the library has no types for it
+    return validators.extend(kind, {keyword: ended_in_time(check) for keyword, check in checks.items()})  # type: ignore[no-untyped-call]  # the library has no types for it
 
 
 def path_text(path: Iterable[str | int]) -> str:
