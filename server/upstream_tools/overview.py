@@ -1,7 +1,7 @@
 """Says in one line which servers are attached and what they are for, in at most 150 tokens.
 
 Security boundary: this line stands in front of every model. Of what servers say of themselves only single lowercase
-English-looking words get through, cut out of the names of their tools; no sentence of theirs does.
+words get through, cut out of the names of their tools; no sentence of theirs does.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from ...tools_registry.search.synonyms import EVERYDAY
+
 TOKENS_MAX = 150
-_ESTIMATE_MAX = 110
-"""By the estimate of `_tokens`, which for odd names is a third too low."""
+_ESTIMATE_MAX = 140
+"""By the estimate of `_tokens`; the rest is for what joins the parts."""
+_JOINTS = 2
+"""What brackets and the semicolon of one server cost."""
 _WORDS_MAX = 8
 _WORD = re.compile(r"[a-z]{3,14}")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -31,7 +35,7 @@ def overview(servers: Mapping[str, Sequence[str]]) -> str:
     left = _ESTIMATE_MAX
     shown: dict[str, list[str]] = {}
     for alias in aliases:
-        cost = _tokens(alias) + 1
+        cost = _tokens(alias) + _JOINTS
         if cost > left:
             break
         left -= cost
@@ -53,7 +57,7 @@ def _words(alias: str, tools: Sequence[str]) -> list[str]:
     """Return the words that most of a server's tools have in their names, without those of its own name."""
     own = {*_split(alias), *_COMMON}
     counted = Counter(word for tool in tools for word in dict.fromkeys(_split(tool[:200])) if word not in own)
-    return sorted(counted, key=lambda word: (-counted[word], word))[:_WORDS_MAX]
+    return sorted(counted, key=lambda word: (-counted[word], word not in EVERYDAY, word))[:_WORDS_MAX]
 
 
 def _split(name: str) -> list[str]:
@@ -62,5 +66,9 @@ def _split(name: str) -> list[str]:
 
 
 def _tokens(text: str) -> int:
-    """Estimate the tokens of an ASCII name: a word of seven letters or fewer is one or two to most tokenizers."""
-    return sum(ceil(len(part) / 3) for part in re.findall(r"[A-Za-z]+|[^A-Za-z]", text))
+    """Estimate the tokens of an ASCII name, rather too many.
+
+    An everyday word is one; of other words two small letters are one at most, and every other sign is.
+    """
+    parts = re.findall(r"[a-z]+|[^a-z]", text)
+    return sum(1 if part in EVERYDAY else ceil(len(part) / 2) for part in parts)

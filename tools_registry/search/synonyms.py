@@ -91,6 +91,9 @@ _GROUPS = """
     timezone clock time
 """
 
+EVERYDAY = frozenset(_GROUPS.split())
+"""All words of the groups."""
+
 
 @lru_cache(maxsize=1)
 def synonyms() -> dict[str, frozenset[str]]:
