@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import cast
 
-from ..dialect import facades
 from ..dialect.facades.dynamic import Dynamic, dynamic
 from ..dialect.facades.facade import Facade, make
 from ..guest.guest import GUEST
@@ -107,11 +106,12 @@ def bridge_names(source: str) -> dict[str, object]:
     return found
 
 
-def server_names(source: str, known: Container[str]) -> dict[str, object]:
+def server_names(source: str, known: Container[str], exports: Mapping[str, Container[str]]) -> dict[str, object]:
     """Give the servers that a source calls by their bare names, such as `await git.git_log(…)`.
 
     A name is a server's only where nothing else has it: what is `known`, built in, or bound by the source keeps its
-    meaning, and so does a member that an importable module has. The host is asked only where such names are left.
+    meaning, and so does a member that an importable module has (`exports`, by module). The host is asked only where
+    such names are left.
     """
     if "await" not in source:
         return {}
@@ -119,7 +119,6 @@ def server_names(source: str, known: Container[str]) -> dict[str, object]:
     for name, member in _USE.findall(source):
         if name not in known and not hasattr(builtins, name) and len(used) < _USED_NAMES_MAX:
             used.setdefault(name, []).append(member)
-    exports = facades.exports()
     free: dict[str, Json] = {
         name: members
         for name, members in used.items()

@@ -19,7 +19,7 @@ from typing import Final, NoReturn, cast
 from .. import confine
 from ..confine import limits
 from ..confine.limits import Allowance, Bounds
-from ..dialect import names
+from ..dialect import facades, names
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
@@ -199,7 +199,7 @@ class Worker:
         try:
             if reads is not None:
                 return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
-            own.update(hosted_tools.server_names(code, own))
+            own.update(hosted_tools.server_names(code, own, facades.exports()))
             if within is not None:
                 own.update(hosted_skills.variables_of(within))
             return self._ended(self._dialect.run(program, own))

@@ -9,7 +9,8 @@ are reached from code: search_tools finds a tool, `await tools.<server>.<tool>(*
 but the workspace: write_file, read_file. Each call is fresh unless session="name" is given. A failed run is an \
 ordinary report: read error.hint and correct it.
 
-Search with a whole task or a few words; detail_level="signature" gives what a call needs in one line each. Run many \
+Search with a whole task or a few words; detail_level="signature" gives what a call needs in one line each, and an \
+empty query with a category all of a server. Run many \
 calls at once with asyncio.gather; a failed call raises ToolError, with the server's message, and can be caught. Calls \
 that may change something can need the user's yes; dry_run=true only notes them down. What is worth keeping becomes a \
 skill: save_skill, then skills.<name>(…) in any code.
@@ -23,8 +24,9 @@ CAPABILITIES = """\
 Available without import: json re math datetime statistics collections itertools functools random string decimal \
 fractions asyncio
 Tools: await tools.<server>.<tool>(**arguments) calls an upstream MCP tool and returns its structured content, else \
-parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name; ToolError has the server's message
-Discovery: search_tools(query, category=None, detail_level="summary", limit=10), get_tool_definition(tool_name), \
+parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name; where one server alone has a tool, \
+await tools.<tool>(…) finds it; ToolError has the server's message
+Discovery: search_tools(query, category=None, detail_level="summary", limit=None), get_tool_definition(tool_name), \
 list_servers(); of a picture or file a tool gives a handle, which read_file(handle, encoding=None) reads
 Aliases: mcp_<server>, mcp_servers["<server>"], from mcp import runtime (discovered_servers list_servers \
 query_tool_docs search_tool_docs describe_server capability_summary, and their _sync forms)
