@@ -379,7 +379,7 @@ async def said(tmp_path_factory):
 
 async def test_structured_content_goes_before_text(said):
     text = {"type": "text", "text": "for people"}
-    assert await said(content=[text], structuredContent={"result": 1}) == {"result": 1}
+    assert await said(content=[text], structuredContent={"count": 1}) == {"count": 1}
     assert await said(content=[text], structuredContent={"a": []}) == {"a": []}
     assert await said(tool="wrapped") == "x"
 
