@@ -213,6 +213,11 @@ class _Container:
         if self._link is not None and not self.gone:
             self._link.say(kill=True)
 
+    def kill_from_thread(self, pid: int) -> None:
+        """Have its fork server end the worker of that number, where the link can be used from a thread."""
+        if self._link is not None:
+            self._link.kill_from_thread(pid)
+
     def end(self) -> None:
         """End it now, without waiting for it."""
         self.gone = True
@@ -351,7 +356,8 @@ class _ContainedWorker:
         self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
 
     def kill_from_thread(self) -> None:
-        """Do nothing: only the loop can talk to the container."""
+        """Have the fork server end it."""
+        self._container.kill_from_thread(self.pid)
 
     def close(self) -> None:
         """End it; what belongs to it is given back when its end is known."""

@@ -116,7 +116,7 @@ class _ForkServer:
     def _obey(self, request: Request) -> None:
         if "fork" in request.words:
             self._fork(request.descriptors)
-        elif "kill" in request.words and self._worker is not None:
+        elif self._worker is not None and request.words.get("kill") in (True, self._worker[0]):
             os.kill(self._worker[0], signal.SIGKILL)
 
     def _fork(self, descriptors: tuple[int, ...]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast
@@ -26,6 +27,9 @@ class HostLink(Protocol):
 
     def say(self, **words: Json) -> None:
         """Tell it something."""
+
+    def kill_from_thread(self, pid: int) -> None:
+        """Have it end its worker of this number, from whatever thread, where that can be done."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more.
@@ -48,6 +52,8 @@ class DirectHostLink:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
+        self._open = True
+        self._closing = threading.Lock()
         control.setblocking(False)
 
     async def heard(self) -> Mapping[str, Any]:
@@ -64,6 +70,12 @@ class DirectHostLink:
         """Send a packet; one that finds no room meets nobody who still listens, and who waits in vain gives up."""
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
+
+    def kill_from_thread(self, pid: int) -> None:
+        """Send a packet, whatever the loop does meanwhile."""
+        with self._closing:
+            if self._open:
+                self.say(kill=pid)
 
     def ask_for_worker(
         self,
@@ -88,7 +100,9 @@ class DirectHostLink:
         """Close the socket."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._control)
-        self._control.close()
+        with self._closing:
+            self._open = False
+            self._control.close()
 
 
 class StreamHostLink:
@@ -123,6 +137,9 @@ class StreamHostLink:
     def say(self, **words: Json) -> None:
         """Send a message of JSON."""
         self._send(messages.words(**words))
+
+    def kill_from_thread(self, pid: int) -> None:
+        """No-op: only the loop may write to a stream, in whose middle another message may be."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and carry what the host sends it."""
