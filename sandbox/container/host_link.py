@@ -19,14 +19,14 @@ from . import messages
 
 
 class HostLink(Protocol):
-    """How the host hears a fork server, which may say anything, and at whose mercy it never is."""
+    """How the host exchanges messages with a fork server, which may send anything and is never trusted."""
 
     async def heard(self) -> Mapping[str, Any]:
-        """Wait for its next words. Raises EOFError at their end, ValueError for what no fork server says."""
+        """Wait for its next message. Raises EOFError at their end, ValueError for what is not a message."""
         ...
 
     def say(self, **words: Json) -> None:
-        """Tell it something."""
+        """Send it a message."""
 
     def kill_from_thread(self, pid: int) -> None:
         """Have it end its worker of this number, from whatever thread, where that can be done."""
@@ -38,7 +38,7 @@ class HostLink(Protocol):
         """
 
     def begin(self) -> None:
-        """Hear that a job is about to be sent, and that the output begins anew."""
+        """Prepare for a job that is about to be sent: the output begins anew."""
 
     def forget_worker(self) -> None:
         """Give back what belonged to a worker that has ended."""
@@ -91,10 +91,10 @@ class DirectHostLink:
             raise WorkerLost(f"A container takes no word any more: {error.strerror}.") from None
 
     def begin(self) -> None:
-        """Do nothing: the worker shares the host's own buffer."""
+        """No-op: the worker shares the host's own buffer."""
 
     def forget_worker(self) -> None:
-        """Do nothing: what belonged to it was its own."""
+        """No-op: what belonged to it was its own."""
 
     def close(self) -> None:
         """Close the socket."""

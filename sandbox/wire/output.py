@@ -35,7 +35,7 @@ class OutputFull(RuntimeError):
 
 
 def buffer_bytes(text_bytes_max: int) -> int:
-    """Tell how many bytes a buffer for that much text takes."""
+    """Return how many bytes a buffer for that much text takes."""
     return HEADER_BYTES + text_bytes_max
 
 
@@ -77,7 +77,7 @@ class Output:
         self._text_bytes_max = self._bytes_max = size - HEADER_BYTES
 
     def mapped_bytes(self, size: int) -> int:
-        """Tell how many bytes of address space the mapping of a buffer of this size takes."""
+        """Return how many bytes of address space the mapping of a buffer of this size takes."""
         return size
 
     def clear(self, bytes_max: int | None = None) -> None:

@@ -71,25 +71,25 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     job = _allowed(request, executor)
     filtering = Account.of(job.limits.timeout_seconds)
     gate = Gate(executor.privacy, request.caller, filtering)
-    telling = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
+    reporter = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
     calls = Calls(
         executor.host_functions,
         budget=executor.settings.tool_calls_max,
         caller=gate.caller,
         dry_run=request.dry_run,
-        tell=telling.tell,
-        tell_progress=telling.tell_progress,
+        tell=reporter.tell,
+        tell_progress=reporter.tell_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
     )
     answer = gate.around(calls.answer)
     try:
-        with telling, charged_to(Account.of(job.limits.timeout_seconds)):
+        with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
             try:
                 outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
                     outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
-                await telling.told()
+                await reporter.told()
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:

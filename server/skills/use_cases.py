@@ -232,7 +232,7 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
 
 
 async def delete(context: SkillContext, name: str) -> DeletedSkill:
-    """Bury a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
+    """Delete a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
     versions = await context.service.ask(lambda store: store.delete(name))
     return DeletedSkill(name=name, deleted_versions=len(versions))
 
