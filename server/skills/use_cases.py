@@ -25,6 +25,7 @@ from ..runs.report import ErrorReport
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
 from .name_rules import judge_name
 from .recordings import Recorder, Replay
+from .search import about_of
 from .skill_arguments import judge_arguments
 from .source_facts import SkillFacts, facts_of
 from .testing import TestPlan, line_of_skill, run_tests
@@ -192,7 +193,7 @@ async def listed(context: SkillContext, query: str | None = None, tag: str | Non
             ListedSkill(
                 name=each.name,
                 version=each.version,
-                description=each.description.partition("\n\n")[0],
+                description=about_of(each.description),
                 signature=each.signature,
                 tags=list(each.tags),
                 runs=each.runs,

@@ -5,7 +5,6 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier
 from ..errors import RequestRefused
 from ..host_work import Kind, in_thread
+from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
 
@@ -82,7 +82,7 @@ async def search(
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
-    return _sent(registry, answer, tools, told_to)
+    return await _sent(registry, answer, tools, told_to)
 
 
 async def definition(
@@ -101,10 +101,10 @@ async def definition(
     extra = await registry.beside(tool_name, category)
     if extra is not None:
         told = await extra.defined(level)
-        return _sent(registry, told, [told], told_to)
+        return await _sent(registry, told, [told], told_to)
     tool = await _found_or_near(registry, tool_name, category)
     told = await _told(registry, await registry.describer(), tool, level)
-    return _sent(registry, told, [told], told_to)
+    return await _sent(registry, told, [told], told_to)
 
 
 async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
@@ -185,7 +185,7 @@ async def categories(registry: Registry, *, told_to: str | None = None) -> dict[
         answer["unreachable"] = unreachable
     if catalog.problems:
         answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
-    return _sent(registry, answer, [], told_to)
+    return await _sent(registry, answer, [], told_to)
 
 
 async def servers(registry: Registry) -> list[Json]:
@@ -353,10 +353,12 @@ def _check_category(category: str, known: set[str]) -> None:
         raise RequestRefused(f"There is no category {category!r}. {hint}")
 
 
-def _sent(registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None) -> dict[str, Json]:
+async def _sent(
+    registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None
+) -> dict[str, Json]:
     """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
     if told_to is not None:
-        registry.count_sent(len(json.dumps(answer)))
+        registry.count_sent(await chars_of(answer))
         for each in tools:
             if isinstance(each, dict) and ("returns" in each or " -> " in str(each.get("signature", ""))):
                 registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")

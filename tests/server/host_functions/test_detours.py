@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -79,6 +79,25 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
     assert "\n" not in asked
     assert asked.isprintable()
     assert f'"{forged.splitlines()[0]}' in asked  # in quotes: a name, and no words of the question
-    assert "more characters)" in asked
+    assert "… (505 characters in all)" in asked
     many = question(tool, server, {f"a{each}": "b" * 100 for each in range(20)})
-    assert "characters that are not shown" in many
+    assert "… and more that is not shown, of 20 arguments)?" in many
+
+
+def test_a_question_looks_no_further_than_it_shows() -> None:
+    class Counted(dict[str, object]):
+        given = 0
+
+        def items(self) -> Iterator[tuple[str, object]]:  # type: ignore[override]  # it counts what is taken
+            for each in super().items():
+                self.given += 1
+                yield each
+
+    tool = Tool("send", "up", "up", "", {"type": "object"})
+    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
+    rows = Counted({f"key {each}": each for each in range(100_000)})
+    arguments = Counted({f"a{each}": rows for each in range(100_000)})
+    asked = question(tool, server, arguments)
+    assert arguments.given < 20
+    assert rows.given < 1000
+    assert len(asked) < 1000
