@@ -28,6 +28,7 @@ from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
+from .run_calls import MESSAGE_CHARS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -82,7 +83,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if decision is Decision.REFUSE:
                 raise _failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
-                raise _by_position(tool, name)
+                raise await in_thread(Kind.SEARCH, partial(_by_position, tool, name))
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
@@ -116,7 +117,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
 
 async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-    await tell(f"{name}: {done}{f', {message}' if message else ''}")
+    await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 
 
 async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) -> tuple[Tool, dict[str, Json]]:

@@ -1,4 +1,4 @@
-"""Reads and counts large answers of upstream tools in a thread and in steps, so that the event loop goes on."""
+"""Reads, writes and counts large values of upstream tools in a thread and in steps, so that the event loop goes on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 from ...sandbox.job import Json
-from ...sandbox.wire.bounded_json import is_light, read_in_steps
+from ...sandbox.wire.bounded_json import is_light, read_in_steps, write_in_steps
 from ..host_work import Kind, checked, in_thread
 
 VALUES_MAX = 4_000_000
@@ -23,6 +23,13 @@ async def chars_of(value: Json) -> int:
     if is_light(value):
         return len(json.dumps(value))
     return await in_thread(Kind.ANSWERS, partial(_chars, value))
+
+
+async def text_of(value: Json) -> str:
+    """Return a value as JSON text; that of a long one is made in a thread."""
+    if is_light(value):
+        return json.dumps(value, ensure_ascii=False)
+    return await in_thread(Kind.ANSWERS, partial(write_in_steps, value))
 
 
 def _chars(value: Json) -> int:

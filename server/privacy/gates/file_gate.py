@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
-from ...host_work import Kind, checkpoint, in_thread
+from ...host_work import Kind, checked, checkpoint, in_thread
 from ..privacy import Privacy
 
 _WHOLE_BYTES_MAX = 1_000_000
@@ -24,7 +24,8 @@ _AROUND_CHARS = 8_000
 """How much is read before and after a slice of a larger one."""
 _FIRST_LINE_MAX = 4_000
 _CHAR_BYTES_MAX = 4
-_ENCODINGS = ("cp1252", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+_ENCODINGS = (("utf-8", 1), ("cp1252", 1), ("utf-16-le", 2), ("utf-16-be", 2), ("utf-32-le", 4), ("utf-32-be", 4))
+"""What a text may be in, and how many bytes a unit of it has: it may begin at any of them."""
 _PRINTED_SHARE = 0.95
 _LETTER = rb"[\x20-\x7e\xa0-\xff\t\r\n]"
 _PRINTED = re.compile(
@@ -63,6 +64,8 @@ async def shown_slice(
         if offset > start:
             lead = (await read(0, _FIRST_LINE_MAX, encoding)).content.partition("\n")[0] + "\n"
     start += len(lead)
+    if "\0" in text:  # as in UTF-16 that is read as UTF-8: between NULs nothing is found
+        _refuse(await privacy.types_in(scope, (lead + text).replace("\0", "")), "NUL characters would hide it")
     content = await privacy.hide_window(scope, lead + text, start, start + len(asked.content))
     return replace(asked, filename=await privacy.hide_text(scope, filename), content=content)
 
@@ -72,11 +75,14 @@ async def _refuse_personal(privacy: Privacy, scope: str, head: str, around: str)
 
     Both are base64; of the head, which is the start of the file, the first line counts.
     """
-    types = await privacy.types_in(scope, await in_thread(Kind.FILES, partial(_readings, head, around)))
+    readings = await in_thread(Kind.FILES, partial(_readings, head, around))
+    _refuse(await privacy.types_in(scope, readings), "base64 would show it", "Read it as utf-8, or work")
+
+
+def _refuse(types: Collection[str], why: str, do: str = "Work") -> None:
     if types:
         raise RequestRefused(
-            f"The file holds personal data ({', '.join(sorted(types))}), and base64 would show it. Read it as utf-8, "
-            "or work on it in code."
+            f"The file holds personal data ({', '.join(sorted(types))}), and {why}. {do} on it in code."
         )
 
 
@@ -90,26 +96,27 @@ def _reading(data: bytes) -> str:
 
     They begin at a multiple of `_CHAR_BYTES_MAX` in their file, or texts in other encodings would be read askew.
     """
-    start = next((at for at, byte in enumerate(data[:_CHAR_BYTES_MAX]) if byte & 0xC0 != 0x80), 0)  # noqa: PLR2004 - RFC 3629
+    first = next((at for at, byte in enumerate(data[:_CHAR_BYTES_MAX]) if byte & 0xC0 != 0x80), 0)  # noqa: PLR2004 - RFC 3629
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data[start:])  # an edge may cut a character
+        text = codecs.getincrementaldecoder("utf-8")().decode(data[first:])  # an edge may cut a character
         if "\0" not in text:
             return text
     except UnicodeDecodeError:
         pass
     readings = [part.translate(None, b"\0").decode("latin-1") for part in _PRINTED.findall(data)]
-    for encoding in _ENCODINGS:
-        text = data.decode(encoding, "replace")
-        checkpoint()
-        if _is_plausible(text):
-            readings.append(text)
-    return "\n".join(readings)
+    for encoding, unit_bytes in _ENCODINGS:
+        for start in range(unit_bytes):
+            checkpoint()
+            text = data[start:].decode(encoding, "replace").replace("\0", "")
+            if _is_plausible(text):
+                readings.append(text)
+    return "\n".join(dict.fromkeys(readings))
 
 
 def _is_plausible(text: str) -> bool:
     """Return whether nearly all of a text can be printed, as of random bytes in no encoding."""
     written = "".join(text.split())
-    printed = sum(map(str.isprintable, written)) - written.count("\ufffd")
+    printed = sum(map(str.isprintable, checked(written))) - written.count("\ufffd")
     return printed >= _PRINTED_SHARE * len(written)
 
 
