@@ -270,8 +270,11 @@ def draft_from(
     recordings: Json = None,
     more: Mapping[str, Json] = MappingProxyType({}),
 ) -> SkillDraft:
-    """Make the draft of a skill out of what its code says and what was said about it."""
-    from ...skills_db.content import SkillDraft, SkillKind
+    """Make the draft of a skill out of what its code says and what was said about it.
+
+    Of a long docstring the description is the beginning; the code has all of it.
+    """
+    from ...skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
 
     return SkillDraft(
         name=name,
@@ -279,7 +282,7 @@ def draft_from(
         kind=SkillKind.SCRIPT if facts.is_script else SkillKind.FUNCTION,
         signature=facts.signature,
         parameters=facts.parameters,
-        description=description.strip() or facts.description,
+        description=description.strip() or facts.description[:TOLD_MAX_CHARS],
         tags=tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
         tests=tests,
         modules=facts.modules,

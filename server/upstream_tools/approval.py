@@ -14,7 +14,8 @@ from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
 from ..arguments import shown
 
-_SHOWN_CHARS_MAX = 600
+SHOWN_CHARS_MAX = 600
+"""Characters of the arguments in a question."""
 _VALUE_CHARS_MAX = 120
 
 
@@ -71,8 +72,8 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
     told = ""
     for number, (name, value) in enumerate(arguments.items()):
         told += f"{', ' if number else ''}{_named(name)}={_quoted(value)}"
-        if len(told) > _SHOWN_CHARS_MAX:
-            told = f"{told[:_SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
+        if len(told) > SHOWN_CHARS_MAX:
+            told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
             break
     return f"May the running code call {tool.full_name}({told})? The tool {_may_write(tool, server)}."
 

@@ -421,12 +421,16 @@ async def test_lists_and_searches_tell_the_beginning_of_a_long_description(serve
     assert loaded["description"].endswith("\n\nmore")
 
 
-async def test_a_description_that_would_fill_every_list_is_refused(served: Caller) -> None:
+async def test_a_description_that_would_fill_every_list_is_refused_and_a_docstring_cut(served: Caller) -> None:
     code = "def wordy(x: int = 1) -> int:\n    return x\n"
     told = await refusal(served, "save_skill", name="wordy", code=code, description="\x01" * 10_001)
     assert "has 10001 characters. Use 10000 at most." in told
     documented = f'def wordy(x: int = 1) -> int:\n    """{"Does it. " * 2_000}"""\n    return x\n'
-    assert "The description" in await refusal(served, "save_skill", name="wordy", code=documented)
+    await save(served, "wordy", documented)
+    loaded = (await served.call("load_skill", name="wordy")).structured_content
+    assert loaded is not None
+    assert loaded["description"] == ("Does it. " * 2_000)[:10_000]
+    assert len(loaded["code"]) > 18_000
 
 
 async def test_what_is_not_a_text_among_tags_is_refused_by_code_as_by_the_tool(served: Caller) -> None:

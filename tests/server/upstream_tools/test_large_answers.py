@@ -79,6 +79,29 @@ async def test_what_is_told_of_tools_is_counted_as_json_and_much_of_it_off_the_l
     assert all(each < STEP_CHARS for each in written)
 
 
+@pytest.mark.parametrize("count", [3_000, 30_000])
+async def test_large_definitions_are_told_of_and_hold_up_nobody(tmp_path: Path, count: int) -> None:
+    (tmp_path / "tools").mkdir()
+    tools: list[dict[str, Any]] = [
+        {"name": "words", "description": "e.g. many words " * count, "inputSchema": {"type": "object"}},
+        {"name": "choice", "inputSchema": {"properties": {"a": {"enum": [f"v{each}" for each in range(4 * count)]}}}},
+        {"name": "many", "inputSchema": {"properties": {f"p{each}": {"type": "string"} for each in range(count)}}},
+    ]
+    (tmp_path / "tools" / "up.json").write_text(json.dumps({"tools": tools}))
+    async with Client(stdio(tmp_path), read_timeout_seconds=100) as client:
+        for level in ("summary", "full"):
+            for tool in ("words", "choice", "many"):
+                told = await client.call_tool("get_tool_definition", {"tool_name": f"up.{tool}", "detail_level": level})
+                assert told.structured_content is not None
+                assert told.structured_content["name"] == tool
+            found = await client.call_tool("search_tools", {"query": "", "category": "up", "detail_level": level})
+            assert found.structured_content is not None
+            assert found.structured_content["count"] == 3
+        loop = (await client.call_tool("get_execution_stats", {})).structured_content
+    assert loop is not None
+    assert loop["event_loop"]["held_ms_max"] < HELD_MS_MAX
+
+
 @pytest.mark.parametrize("kind", ["http", "sse"])
 async def test_a_large_answer_over_http_holds_up_nobody(tmp_path: Path, kind: str) -> None:
     with listening(kind, tmp_path) as (url, _):

@@ -7,6 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
+from mcp.types import CallToolResult, TextContent
+
+from sealab.server.privacy.gates.file_gate import _reading
 
 from ...conftest import Caller, in_this_process
 
@@ -25,8 +28,12 @@ async def write(caller: Caller, data: bytes) -> None:
 
 
 async def read(caller: Caller, **where: int) -> str:
-    answer = await caller.call("read_workspace_file", filename="f", encoding="base64", **where)
-    return answer.content[0].text  # type: ignore[union-attr,no-any-return]
+    return text_of(await caller.call("read_workspace_file", filename="f", encoding="base64", **where))
+
+
+def text_of(answer: CallToolResult) -> str:
+    assert isinstance(answer.content[0], TextContent)
+    return answer.content[0].text
 
 
 async def test_a_small_text_in_any_encoding_is_refused_as_base64(tmp_path: Path) -> None:
@@ -47,6 +54,28 @@ async def test_no_slice_of_a_large_text_is_shown_as_base64(tmp_path: Path, encod
         await write(caller, LARGE.encode(encoding))
         for offset in (0, 200_000, 200_001, 200_002, 200_003, 1_000_001):
             assert "holds personal data" in await read(caller, offset=offset, limit=200), offset
+
+
+async def test_no_text_is_shown_with_something_personal_between_nul_characters(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, {"SEALAB_PRIVACY": "auto"}) as caller:
+        for text in (SMALL.encode("utf-16-le"), FOREIGN.replace("a", "a\0").encode()):
+            await write(caller, text)
+            for encoding in ("utf-8", "base64"):
+                answer = await caller.call("read_workspace_file", filename="f", encoding=encoding)
+                assert answer.is_error
+                assert "holds personal data" in text_of(answer)
+        await write(caller, "größe: 7\0".encode() * 10)
+        answer = await caller.call("read_workspace_file", filename="f")
+        assert answer.structured_content is not None
+        assert answer.structured_content["content"] == "größe: 7\0" * 10
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", *WIDE])
+@pytest.mark.parametrize("before", [b"", b"\xff", b"\xff\xfe\xfd"])
+def test_a_text_is_found_wherever_it_begins(encoding: str, before: bytes) -> None:
+    text = "клиент Анна Петрова, Jörg Müller\n" * 20
+    assert text in _reading(before + text.encode(encoding))
+    assert text in _reading(before + text.replace("а", "а\0").encode(encoding))
 
 
 async def test_bytes_that_are_no_text_are_shown(tmp_path: Path) -> None:
