@@ -427,10 +427,8 @@ async def test_a_description_that_would_fill_every_list_is_refused_and_a_docstri
     assert "has 10001 characters. Use 10000 at most." in told
     documented = f'def wordy(x: int = 1) -> int:\n    """{"Does it. " * 2_000}"""\n    return x\n'
     await save(served, "wordy", documented)
-    loaded = (await served.call("load_skill", name="wordy")).structured_content
-    assert loaded is not None
-    assert loaded["description"] == ("Does it. " * 2_000)[:10_000]
-    assert len(loaded["code"]) > 18_000
+    sizes = "[len(load_skill('wordy')[part]) for part in ('description', 'code')]"
+    assert (await served.run(sizes))["result"] == [10_000, len(documented)]
 
 
 async def test_what_is_not_a_text_among_tags_is_refused_by_code_as_by_the_tool(served: Caller) -> None:
