@@ -10,6 +10,7 @@ import pytest
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
 from sealab.server.host_functions.broker import Arguments, Calls, Handler
+from sealab.server.host_functions.registry_calls import _tell
 from sealab.server.upstream_tools.approval import question
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
@@ -101,3 +102,14 @@ def test_a_question_looks_no_further_than_it_shows() -> None:
     assert arguments.given < 20
     assert rows.given < 1000
     assert len(asked) < 1000
+
+
+@pytest.mark.parametrize("chars", [1_000, 1_000_000])
+async def test_of_what_a_server_says_of_its_progress_the_beginning_is_passed_on(chars: int) -> None:
+    told: list[str] = []
+
+    async def tell(message: str) -> None:
+        told.append(message)
+
+    await _tell(tell, "up.send", 1, 2, "\x01" * chars)
+    assert told == ["up.send: 1 of 2, " + "\x01" * 200]
