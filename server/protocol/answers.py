@@ -37,9 +37,9 @@ def answered(structured: object, text: str, *, failed: bool = False) -> CallTool
 def visibly(answer: CallToolResult) -> CallToolResult:
     """Return an answer in whose text control characters are visible, since it may be shown as it is.
 
-    The structured content is data, and exact.
+    The structured content is data, and exact. What asks a user first, in an answer's place, is left as it is.
     """
-    for block in answer.content:
+    for block in answer.content if isinstance(answer, CallToolResult) else ():
         if isinstance(block, TextContent):
             block.text = visible(block.text)
     return answer
