@@ -39,7 +39,7 @@ def visibly(answer: CallToolResult) -> CallToolResult:
 
     The structured content is data, and exact. What asks a user first, in an answer's place, is left as it is.
     """
-    for block in answer.content if isinstance(answer, CallToolResult) else ():
+    for block in getattr(answer, "content", ()):
         if isinstance(block, TextContent):
             block.text = visible(block.text)
     return answer
