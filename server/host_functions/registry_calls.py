@@ -7,7 +7,6 @@ a `ToolError` or `TypeError` that the code can catch, in words that say what to 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from itertools import islice
@@ -17,7 +16,6 @@ from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
-from ...sandbox.wire.bounded_json import is_light
 from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
@@ -25,10 +23,12 @@ from ..host_work import Kind, in_thread
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
+from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
+from .run_calls import MESSAGE_CHARS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -74,7 +74,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
         try:
-            _pay(calls, await _chars_of(given))
+            _pay(calls, await chars_of(given))
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
@@ -83,7 +83,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if decision is Decision.REFUSE:
                 raise _failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
-                raise _by_position(tool, name)
+                raise await in_thread(Kind.SEARCH, partial(_by_position, tool, name))
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
@@ -107,7 +107,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
-        _pay(calls, await _chars_of(value))
+        _pay(calls, await chars_of(value))
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
             untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
             if untold is not None:
@@ -117,7 +117,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
 
 async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-    await tell(f"{name}: {done}{f', {message}' if message else ''}")
+    await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 
 
 async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) -> tuple[Tool, dict[str, Json]]:
@@ -135,13 +135,6 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
                 raise
     tool = await registry.find(tool.full_name)
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
-
-
-async def _chars_of(value: Json) -> int:
-    """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
-    if is_light(value):
-        return len(json.dumps(value))
-    return await in_thread(Kind.SEARCH, lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
 
 
 def _pay(calls: Calls, count: int) -> None:

@@ -26,15 +26,23 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 
 
 def answered(structured: object, text: str, *, failed: bool = False) -> CallToolResult:
-    """Return the answer of a tool: its structured content, and a short text for those who read that alone.
-
-    The structured content is data, and exact; the text may be shown as it is, so control characters are visible in it.
-    """
+    """Return the answer of a tool: its structured content, and a short text for those who read that alone."""
     return CallToolResult(
-        content=[TextContent(type="text", text=visible(text))],
+        content=[TextContent(type="text", text=text)],
         structured_content=cast("dict[str, object]", structured),
         is_error=failed,
     )
+
+
+def visibly(answer: CallToolResult) -> CallToolResult:
+    """Return an answer in whose text control characters are visible, since it may be shown as it is.
+
+    The structured content is data, and exact. What asks a user first, in an answer's place, is left as it is.
+    """
+    for block in getattr(answer, "content", ()):
+        if isinstance(block, TextContent):
+            block.text = visible(block.text)
+    return answer
 
 
 def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, NotRequired, cast
 
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 
 from ..scopes import scope_of
 from ..upstream_tools import discovery
+from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
 from .answers import READS, OptionalText, answered
 from .strict_tool import StrictTool
@@ -111,7 +111,7 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             detail_level=detail_level,
             told_to=scope_of(ctx.request_context),
         )
-        return answered(told, json.dumps(told, ensure_ascii=False))
+        return answered(told, await text_of(told))
 
     async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
         told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))

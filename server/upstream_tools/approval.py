@@ -6,15 +6,16 @@ them a user is asked about. That a tool only reads is what its server says of it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
+from ..arguments import shown
 
-_SHOWN_CHARS_MAX = 600
+SHOWN_CHARS_MAX = 600
+"""Characters of the arguments in a question."""
 _VALUE_CHARS_MAX = 120
 
 
@@ -64,11 +65,17 @@ def why_not_approved(tool: Tool) -> str:
 
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
-    """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{_named(name)}={_quoted(value)}" for name, value in arguments.items())
-    if len(shown) > _SHOWN_CHARS_MAX:
-        shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
-    return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
+    """Return what a user is asked before a call is made: the tool and its arguments, in short.
+
+    It is made in the event loop, and takes no longer however much there is that it does not show.
+    """
+    told = ""
+    for number, (name, value) in enumerate(arguments.items()):
+        told += f"{', ' if number else ''}{_named(name)}={_quoted(value)}"
+        if len(told) > SHOWN_CHARS_MAX:
+            told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
+            break
+    return f"May the running code call {tool.full_name}({told})? The tool {_may_write(tool, server)}."
 
 
 def _may_write(tool: Tool, server: ServerConfig) -> str:
@@ -85,7 +92,6 @@ def _named(name: str) -> str:
 
 
 def _quoted(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
-    cut = len(text) - _VALUE_CHARS_MAX
-    return text if cut <= 0 else f"{text[:_VALUE_CHARS_MAX]}… ({cut} more characters)"
+    text = shown(value, _VALUE_CHARS_MAX)
+    size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size

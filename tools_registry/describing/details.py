@@ -18,6 +18,8 @@ from .schemas import parameters_of
 from .signatures import Learned, returns, signature
 
 _SENTENCE_CHARS_MAX = 160
+_SEARCHED_CHARS = 4_000
+"""Where the first sentence is looked for."""
 _ARGUMENTS_MAX = 15
 _SUMMARY_RETURN_CHARS_MAX = 160
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
@@ -96,7 +98,7 @@ class Describer:
 
 def first_sentence(description: str) -> str:
     """Return the first sentence, on one line, without the full stop; cut with … where it is very long."""
-    text = description.strip()
+    text = description.lstrip()[:_SEARCHED_CHARS].rstrip()
     start = 0
     first = text
     for end in _END.finditer(text):
