@@ -87,7 +87,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
-            if calls.dry_run and not tool.read_only:
+            if calls.dry_run and not server.only_reads(tool):
                 calls.log.note_dry(tool.full_name, fitting)
                 return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
             if decision is Decision.ASK:

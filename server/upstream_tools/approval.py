@@ -1,7 +1,8 @@
 """Security boundary: which calls of upstream tools are made at once, which need a user's yes, which are never made.
 
 The operator's word in `mcp.json` decides: `allow` and `deny` say which tools there are at all, `approve` says which of
-them a user is asked about. That a tool only reads is what its server says of it; a tool that says nothing writes.
+them a user is asked about. Whether a tool only reads is what `reads` and `writes` say, else what its server says; a
+tool of which nobody says it counts as one that writes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
         case Approve.NEVER:
             return Decision.RUN
         case Approve.WRITES:
-            return Decision.RUN if tool.read_only else Decision.ASK
+            return Decision.RUN if server.only_reads(tool) else Decision.ASK
         case Approve.ALWAYS:
             return Decision.ASK
 
@@ -74,6 +75,8 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
 def _may_write(tool: Tool, server: ServerConfig) -> str:
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
+    if server.says_reads(tool.name) is False:
+        return "is one that writes, by the operator's word"
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
