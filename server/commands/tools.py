@@ -111,7 +111,8 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
         if server not in catalog.servers():
             raise UsageError(f"There is no server {server!r}. There are {', '.join(catalog.servers()) or 'none'}.")
     folder = _folder(chosen.folder)
-    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server)
+    asks = await registry.asks()
+    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks)
     if chosen.json:
         print(
             json.dumps(
