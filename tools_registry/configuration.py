@@ -57,9 +57,9 @@ class Approve(StrEnum):
 class ServerConfig:
     """One server, checked, with its variables expanded. Times are in seconds.
 
-    `allow`, `deny`, `reads` and `writes` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. `reads`
-    and `writes` are the operator's word on what tools do, which goes before the server's. `restore` is the privacy part
-    of the server's policy, as written. What may hold secrets is left out of the representation.
+    `allow`, `deny`, `reads` and `writes` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. What
+    `reads` and `writes` say of a tool goes before what its server says. `restore` is the privacy part of the server's
+    policy, as written. What may hold secrets is left out of the representation.
     """
 
     name: str

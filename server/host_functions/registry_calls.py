@@ -15,7 +15,6 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light
 from ...tools_registry.errors import RegistryError
@@ -27,6 +26,7 @@ from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
+from .approvals import approved, judge_calls
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 
@@ -66,7 +66,8 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         {"name": _TEXT, "arguments": (dict,), "positional": _WHOLE},
         frozenset({"name", "arguments"}),
     )
-    return {**asked, "call_tool": call}
+    judge = Handler(partial(judge_calls, registry), {"calls": (list,)}, frozenset({"calls"}))
+    return {**asked, "call_tool": call, "judge_calls": judge}
 
 
 async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
@@ -91,14 +92,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 calls.log.note_dry(tool.full_name, fitting)
                 return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
             if decision is Decision.ASK:
-                if calls.caller.ask is None:
-                    raise _failed(approval.why_unasked(tool, server))
-                told_of = await privacy.kept_value(calls.caller.scope, fitting)  # before anything of it is cut
-                question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-                with paused(), slot_given_back():
-                    approved = await calls.caller.ask(question)
-                if not approved:
-                    raise _failed(approval.why_not_approved(tool))
+                await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
             with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)

@@ -81,6 +81,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         tell_progress=telling.tell_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
+        source=job.code,
     )
     answer = gate.around(calls.answer)
     try:

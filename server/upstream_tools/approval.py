@@ -8,15 +8,22 @@ tool of which nobody says it counts as one that writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from fnmatch import fnmatchcase
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
 
 _SHOWN_CHARS_MAX = 600
 _VALUE_CHARS_MAX = 120
+_NAMES_SHOWN = 8
+_LINES_SHOWN = 3
+
+THIS_CALL = "this call"
+THIS_RUN = "this tool in this run"
+ALWAYS = "this tool always"
+EACH_CALL = "ask at each call"
+"""What a yes covers, as a user chooses it."""
 
 
 class Decision(Enum):
@@ -41,32 +48,44 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
 
 
 def why_refused(tool: str, server: ServerConfig) -> str:
-    """Say why the operator's patterns leave out the tool of that name."""
-    denied = next((pattern for pattern in server.deny if fnmatchcase(tool, pattern)), None)
-    reason = f'"deny" has {denied!r}' if denied is not None else '"allow" does not have it'
-    return (
-        f"The operator does not allow {server.name}.{tool}: in mcp.json, {reason} for the server {server.name!r}. "
-        "Use another tool, or have the operator change that."
-    )
+    """Say that the operator's patterns leave out the tool of that name."""
+    return f"The operator does not allow {server.name}.{tool}. Use another tool."
 
 
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
     """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
-        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
-        f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '
-        f"{server.name!r} in mcp.json."
+        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, "
+        "and this client cannot ask one."
     )
 
 
 def why_not_approved(tool: Tool) -> str:
     """Say that the user did not say yes."""
-    return f"The user did not approve the call of {tool.full_name}. Do without it, or ask the user what to do instead."
+    return f"The user did not approve the call of {tool.full_name}."
+
+
+def what_else(reading: Sequence[str]) -> str:
+    """Say what can be done without a yes; `reading` are tools of the same servers that need none."""
+    shown = ", ".join(reading[:_NAMES_SHOWN])
+    more = f" and {len(reading) - _NAMES_SHOWN} more" if len(reading) > _NAMES_SHOWN else ""
+    need_none = f" These need no yes: {shown}{more}." if reading else ""
+    return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
+
+
+def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[str]]]) -> str:
+    """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
+    asked = "; ".join(
+        f"{tool.full_name}, which {_may_write(tool, server)} ({', '.join(lines[:_LINES_SHOWN])}"
+        f"{f' and {len(lines) - _LINES_SHOWN} more lines' if len(lines) > _LINES_SHOWN else ''})"
+        for tool, server, lines in calls
+    )
+    return f"May the running code call {asked}? A yes holds for each call of these in this run."
 
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
     """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{_named(name)}={_quoted(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{_named(name)}={quoted(value)}" for name, value in arguments.items())
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
     return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
@@ -84,10 +103,11 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
 
 def _named(name: str) -> str:
     """Return the name of an argument so that it cannot be taken for words of the question."""
-    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _quoted(name)
+    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else quoted(name)
 
 
-def _quoted(value: object) -> str:
+def quoted(value: object) -> str:
+    """Return a value as JSON on one line of visible characters, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     cut = len(text) - _VALUE_CHARS_MAX

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ..home import Home
 from ..stats.registry_report import RegistryReport, published_chars, tokens
+from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
 from .overview import overview
@@ -137,7 +138,17 @@ class Registry:
         """Return what tells of tools, with what was learned of their answers."""
         from ...tools_registry.describing.details import Describer
 
-        return Describer(await self.catalog(), await self.learned())
+        return Describer(await self.catalog(), await self.learned(), await self.asks())
+
+    async def asks(self) -> Callable[[Tool], bool]:
+        """Return what says whether a user is asked before a call of a tool. Raises `RegistryError`."""
+        servers = (await self.configuration()).servers
+
+        def asks(tool: Tool) -> bool:
+            server = servers.get(tool.server)
+            return server is not None and decide(tool, server) is Decision.ASK
+
+        return asks
 
     async def statistics(self) -> RegistryReport:
         """Count what is known, without starting a server or reading anything that was not read before."""
@@ -222,6 +233,36 @@ class Registry:
             else:
                 raise
             return wired.catalog.get(name, category)
+
+    async def known(self, names: Iterable[str]) -> dict[str, Tool | ToolUnknown]:
+        """Return the tools of names as `find` does, or why the operator does not let one be called.
+
+        A name that means nothing yet is left out: a call of it will say why. Servers whose tools are not known are
+        asked, all at once, for `ASK_SECONDS` at most.
+        """
+        wired = await self._current()
+        servers = {name: wired.named_server(name) for name in names}
+        unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
+        if unlisted:
+            await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
+        known: dict[str, Tool | ToolUnknown] = {}
+        for name, server in servers.items():
+            try:
+                known[name] = wired.catalog.get(name)
+            except RegistryError:
+                try:
+                    wired.refuse_what_is_denied(server, name)
+                except ToolUnknown as refusal:
+                    known[name] = refusal
+        return known
+
+    async def is_approved(self, tool: Tool, scope: str) -> bool:
+        """Return whether the user of a scope said yes to all calls of a tool."""
+        return tool.name in await (await self.upstreams()).approved(tool.server, scope)
+
+    async def approve(self, tool: Tool, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        await (await self.upstreams()).approve(tool.server, tool.name, scope)
 
     async def knows(self, full_name: str) -> bool:
         """Return whether a tool of that full name is known, without starting a server."""

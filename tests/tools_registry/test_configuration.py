@@ -86,7 +86,13 @@ def test_every_key_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("tool", "said", "only_reads"),
-    [("get_x", None, True), ("get_x", False, True), ("get_and_set", True, False), ("x", None, False), ("x", True, True)],
+    [
+        ("get_x", None, True),
+        ("get_x", False, True),
+        ("get_and_set", True, False),
+        ("x", None, False),
+        ("x", True, True),
+    ],
 )
 def test_the_operators_word_goes_before_the_servers_and_writes_before_reads(tmp_path, tool, said, only_reads):
     file = written(tmp_path, {"s": {"command": "x", "reads": ["get_*"], "writes": ["*_set"]}})

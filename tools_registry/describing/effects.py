@@ -20,19 +20,21 @@ _READING = frozenset(
 _READING_NOUNS = frozenset("diff history info log logs stats status summary tree version".split())
 """Nouns that say what is read, where the name has no verb: `git_status`."""
 _WRITING = frozenset(
-    "accept activate add apply approve archive assign attach book buy call cancel change checkout clear click clone "
-    "close comment commit configure connect copy deactivate disable do drag drop enable evaluate exec fill fork go "
-    "grant handle hover import init invite invoke join kill leave lock login logout make mark merge move mute navigate "
-    "open order patch pay perform pin post press process publish pull push put react reject release reload reply "
-    "request reset resize resolve restart restore resume revoke rotate run save schedule select set share sign start "
-    "stash stop store submit subscribe switch sync tag test toggle transfer trigger type undo unlock unsubscribe upgrade "
-    "use wait".split()
+    "accept activate add apply approve archive assign attach book buy call cancel change checkout clear click "
+    "clone close comment commit configure connect copy deactivate disable do drag drop enable evaluate exec fill "
+    "fork go grant handle hover import init invite invoke join kill leave lock login logout make mark merge move "
+    "mute navigate open order patch pay perform pin post press process publish pull push put react reject release "
+    "reload reply request reset resize resolve restart restore resume revoke rotate run save schedule select set "
+    "share sign start stash stop store submit subscribe switch sync tag test toggle transfer trigger type undo "
+    "unlock unsubscribe upgrade use wait".split()
 )
 _WRITING_ANYWHERE = frozenset(
-    "append create delete deploy destroy drop edit execute insert install modify overwrite purge remove rename replace "
-    "send truncate uninstall update upload upsert write".split()
+    "append create delete deploy destroy drop edit execute insert install modify overwrite purge remove rename "
+    "replace send truncate uninstall update upload upsert write".split()
 )
-_PROGRAMS = frozenset({"code", "command", "expression", "function", "javascript", "query", "script", "sql", "statement"})
+_PROGRAMS = frozenset(
+    {"code", "command", "expression", "function", "javascript", "query", "script", "sql", "statement"}
+)
 """Arguments that may hold a program, which does what it says."""
 _SAFEGUARDS = frozenset({"confirm", "dry_run", "dryrun", "force", "overwrite"})
 """Arguments that only tools have which change something."""

@@ -223,6 +223,18 @@ class Upstreams:
             connection.link.refusal = None
         return inspection
 
+    async def approve(self, server: str, tool: str, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        await asyncio.to_thread(self._pins.approve, server, tool, scope)
+
+    async def approved(self, server: str, scope: str | None = None) -> frozenset[str]:
+        """Return the tools to all calls of which the user of a scope said yes; without one, of any scope."""
+        return await asyncio.to_thread(self._pins.approved, server, scope)
+
+    async def ask_again(self, server: str) -> None:
+        """Forget every yes to all calls of a server's tools."""
+        await asyncio.to_thread(self._pins.ask_again, server)
+
     async def quarantined(self) -> frozenset[str]:
         """Return the servers that are quarantined, in this process or by another, without connecting."""
         return frozenset(self._quarantine) | await asyncio.to_thread(self._pins.quarantines)

@@ -199,8 +199,8 @@ class Gate:
         if ask is None or not self._privacy.filters:
             return caller
 
-        async def ask_with_tokens(question: str) -> bool:
-            return await ask(await self._privacy.hide_text(caller.scope, question))
+        async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+            return await ask(await self._privacy.hide_text(caller.scope, question), choices)
 
         return replace(caller, ask=ask_with_tokens)
 
