@@ -23,6 +23,7 @@ from ..privacy.tokens.run_tokens import RunTokens
 from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
+from .dry_files import DryFiles
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -50,9 +51,10 @@ _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", di
 class Calls:
     """The host calls of one execution: which there are, what they may use, and what they did.
 
-    `answer` is handed to the pool as the one way up from the child. What a running execution has run on its behalf,
-    such as the tests of a skill that it saves, has `Calls` of its own that are `within` the execution's: it spends the
-    same budget, notes its calls in the same log, and shares what the user approved. `source` is the code that runs.
+    `answer` is handed to the pool as the one way up from the child. `source` is the code that runs. What a running
+    execution has run on its behalf, such as the tests of a skill that it saves, has `Calls` of its own that are
+    `within` the execution's: it spends the same budget, notes its calls in the same log, and shares what the user
+    approved and what a dry run did not write.
     """
 
     handlers: Mapping[str, Handler]
@@ -63,6 +65,7 @@ class Calls:
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
+    dry_files: DryFiles = field(default_factory=DryFiles)
     tell: Tell | None = None
     tell_progress: TellProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)

@@ -88,9 +88,9 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
-            if calls.dry_run and not server.only_reads(tool):
+            if calls.dry_run and not approval.runs_dry(tool, server):
                 calls.log.note_dry(tool.full_name, fitting)
-                return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
+                return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
             with slot_given_back():
@@ -107,6 +107,14 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if untold is not None:
                 calls.log.returns[tool.full_name] = untold
         return value
+
+
+async def _placeholder(registry: Registry, tool: Tool, arguments: Mapping[str, Json]) -> Json:
+    """Return what stands for the answer of a call that a dry run does not make."""
+    from ...tools_registry.describing.placeholders import placeholder
+
+    learned = (await registry.learned()).get(tool.full_name)
+    return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
 
 
 async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:

@@ -111,7 +111,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     fitted = _kept_soon(executor, run_id, owner, shown.run)
     if fitted is None:
         fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
-    return Execution(_report(run_id, shown, fitted), shown.run.outcome.figures)
+    return Execution(_report(run_id, shown, fitted, dry_run=request.dry_run), shown.run.outcome.figures)
 
 
 def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
@@ -227,7 +227,7 @@ def _name_of(call: CalledTool) -> str:
     return call.tool or call.unknown or "(withheld)"
 
 
-def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
+def _report(run_id: str, shown: ShownRun, fitted: Fitted, *, dry_run: bool) -> Report:
     run, outcome = shown.run, shown.run.outcome
     report = Report(
         run_id=run_id,
@@ -252,7 +252,7 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
             report["error"]["calls"] = _counts(run.called)
     if run.returns:
         report["returns"] = {each.tool: each.shape for each in run.returns}
-    if fitted.dry_run:
+    if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.written:
         report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]

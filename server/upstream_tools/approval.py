@@ -47,6 +47,22 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
             return Decision.ASK
 
 
+def runs_dry(tool: Tool, server: ServerConfig) -> bool:
+    """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
+
+    An operator who has nobody asked approves every call. That makes no write a read: it only counts for a tool of which
+    nobody says what it does.
+    """
+    if server.only_reads(tool):
+        return True
+    if server.approve is not Approve.NEVER or server.says_reads(tool.name) is not None:
+        return False
+    from ...tools_registry.describing.effects import Effect, proposed_effect
+
+    said = isinstance(tool.annotations.get("readOnlyHint"), bool) or tool.annotations.get("destructiveHint") is True
+    return not said and proposed_effect(tool.name, tool.description, tool.input_schema) is Effect.READ
+
+
 def why_refused(tool: str, server: ServerConfig) -> str:
     """Say that the operator's patterns leave out the tool of that name."""
     return f"The operator does not allow {server.name}.{tool}. Use another tool."

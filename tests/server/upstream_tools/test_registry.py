@@ -314,17 +314,6 @@ async def test_a_tool_that_is_always_asked_about_is_asked_about_even_if_it_only_
         assert "always asked about" in (await error(caller, "await tools.up.add(left=1)"))["message"]
 
 
-async def test_a_dry_run_notes_writes_down_and_really_reads(caller, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    report = await caller.run(
-        f"[await tools.up.append(path={str(file)!r}, line='x'), await tools.up.add(left=1)]", dry_run=True
-    )
-    call = {"tool": "up.append", "arguments": {"path": str(file), "line": "x"}}
-    assert report["dry_run"] == [call]
-    assert report["result"] == [{"dry_run": True, **call}, 2]
-    assert not file.exists()
-
-
 async def test_of_twenty_servers_only_the_one_that_is_used_is_started(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
