@@ -40,6 +40,9 @@ def add_options(parser: Parser) -> None:
         action="store_true",
         help="pin what the server says now, end its quarantine, and take what is proposed of its tools",
     )
+    parser.add_argument(
+        "--ask-again", action="store_true", help="forget the tools to all calls of which users said yes"
+    )
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 
 
@@ -54,7 +57,7 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
     home.prepare()
-    tested = asyncio.run(_tested(configuration, home, names, accept=chosen.accept, sign_in=not chosen.no_sign_in))
+    tested = asyncio.run(_tested(configuration, home, names, chosen))
     if chosen.accept and tested[0]["ok"]:
         _classify(home, chosen.name, tested[0])
     if chosen.json:
@@ -68,11 +71,15 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
 
 
 async def _tested(
-    configuration: Configuration, home: Home, names: list[str], *, accept: bool, sign_in: bool
+    configuration: Configuration, home: Home, names: list[str], chosen: argparse.Namespace
 ) -> list[dict[str, object]]:
     from ...tools_registry.upstream.upstreams import Upstreams
 
     async with Upstreams(configuration, state=home.registry) as upstreams:
+        if chosen.ask_again:
+            for name in names:
+                await upstreams.ask_again(name)
+        accept, sign_in = chosen.accept, not chosen.no_sign_in
         return list(
             await asyncio.gather(
                 *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
@@ -111,6 +118,7 @@ async def _tested_one(
         "error": error,
         "milliseconds": round((time.monotonic() - began) * 1000, 1),
         "stderr": stderr or upstreams.stderr_of(name)[-4000:],
+        "always_approved": sorted(await upstreams.approved(name)),
         **({} if inspection is None else _told(inspection, configuration.server(name), accepted=accept)),
     }
 
@@ -218,10 +226,10 @@ def _print(tested: dict[str, object]) -> None:
         print(f"{name:<{_WIDTH}} {tested['error']}")
         if tested["stderr"]:
             print("\n".join(f"{'':<{_WIDTH}} stderr: {line}" for line in str(tested["stderr"]).splitlines()))
-    for what in ("new", "changed", "removed", "accepted"):
+    for what in ("new", "changed", "removed", "accepted", "always_approved"):
         names = tested.get(what)
         if isinstance(names, list) and names:
-            print(f"{'':<{_WIDTH}} {what}: {', '.join(names)}")
+            print(f"{'':<{_WIDTH}} {what.replace('_', ' ')}: {', '.join(names)}")
     proposed = _proposed(tested)
     for effect in ("read", "write"):
         names = [each for each, proposal in proposed.items() if proposal == effect]

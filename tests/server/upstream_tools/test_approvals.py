@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult
 
+from ..command_line import sealab
 from ..conftest import Caller, http_server, in_this_process
 from .test_registry import ONE_SPARE, configure, connected, result, upstream
 
@@ -99,7 +100,7 @@ async def test_after_a_no_nothing_is_called_at_all(kind: str, tmp_path: Path) ->
     assert not file.exists()
 
 
-async def test_a_yes_for_always_holds_in_later_runs_and_servers_until_the_tool_changes_or_it_is_taken_back(
+async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
     tmp_path: Path,
 ) -> None:
     configure(tmp_path, up=upstream())
@@ -115,11 +116,17 @@ async def test_a_yes_for_always_holds_in_later_runs_and_servers_until_the_tool_c
     assert list(pins["servers"]["up"]["approved"].values()) == [["append"]]
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         await result(caller, code)  # nobody need be asked
+    shown = sealab("servers", "test", "up", "--home", str(tmp_path), "--ask-again")
+    assert "always approved" not in shown.stdout
+    async with asking(tmp_path, user) as caller:
+        await result(caller, code)
+    assert len(user.asked) == 2
+    assert "always approved: append\n" in sealab("servers", "test", "up", "--home", str(tmp_path)).stdout
     pins["servers"]["up"]["approved"] = {"http credentials of another": ["append"]}
     (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
     async with asking(tmp_path, user) as caller:
         await result(caller, code)
-    assert len(user.asked) == 2
+    assert len(user.asked) == 3
 
 
 async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tmp_path: Path) -> None:
