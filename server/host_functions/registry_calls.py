@@ -75,14 +75,14 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
         try:
-            _pay(calls, await _chars_of(given))
+            pay(calls, await chars_of(given))
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
             decision = approval.decide(tool, server)
             if decision is Decision.REFUSE:
-                raise _failed(approval.why_refused(tool.name, server))
+                raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 raise _by_position(tool, name)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
@@ -97,11 +97,11 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
-            raise _failed(str(error)) from error
+            raise failed(str(error)) from error
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
-        _pay(calls, await _chars_of(value))
+        pay(calls, await chars_of(value))
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
             untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
             if untold is not None:
@@ -139,16 +139,17 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
 
 
-async def _chars_of(value: Json) -> int:
+async def chars_of(value: Json) -> int:
     """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
     if is_light(value):
         return len(json.dumps(value))
     return await in_thread(Kind.SEARCH, lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
 
 
-def _pay(calls: Calls, count: int) -> None:
+def pay(calls: Calls, count: int) -> None:
+    """Count what a run moves. Raises `HostCallError` where that is more than it may."""
     if not calls.log.move(count):
-        raise _failed(
+        raise failed(
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
             "Ask the tools for less, or split the work into several runs."
         )
@@ -166,12 +167,13 @@ def _by_position(tool: Tool, name: str) -> HostCallError:
     return HostCallError(f"{name}() takes its arguments by name, not by position. {takes}", type="TypeError")
 
 
-def _failed(message: str) -> HostCallError:
+def failed(message: str) -> HostCallError:
+    """Return an error that code sees as a `ToolError`."""
     return HostCallError(message, type="ToolError")
 
 
 async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.search(
             registry,
             cast("str", arguments["query"]),
@@ -183,7 +185,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
 
 
 async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.definition(
             registry,
             cast("str", arguments["tool_name"]),
@@ -194,20 +196,20 @@ async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arg
 
 
 async def _list_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await _answered(discovery.servers(registry))
+    return await answered(discovery.servers(registry))
 
 
 async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
+    return await answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
 
 
 async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
     names = cast("Mapping[str, Json]", arguments["names"])
-    return await _answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
+    return await answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
 
 
 async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.tools_of(
             registry,
             cast("str | None", arguments["server"]),
@@ -218,18 +220,19 @@ async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -
 
 
 async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(discovery.server(registry, cast("str", arguments["server"])))
+    return await answered(discovery.server(registry, cast("str", arguments["server"])))
 
 
 async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await _answered(discovery.summary(registry))
+    return await answered(discovery.summary(registry))
 
 
-async def _answered(asked: Awaitable[object]) -> Json:
+async def answered(asked: Awaitable[object]) -> Json:
+    """Return an answer about upstream servers; what fails is an error that the code can catch."""
     with slot_given_back():
         try:
             return cast("Json", await asked)
         except RegistryError as error:
-            raise _failed(str(error)) from error
+            raise failed(str(error)) from error
         except RequestRefused as error:
             raise HostCallError(str(error), type="ValueError") from error

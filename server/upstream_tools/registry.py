@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer
     from ...tools_registry.describing.learned import LearnedTypes
-    from ...tools_registry.models import Tool
+    from ...tools_registry.models import Json, Tool
     from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
 
@@ -311,6 +311,20 @@ class Registry:
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
+
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None) -> Json:
+        """Return what a resource of a server holds. Raises `RegistryError`."""
+        wired = await self._current()
+        with wired.in_use():
+            return await wired.upstreams.read_resource(server, uri, keep=keep)
+
+    async def listed_beside_tools(self, server: str, kind: Literal["resources", "prompts"]) -> list[Json]:
+        """Return the resources or the prompts of a server. Raises `RegistryError`."""
+        wired = await self._current()
+        with wired.in_use():
+            if kind == "prompts":
+                return await wired.upstreams.list_prompts(server)
+            return await wired.upstreams.list_resources(server)
 
     async def _current(self) -> Wired:
         async with self._wiring:
