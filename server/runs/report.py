@@ -65,7 +65,7 @@ class WrittenFile(TypedDict):
 
 
 class Image(TypedDict):
-    """A figure of the run: `size` in bytes. Over MCP the image itself follows as content, in this order."""
+    """A figure of the run, or an image of its result: `size` in bytes. Over MCP the images follow as content."""
 
     mime_type: str
     size: int
@@ -130,7 +130,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     for dry in report.get("dry_run", []):
         lines.append(f"not done: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):
-        lines.append(f"figure ({image['mime_type']}, {image['size']} bytes)")
+        lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
     if "privacy" in report:

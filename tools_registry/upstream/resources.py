@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from mcp.types import EmbeddedResource
 
@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from mcp.types import ReadResourceResult
     from pydantic import BaseModel
 
-LISTED_MAX = 1_000
-"""Resources and prompts of a server that are listed."""
+LISTED_MAX = 20_000
+"""Resources or prompts of a server; a list that is longer has no end."""
 
-
-class _Page(Protocol):
-    next_cursor: str | None
-
-
-P = TypeVar("P", bound=_Page)
+_LEFT_OUT = {"meta", "icons", "annotations"}
+_Page = tuple[Sequence["BaseModel"], str | None]
+"""What one page lists, and the cursor of the next."""
 
 
 async def read_contents(uri: str, result: ReadResourceResult, keep: Keep | None, read_large: ReadJson) -> Json:
@@ -52,35 +49,40 @@ async def list_resources(client: Client) -> list[Json]:
     """Return `{uri, name, …}` of each resource, and `{uri_template, name, …}` of each kind of them."""
     if client.server_capabilities.resources is None:
         return []
-    pages = await _pages(lambda cursor: client.list_resources(cursor=cursor))
-    templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor))
-    found: list[BaseModel] = [each for page in pages for each in page.resources]
-    return _told([*found, *(each for page in templates for each in page.resource_templates)])
+
+    async def resources(cursor: str | None) -> _Page:
+        page = await client.list_resources(cursor=cursor)
+        return page.resources, page.next_cursor
+
+    async def templates(cursor: str | None) -> _Page:
+        page = await client.list_resource_templates(cursor=cursor)
+        return page.resource_templates, page.next_cursor
+
+    return [*await _all(resources), *await _all(templates)]
 
 
 async def list_prompts(client: Client) -> list[Json]:
     """Return `{name, description, arguments: [{name, description, required}]}` of each prompt."""
     if client.server_capabilities.prompts is None:
         return []
-    return _told(
-        [each for page in await _pages(lambda cursor: client.list_prompts(cursor=cursor)) for each in page.prompts]
-    )
+
+    async def prompts(cursor: str | None) -> _Page:
+        page = await client.list_prompts(cursor=cursor)
+        return page.prompts, page.next_cursor
+
+    return await _all(prompts)
 
 
-async def _pages(ask: Callable[[str | None], Awaitable[P]]) -> list[P]:
-    pages: list[P] = []
+async def _all(ask: Callable[[str | None], Awaitable[_Page]]) -> list[Json]:
+    """Ask for all pages. Raises `AnswerRefused` where they have no end."""
+    listed: list[Json] = []
     seen: set[str] = set()
     cursor: str | None = None
     while True:
-        pages.append(await ask(cursor))
-        cursor = pages[-1].next_cursor
-        if not cursor or len(pages) >= LISTED_MAX:
-            return pages
-        if cursor in seen:
+        page, cursor = await ask(cursor)
+        listed += [each.model_dump(mode="json", exclude_none=True, exclude=_LEFT_OUT) for each in page]
+        if not cursor:
+            return listed
+        if cursor in seen or len(listed) > LISTED_MAX:
             raise AnswerRefused("The server never ends its list. Tell the server's author.")
         seen.add(cursor)
-
-
-def _told(listed: Sequence[BaseModel]) -> list[Json]:
-    left_out = {"meta", "icons", "annotations"}
-    return [each.model_dump(mode="json", exclude_none=True, exclude=left_out) for each in listed[:LISTED_MAX]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -116,12 +117,13 @@ async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
     assert list(pins["servers"]["up"]["approved"].values()) == [["append"]]
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         await result(caller, code)  # nobody need be asked
-    shown = sealab("servers", "test", "up", "--home", str(tmp_path), "--ask-again")
+    shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
     assert "always approved" not in shown.stdout
     async with asking(tmp_path, user) as caller:
         await result(caller, code)
     assert len(user.asked) == 2
-    assert "always approved: append\n" in sealab("servers", "test", "up", "--home", str(tmp_path)).stdout
+    shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path))
+    assert "always approved: append\n" in shown.stdout
     pins["servers"]["up"]["approved"] = {"http credentials of another": ["append"]}
     (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
     async with asking(tmp_path, user) as caller:
