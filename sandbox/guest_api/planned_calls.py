@@ -6,6 +6,7 @@ Nothing depends on it that protects anybody: the host judges each call again whe
 from __future__ import annotations
 
 import ast
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,10 +41,13 @@ def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
     tool whose name only running it would tell.
     """
     roots = {name: path for name, value in namespace.items() if (path := _path_of(value)) is not None}
-    if not any(name in source for name in roots):
+    if not any(type(name) is str and name in source for name in roots):
         return []
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        tree = compile(source, "", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = compile(source, "", "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # it has been compiled before: the run will say what is wrong
     program = _Program(roots)

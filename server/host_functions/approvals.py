@@ -34,7 +34,7 @@ TOOLS_ASKED_MAX = 20
 
 CALLS_JUDGED_MAX = 200
 _REFUSED_SHOWN = 20
-_LINE_CHARS_MAX = 200
+_NAME_CHARS_MAX = 200
 
 
 @dataclass(slots=True)
@@ -83,7 +83,10 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tup
         if isinstance(found, ToolUnknown):
             refused += [(line, str(found)) for line in lines]
             continue
-        server = config_of(found, configuration)
+        try:
+            server = config_of(found, configuration)
+        except RegistryError:
+            continue  # the call will say it
         decision = approval.decide(found, server)
         if decision is Decision.REFUSE or found.server in quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
@@ -205,7 +208,7 @@ def _read(sent: Sequence[Json]) -> dict[str, list[tuple[int, bool]]]:
     named: dict[str, list[tuple[int, bool]]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
-            case [str(name), int(line), bool(caught)] if 0 < line < 1 << 31:
+            case [str(name), int(line), bool(caught)] if 0 < line < 1 << 31 and len(name) <= _NAME_CHARS_MAX:
                 named.setdefault(name, []).append((line, caught))
     return named
 

@@ -11,12 +11,14 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ..home import Home
+from ..host_work import Kind, in_thread
 from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
@@ -245,16 +247,7 @@ class Registry:
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
         if unlisted:
             await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
-        known: dict[str, Tool | ToolUnknown] = {}
-        for name, server in servers.items():
-            try:
-                known[name] = wired.catalog.get(name)
-            except RegistryError:
-                try:
-                    wired.refuse_what_is_denied(server, name)
-                except ToolUnknown as refusal:
-                    known[name] = refusal
-        return known
+        return await in_thread(Kind.SEARCH, partial(_known, wired, servers))
 
     async def is_approved(self, tool: Tool, scope: str) -> bool:
         """Return whether the user of a scope said yes to all calls of a tool."""
@@ -403,6 +396,20 @@ class Registry:
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
+
+
+def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:
+    known: dict[str, Tool | ToolUnknown] = {}
+    for name, server in servers.items():
+        tool = wired.catalog.known(name)
+        if tool is not None:
+            known[name] = tool
+            continue
+        try:
+            wired.refuse_what_is_denied(server, name)
+        except ToolUnknown as refusal:
+            known[name] = refusal
+    return known
 
 
 def _overview_of(wired: Wired) -> str:

@@ -246,3 +246,12 @@ async def test_in_full_python_programs_are_judged_too(tmp_path: Path) -> None:
         code = "import tools\nawait tools.up.add(left=1)\nawait tools.up.append(path='/nowhere/x', line='y')"
         report = await caller.run(code, isolation="process")
     assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 3, False)
+
+
+async def test_a_tool_without_a_server_leaves_the_others_to_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "tools" / "weather").mkdir(parents=True)
+    (tmp_path / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("await tools.weather.forecast()\nawait tools.up.append(path='/nowhere/x', line='y')")
+    assert (report["status"], report["error"]["line"]) == ("refused", 2)
