@@ -71,12 +71,10 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
 
 async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tuple[int, bool]]]) -> Json:
     known = await registry.known(named)
-    configuration = await registry.configuration()
-    quarantined = await registry.quarantined()
     refused: list[tuple[int, str]] = []
     to_ask: dict[str, _Planned] = {}
     for name, places in named.items():
-        found = known.get(name)
+        found = known.tools.get(name)
         if found is None:
             continue
         lines = tuple(line for line, caught in places if not caught)
@@ -84,11 +82,11 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tup
             refused += [(line, str(found)) for line in lines]
             continue
         try:
-            server = config_of(found, configuration)
+            server = config_of(found, known.configuration)
         except RegistryError:
             continue  # the call will say it
         decision = approval.decide(found, server)
-        if decision is Decision.REFUSE or found.server in quarantined:
+        if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
             refused += [(line, why) for line in lines]
         elif decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):

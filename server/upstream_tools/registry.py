@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -44,6 +45,18 @@ _WATCH_SECONDS = 2.0
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is of tools of some names: each tool, or why the operator does not let it be called.
+
+    A name that means nothing yet, or several tools, is left out: a call of it will say so.
+    """
+
+    tools: Mapping[str, Tool | ToolUnknown]
+    configuration: Configuration
+    quarantined: frozenset[str]
 
 
 class Registry:
@@ -236,18 +249,23 @@ class Registry:
                 raise
             return wired.catalog.get(name, category)
 
-    async def known(self, names: Iterable[str]) -> dict[str, Tool | ToolUnknown]:
-        """Return the tools of names as `find` does, or why the operator does not let one be called.
+    async def known(self, names: Iterable[str]) -> Known:
+        """Return what there is of tools of names. Raises `RegistryError`.
 
-        A name that means nothing yet is left out: a call of it will say why. Servers whose tools are not known are
-        asked, all at once, for `ASK_SECONDS` at most.
+        Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
         """
         wired = await self._current()
         servers = {name: wired.named_server(name) for name in names}
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
         if unlisted:
             await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
-        return await in_thread(Kind.SEARCH, partial(_known, wired, servers))
+        tools: dict[str, Tool | ToolUnknown] = {
+            name: wired.catalog.get(name) for name in servers if name in wired.catalog
+        }
+        rest = {name: server for name, server in servers.items() if name not in tools}
+        if rest:  # other spellings are compared with every tool
+            tools |= await in_thread(Kind.SEARCH, partial(_known, wired, rest))
+        return Known(tools, wired.configuration, await wired.upstreams.quarantined())
 
     async def is_approved(self, tool: Tool, scope: str) -> bool:
         """Return whether the user of a scope said yes to all calls of a tool."""
