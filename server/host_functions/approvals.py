@@ -108,7 +108,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     assert calls.caller.ask is not None
     source = calls.source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     question = approval.question_at_start(
-        [(each.tool, each.server, [_shown_line(source, line) for line in each.lines]) for each in planned]
+        [(each.tool, each.server, [(line, _line(source, line)) for line in each.lines]) for each in planned]
     )
     choices = [THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else []), EACH_CALL]
     with paused():
@@ -216,9 +216,5 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
-def _shown_line(source: Sequence[str], line: int) -> str:
-    """Say a line of a program on one line, so that it cannot be taken for words of the question."""
-    text = source[line - 1].strip() if line <= len(source) else ""
-    if not text:
-        return f"line {line}"
-    return f"line {line}: {approval.quoted(text)}"
+def _line(source: Sequence[str], line: int) -> str:
+    return source[line - 1].strip() if line <= len(source) else ""

@@ -89,19 +89,23 @@ def what_else(reading: Sequence[str]) -> str:
     return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
 
 
-def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[str]]]) -> str:
+def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]]) -> str:
     """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
     asked = "; ".join(
-        f"{tool.full_name}, which {_may_write(tool, server)} ({', '.join(lines[:_LINES_SHOWN])}"
-        f"{f' and {len(lines) - _LINES_SHOWN} more lines' if len(lines) > _LINES_SHOWN else ''})"
-        for tool, server, lines in calls
+        f"{tool.full_name}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
     )
     return f"May the running code call {asked}? A yes holds for each call of these in this run."
 
 
+def _lines(lines: Sequence[tuple[int, str]]) -> str:
+    """Say the first lines, quoted so that they cannot be taken for words of the question."""
+    told = ", ".join(f"line {number}: {_quoted(text)}" for number, text in lines[:_LINES_SHOWN])
+    return f"{told} and {len(lines) - _LINES_SHOWN} more lines" if len(lines) > _LINES_SHOWN else told
+
+
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
     """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{_named(name)}={quoted(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{_named(name)}={_quoted(value)}" for name, value in arguments.items())
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
     return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
@@ -119,11 +123,10 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
 
 def _named(name: str) -> str:
     """Return the name of an argument so that it cannot be taken for words of the question."""
-    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else quoted(name)
+    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _quoted(name)
 
 
-def quoted(value: object) -> str:
-    """Return a value as JSON on one line of visible characters, cut where it is long."""
+def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     cut = len(text) - _VALUE_CHARS_MAX
