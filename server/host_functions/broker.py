@@ -8,6 +8,7 @@ own budget, and ends with it. An answer is JSON; a failure is a `HostCallError`,
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -19,8 +20,10 @@ from ...workspace.errors import WorkspaceError
 from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
 from ..privacy.tokens.run_tokens import RunTokens
+from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
+from .dry_files import DryFiles
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -34,6 +37,9 @@ TellProgress = Callable[[float, str], None]
 PROGRESS_MAX = 10_000
 """How often a run may say how far it is; that is no call of its budget."""
 
+_FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
+"""Host calls that are none of a run's budget: how many of them."""
+
 TEXT_CHARS_MAX = 16_384
 """Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
 
@@ -45,25 +51,29 @@ _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", di
 class Calls:
     """The host calls of one execution: which there are, what they may use, and what they did.
 
-    `answer` is handed to the pool as the one way up from the child. What a running execution has run on its behalf,
-    such as the tests of a skill that it saves, has `Calls` of its own that are `within` the execution's: it spends the
-    same budget and notes its calls in the same log.
+    `answer` is handed to the pool as the one way up from the child. `source` is the code that runs. What a running
+    execution has run on its behalf, such as the tests of a skill that it saves, has `Calls` of its own that are
+    `within` the execution's: it spends the same budget, notes its calls in the same log, and shares what the user
+    approved and what a dry run did not write.
     """
 
     handlers: Mapping[str, Handler]
     budget: int
     caller: Caller = LOCAL
     made: int = 0
-    progressed: int = 0
+    free: Counter[str] = field(default_factory=Counter)
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
+    dry_files: DryFiles = field(default_factory=DryFiles)
     tell: Tell | None = None
     tell_progress: TellProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
     run_tokens: RunTokens | None = None
+    source: str = ""
+    approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
@@ -95,8 +105,8 @@ class Calls:
             raise HostCallError(shortage, type="OSError") from error
 
     def _spend(self, name: str) -> None:
-        if name == "progress" and self.progressed < PROGRESS_MAX:
-            self.progressed += 1
+        if self.free[name] < _FREE.get(name, 0):
+            self.free[name] += 1
             return
         self.made += 1
         if self.made > self.budget:

@@ -37,6 +37,7 @@ class DefinitionAnswer(TypedDict):
     signature: NotRequired[str]
     example: NotRequired[str]
     call: NotRequired[str]
+    needs_approval: NotRequired[bool]
     flags: NotRequired[list[str]]
     quarantined: NotRequired[str]
     use_cases: NotRequired[list[str]]
@@ -146,5 +147,6 @@ def _line(tool: Mapping[str, object]) -> str:
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
     about = str(tool.get("description", "")).partition("\n")[0]
     returned = f" -> {tool['returns']}" if "returns" in tool else ""
-    marked = " (quarantined)" if "quarantined" in tool else ""
+    marks = {"quarantined": "quarantined", "needs_approval": "needs approval"}
+    marked = "".join(f" ({words})" for key, words in marks.items() if key in tool)
     return f"{call}{returned}{marked}: {about}" if about else f"{call}{returned}{marked}"

@@ -1,14 +1,14 @@
 """Security boundary: which calls of upstream tools are made at once, which need a user's yes, which are never made.
 
 The operator's word in `mcp.json` decides: `allow` and `deny` say which tools there are at all, `approve` says which of
-them a user is asked about. That a tool only reads is what its server says of it; a tool that says nothing writes.
+them a user is asked about. Whether a tool only reads is what `reads` and `writes` say, else what its server says; a
+tool of which nobody says it counts as one that writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from fnmatch import fnmatchcase
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
@@ -17,6 +17,14 @@ from ..arguments import shown
 SHOWN_CHARS_MAX = 600
 """Characters of the arguments in a question."""
 _VALUE_CHARS_MAX = 120
+_NAMES_SHOWN = 8
+_LINES_SHOWN = 3
+
+THIS_CALL = "this call"
+THIS_RUN = "this tool in this run"
+ALWAYS = "this tool always"
+EACH_CALL = "ask at each call"
+"""What a yes covers, as a user chooses it."""
 
 
 class Decision(Enum):
@@ -35,33 +43,65 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
         case Approve.NEVER:
             return Decision.RUN
         case Approve.WRITES:
-            return Decision.RUN if tool.read_only else Decision.ASK
+            return Decision.RUN if server.only_reads(tool) else Decision.ASK
         case Approve.ALWAYS:
             return Decision.ASK
 
 
+def runs_dry(tool: Tool, server: ServerConfig) -> bool:
+    """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
+
+    An operator who has nobody asked approves every call. That makes no write a read: it only counts for a tool of which
+    nobody says what it does.
+    """
+    if server.only_reads(tool):
+        return True
+    if server.approve is not Approve.NEVER or server.says_reads(tool.name) is not None:
+        return False
+    from ...tools_registry.describing.effects import Effect, proposed_effect
+
+    said = isinstance(tool.annotations.get("readOnlyHint"), bool) or tool.annotations.get("destructiveHint") is True
+    return not said and proposed_effect(tool.name, tool.description, tool.input_schema) is Effect.READ
+
+
 def why_refused(tool: str, server: ServerConfig) -> str:
-    """Say why the operator's patterns leave out the tool of that name."""
-    denied = next((pattern for pattern in server.deny if fnmatchcase(tool, pattern)), None)
-    reason = f'"deny" has {denied!r}' if denied is not None else '"allow" does not have it'
-    return (
-        f"The operator does not allow {server.name}.{tool}: in mcp.json, {reason} for the server {server.name!r}. "
-        "Use another tool, or have the operator change that."
-    )
+    """Say that the operator's patterns leave out the tool of that name."""
+    return f"The operator does not allow {server.name}.{tool}. Use another tool."
 
 
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
     """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
-        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
-        f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '
-        f"{server.name!r} in mcp.json."
+        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, "
+        "and this client cannot ask one."
     )
 
 
 def why_not_approved(tool: Tool) -> str:
     """Say that the user did not say yes."""
-    return f"The user did not approve the call of {tool.full_name}. Do without it, or ask the user what to do instead."
+    return f"The user did not approve the call of {tool.full_name}."
+
+
+def what_else(reading: Sequence[str]) -> str:
+    """Say what can be done without a yes; `reading` are tools of the same servers that need none."""
+    shown = ", ".join(reading[:_NAMES_SHOWN])
+    more = f" and {len(reading) - _NAMES_SHOWN} more" if len(reading) > _NAMES_SHOWN else ""
+    need_none = f" These need no yes: {shown}{more}." if reading else ""
+    return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
+
+
+def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]]) -> str:
+    """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
+    asked = "; ".join(
+        f"{tool.full_name}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
+    )
+    return f"May the running code call {asked}? A yes holds for each call of these in this run."
+
+
+def _lines(lines: Sequence[tuple[int, str]]) -> str:
+    """Say the first lines, quoted so that they cannot be taken for words of the question."""
+    told = ", ".join(f"line {number}: {_quoted(text)}" for number, text in lines[:_LINES_SHOWN])
+    return f"{told} and {len(lines) - _LINES_SHOWN} more lines" if len(lines) > _LINES_SHOWN else told
 
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
@@ -81,6 +121,8 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
 def _may_write(tool: Tool, server: ServerConfig) -> str:
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
+    if server.says_reads(tool.name) is False:
+        return "is one that writes, by the operator's word"
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"

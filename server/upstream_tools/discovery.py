@@ -210,7 +210,7 @@ async def servers(registry: Registry) -> list[Json]:
 
 async def server(registry: Registry, name: str) -> dict[str, Json]:
     """Return what is known of one server, with the names of its tools. Raises `RegistryError`."""
-    own = await _server_named(registry, name)
+    own = await server_name(registry, name)
     listed = await tools_of(registry, own, detail_level="name")
     told = next(each for each in await servers(registry) if isinstance(each, dict) and each["name"] == own)
     return {**told, "tools": [each["name"] for each in listed if isinstance(each, dict)], "tool_count": len(listed)}
@@ -229,7 +229,7 @@ async def tools_of(
         catalog, configuration = await registry.catalog(), await registry.configuration()
         permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
         return [*await _told(registry, permitted, level)]
-    own = await _server_named(registry, name)
+    own = await server_name(registry, name)
     if tool is not None:
         return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
     return [*await _told(registry, await _known_tools(registry, own), level)]
@@ -258,7 +258,7 @@ async def names(registry: Registry, name: str | None) -> list[Json]:
     catalog = await registry.catalog()
     if name is None:
         return [entry.alias for entry in catalog.servers().values()]
-    known = await _known_tools(registry, await _server_named(registry, name))
+    known = await _known_tools(registry, await server_name(registry, name))
     return [catalog.alias(each)[1] for each in known]
 
 
@@ -295,7 +295,8 @@ async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | No
     return known
 
 
-async def _server_named(registry: Registry, name: str) -> str:
+async def server_name(registry: Registry, name: str) -> str:
+    """Return the server that a name or alias means. Raises `ServerUnknown`."""
     entries = (await registry.catalog()).servers()
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:

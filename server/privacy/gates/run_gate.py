@@ -25,7 +25,7 @@ from ..privacy import Privacy, is_harmless
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 
-_LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files"})
+_LEARNED_FROM = frozenset({"call_tool", "list_files", "list_prompts", "list_resources", "read_file", "read_resource"})
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content")
 _PROGRESS_CPU_SECONDS = 1.0
@@ -199,8 +199,8 @@ class Gate:
         if ask is None or not self._privacy.filters:
             return caller
 
-        async def ask_with_tokens(question: str) -> bool:
-            return await ask(await self._privacy.hide_text(caller.scope, question))
+        async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+            return await ask(await self._privacy.hide_text(caller.scope, question), choices)
 
         return replace(caller, ask=ask_with_tokens)
 

@@ -29,7 +29,7 @@ except ValueError as error:
 async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream(approve="never"))
     file = tmp_path / "file"
-    tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer['dry_run'], answer"
+    tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer == 1, answer"
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(SAVE.format(tests=tests), dry_run=True)
     assert report["output"] == ""
