@@ -144,6 +144,7 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
 
 async def _having(registry: Registry, name: str) -> list[str]:
     """Return how code calls the tools of that name, on whatever server."""
+    await registry.ask_unasked()
     catalog, configuration = await registry.catalog(), await registry.configuration()
     tool = fold(name.rpartition(".")[2])
     having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]

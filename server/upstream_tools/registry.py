@@ -235,18 +235,17 @@ class Registry:
         """
         wired = await self._current()
         server = wired.named_server(name)
-        if name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
+        if "." not in name:
+            await self.ask_unasked()  # else it would mean one tool now and none later, when more servers have it
+        elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
-            if server is not None and server not in wired.fresh:
-                await self._ask_one(wired, server)
-            elif "." not in name and self._unasked(wired):
-                await self.ask_unasked()
-            else:
+            if server is None or server in wired.fresh:
                 raise
+            await self._ask_one(wired, server)
             return wired.catalog.get(name, category)
 
     async def known(self, names: Iterable[str]) -> Known:
@@ -257,7 +256,9 @@ class Registry:
         wired = await self._current()
         servers = {name: wired.named_server(name) for name in names}
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
-        if unlisted:
+        if any("." not in name for name in servers):
+            await self.ask_unasked()
+        elif unlisted:
             await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
         tools: dict[str, Tool | ToolUnknown] = {
             name: wired.catalog.get(name) for name in servers if name in wired.catalog
