@@ -15,7 +15,15 @@ from ..workspace.archive import RunArchive
 from ..workspace.store import Workspace
 from .database import HomeDatabase
 from .home import Home
-from .host_functions import file_calls, privacy_calls, registry_calls, run_calls, skill_calls, workspace_calls
+from .host_functions import (
+    file_calls,
+    privacy_calls,
+    registry_calls,
+    resource_calls,
+    run_calls,
+    skill_calls,
+    workspace_calls,
+)
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -83,6 +91,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
             **file_calls.handlers(workspace),
             **privacy_calls.handlers(privacy),
             **registry_calls.handlers(registry, privacy),
+            **resource_calls.handlers(registry, privacy),
         }
         try:
             async with Pools(offered.makers) as pools:

@@ -84,6 +84,8 @@ def wrong_argument(taker: str, name: str, value: object, wanted: str) -> str:
 def shown(value: object, chars_max: int = _SHOWN_CHARS_MAX) -> str:
     """Return a value as a message may show it: as JSON, visible, and no longer than `chars_max`."""
     text = ""
+    if isinstance(value, str):
+        value = value[: chars_max + 1]
     for part in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value):
         text += part[: chars_max + 1]
         if len(text) > chars_max:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ..workspace.names import HOME_OWNER
 
-Ask = Callable[[str], Awaitable[bool]]
-"""Asks the user one question and returns whether the answer was yes."""
+Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
+"""Asks the user one question, with what a yes may cover; the first stands for a plain yes.
+
+Returns what the user chose, an empty text for a yes where there was nothing to choose, and None for a no.
+"""
 
 Progress = Callable[[float, float, str], Awaitable[None]]
 """Told `(elapsed_seconds, timeout_seconds, what is going on)`."""

@@ -42,6 +42,11 @@ def is_brief(scope: str) -> bool:
     return scope.startswith(_SESSION)
 
 
+def is_told(scope: str) -> bool:
+    """Return whether a scope is that of one user alone, and of the same one tomorrow."""
+    return scope == LOCAL.scope or scope.startswith(_CREDENTIALS)
+
+
 def of_mcp_session(session: str) -> str:
     """Return the scope of callers that nothing but an MCP session tells."""
     return f"{_SESSION}{session}"

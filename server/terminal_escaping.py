@@ -9,21 +9,21 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import TextIO, cast
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 but for tab and line ends, C1, what reorders text (Unicode's UAX 9, explicit formatting), and lone surrogates."""
+_WRITTEN = MappingProxyType(
+    {code: f"\\u{code:04x}" for code in range(0x10000) if _CONTROL.match(chr(code)) is not None}
+)
 
 
 def visible(text: str) -> str:
     r"""Return the text with each control character as JSON would write it, such as `\u001b`."""
-    return _CONTROL.sub(_written, text)
-
-
-def _written(found: re.Match[str]) -> str:
-    control = found[0]
-    ends_line = control == "\r" and found.string.startswith("\n", found.end())
-    return control if ends_line else f"\\u{ord(control):04x}"
+    if _CONTROL.search(text) is None:
+        return text
+    return "\r\n".join(line.translate(_WRITTEN) for line in text.split("\r\n"))
 
 
 class VisibleStream:

@@ -207,7 +207,7 @@ class SkillStore:
             return tuple(VersionInfo(*row) for row in rows)
 
     def delete(self, name: str) -> tuple[int, ...]:
-        """Bury all versions of a skill and return their numbers; `restore` brings them back until `purge`.
+        """Delete all versions of a skill and return their numbers; `restore` brings them back until `purge`.
 
         A skill saved under the name again goes on counting. Raises `SkillNotFound`.
         """

@@ -174,6 +174,14 @@ class Catalog:
                 raise ToolAmbiguous(f"{_short(name)} is the name of {len(names)} tools. Use one of {shown}.", names)
         raise self._unknown(name, category)
 
+    def known(self, name: str) -> Tool | None:
+        """Return the tool that `get` would, or None where it would raise: looking for nearest names takes longer."""
+        found = self._contents.by_full_name.get(name)
+        if found is not None:
+            return found
+        candidates = next((each for each in self._readings(name) if each), ())
+        return candidates[0] if len(candidates) == 1 else None
+
     def alias(self, tool: Tool) -> tuple[str, str]:
         """Return the two identifiers by which code finds a tool: `tools.<first>.<second>`."""
         return self.server_alias(tool.server), self._contents.tool_aliases[tool.server][tool.name]

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from .errors import ConfigurationRefused, ServerUnknown, ServerUnusable
 from .files import write_whole
+from .models import Tool
 
 Document = dict[str, object]
 """A whole `mcp.json` as it was read."""
@@ -56,8 +57,9 @@ class Approve(StrEnum):
 class ServerConfig:
     """One server, checked, with its variables expanded. Times are in seconds.
 
-    `allow` and `deny` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. `restore` is the privacy
-    part of the server's policy, as written. What may hold secrets is left out of the representation.
+    `allow`, `deny`, `reads` and `writes` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. What
+    `reads` and `writes` say of a tool goes before what its server says. `restore` is the privacy part of the server's
+    policy, as written. What may hold secrets is left out of the representation.
     """
 
     name: str
@@ -76,6 +78,8 @@ class ServerConfig:
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
     approve: Approve = Approve.WRITES
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     restore: object = None
 
     def permits(self, tool: str) -> bool:
@@ -83,6 +87,17 @@ class ServerConfig:
         if any(fnmatchcase(tool, pattern) for pattern in self.deny):
             return False
         return self.allow is None or any(fnmatchcase(tool, pattern) for pattern in self.allow)
+
+    def says_reads(self, tool: str) -> bool | None:
+        """Return whether the operator says that a tool of this name only reads; None where nothing is said."""
+        if any(fnmatchcase(tool, pattern) for pattern in self.writes):
+            return False
+        return True if any(fnmatchcase(tool, pattern) for pattern in self.reads) else None
+
+    def only_reads(self, tool: Tool) -> bool:
+        """Return whether a tool of this server only reads, by the operator's word, else by the server's own."""
+        said = self.says_reads(tool.name)
+        return tool.read_only if said is None else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +255,7 @@ _TYPES: Mapping[str, Transport] = MappingProxyType(
         "streamablehttp": Transport.HTTP,
     }
 )
-_POLICY = ("allow", "deny", "approve", "restore", "disabled")
+_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "disabled")
 _MISSPELLED_ABOVE = 0.84
 _LONGEST_SECONDS = 86_400.0
 
@@ -277,6 +292,8 @@ class _Entry:
             allow=self._patterns("allow"),
             deny=self._patterns("deny") or (),
             approve=self._approve(),
+            reads=self._patterns("reads") or (),
+            writes=self._patterns("writes") or (),
             restore=self._restore(),
         )
 

@@ -153,11 +153,7 @@ class Ledger:
 
         Raises `QuotaFull` before anything is done. When the body raises, the next to take the lock counts anew.
         """
-        if self._too_much(more_bytes, more_entries) and self._older_than(RECOUNT_FULL_SECONDS):
-            self.recount()
-        reason = self._too_much(more_bytes, more_entries)
-        if reason:
-            raise QuotaFull(f"{reason} Nothing was written. Delete files that are no longer needed, or write less.")
+        self.judge(more_bytes=more_bytes, more_entries=more_entries)
         if not is_counted:
             yield
             return
@@ -166,6 +162,14 @@ class Ledger:
         self.used_bytes = max(0, self.used_bytes + more_bytes)
         self.entries = max(0, self.entries + more_entries)
         self._note(changing=False)
+
+    def judge(self, *, more_bytes: int, more_entries: int) -> None:
+        """Raise `QuotaFull` where there is no room for a change of this size; call with the lock held."""
+        if self._too_much(more_bytes, more_entries) and self._older_than(RECOUNT_FULL_SECONDS):
+            self.recount()
+        reason = self._too_much(more_bytes, more_entries)
+        if reason:
+            raise QuotaFull(f"{reason} Nothing was written. Delete files that are no longer needed, or write less.")
 
     def give_back(self, *, entries: int, bytes_: int = 0) -> None:
         """Count what is gone; call with the lock held."""

@@ -145,9 +145,15 @@ class Workspace:
         self._settle_runs = settle
 
     def write(
-        self, filename: str, content: str | bytes, *, encoding: Encoding = "utf-8", append: bool = False
+        self,
+        filename: str,
+        content: str | bytes,
+        *,
+        encoding: Encoding = "utf-8",
+        append: bool = False,
+        dry_run: bool = False,
     ) -> Written:
-        """Write a file, making its folders; `append` adds to what is there.
+        """Write a file, making its folders; `append` adds to what is there. With `dry_run` it is only judged.
 
         `content` is text, or base64 text with that encoding, or bytes, which are taken as they are. Raises
         `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
@@ -164,6 +170,9 @@ class Workspace:
             before = current.st_size if current is not None else 0
             size = len(data) + (before if append else 0)
             more_entries = len(missing) + (current is None)
+            if dry_run:
+                self.ledger.judge(more_bytes=size - before, more_entries=more_entries)
+                return Written(filename, size)
             with self.ledger.change(more_bytes=size - before, more_entries=more_entries):
                 try:
                     if append and current is not None:
@@ -303,8 +312,8 @@ class Workspace:
             if run_id is not None and owner is not None and entry.parts[0] == run_folder(owner, run_id):
                 yield entry._replace(parts=(RUNS, run_id, *entry.parts[1:]))
 
-    def delete(self, filename: str) -> Deleted:
-        """Delete a file, and the folders it leaves empty.
+    def delete(self, filename: str, *, dry_run: bool = False) -> Deleted:
+        """Delete a file, and the folders it leaves empty. With `dry_run` it is only judged.
 
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
@@ -315,6 +324,8 @@ class Workspace:
                 if current is None:
                     raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
                 judge(current, name)
+                if dry_run:
+                    return Deleted(filename, deleted=True)
                 with self.ledger.change(more_bytes=-current.st_size, more_entries=-1):
                     folder.unlink(name.leaf)
             self.ledger.give_back(entries=self._prune(name.folder))

@@ -81,7 +81,7 @@ def _forbid(plan: Plan, keep_fds: frozenset[int]) -> None:
 
 
 def _be_first_process(plan: Plan, worker: int) -> NoReturn:
-    """Be process 1 of the namespace: adopt and bury orphans, and end as the worker ends."""
+    """Be process 1 of the namespace: adopt and reap orphans, and end as the worker ends."""
     status = 1
     try:
         privileges.drop_capabilities()

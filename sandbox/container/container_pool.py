@@ -128,9 +128,9 @@ class ContainerPool:
         found = self._engine
         workspace = settings.pool.workspace
 
-        def launch(orders: ZygoteConfig) -> Containers:
+        def launch(config: ZygoteConfig) -> Containers:
             # What is outside is no business of theirs; and the container itself is the wall around files.
-            inside = replace(orders, workspace=None, required=Level.LIMITS)
+            inside = replace(config, workspace=None, required=Level.LIMITS)
             if found.cpus_held:
                 inside = replace(inside, cpus=None)
             return Containers(
@@ -141,7 +141,7 @@ class ContainerPool:
                     None if workspace is None else Path(workspace),
                     inside,
                     processes=settings.pool.maximum.pids_max,
-                    cpus=orders.cpus if found.cpus_held else None,
+                    cpus=config.cpus if found.cpus_held else None,
                 )
             )
 

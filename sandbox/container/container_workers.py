@@ -57,7 +57,7 @@ class Setup:
     image: ContainerImage
     code: Path
     workspace: Path | None
-    orders: ZygoteConfig
+    config: ZygoteConfig
     processes: int
     cpus: float | None = None
 
@@ -98,7 +98,7 @@ class Containers:
         return await container.fork(channel, output_fd)
 
     def retire(self) -> None:
-        """Share nothing with the other one."""
+        """No-op: one pool of containers shares nothing with another."""
 
     async def close(self) -> None:
         """End every container, and wait until they are gone."""
@@ -150,7 +150,7 @@ class _Container:
     async def start(self) -> None:
         """Run it and wait until it is ready. Raises `ContainerMissing` where its limits do not hold, `WorkerLost`."""
         setup = self._setup
-        standing = setup.orders.standing
+        standing = setup.config.standing
         command = setup.engine.run(
             setup.image,
             setup.code,
@@ -166,7 +166,7 @@ class _Container:
         self._said = asyncio.get_running_loop().create_future()
         self._link = await self._run(command)
         self._receiving = asyncio.create_task(self._receive_messages(self._link))
-        self._link.say(orders=setup.orders.to_json(), layers=list(setup.engine.layers))
+        self._link.say(config=setup.config.to_json(), layers=list(setup.engine.layers))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 said = await asyncio.shield(self._said)
@@ -183,7 +183,7 @@ class _Container:
         assert self._link is not None
         self._said = asyncio.get_running_loop().create_future()
         self._worker = worker = _ContainedWorker(self)
-        output_bytes = self._setup.orders.standing.output_bytes
+        output_bytes = self._setup.config.standing.output_bytes
         try:
             self._link.ask_for_worker(channel, output_fd, worker.kill, output_bytes=output_bytes)
             async with asyncio.timeout(_FORK_SECONDS):
@@ -204,7 +204,7 @@ class _Container:
         return worker
 
     def begin(self) -> None:
-        """Tell it that its worker is about to get a job."""
+        """Announce that its worker is about to get a job."""
         if self._link is not None and not self.gone:
             self._link.begin()
 
@@ -212,6 +212,11 @@ class _Container:
         """Have its fork server end the worker."""
         if self._link is not None and not self.gone:
             self._link.say(kill=True)
+
+    def kill_from_thread(self, pid: int) -> None:
+        """Have its fork server end the worker of that number, where the link can be used from a thread."""
+        if self._link is not None:
+            self._link.kill_from_thread(pid)
 
     def end(self) -> None:
         """End it now, without waiting for it."""
@@ -261,7 +266,7 @@ class _Container:
         except EOFError:
             pass
         except Exception as error:  # noqa: BLE001 - what it says may be wrong in any way
-            _LOG.warning("A container was ended: it said what none may say (%s: %s).", type(error).__name__, error)
+            _LOG.warning("A container was ended: it sent what is not a message (%s: %s).", type(error).__name__, error)
         finally:
             self._lost()
             self.end()
@@ -272,7 +277,7 @@ class _Container:
         elif self._said is not None and not self._said.done():
             self._said.set_result(said)
         else:
-            raise ValueError("words that nobody waits for")
+            raise ValueError("an unexpected message")
 
     def _worker_ended(self, said: Mapping[str, Any]) -> None:
         worker, self._worker = self._worker, None
@@ -285,7 +290,7 @@ class _Container:
         self._done(self)
 
     def _lost(self) -> None:
-        """Tell all who wait for it that it is gone."""
+        """Fail all that wait for it, since it is gone."""
         self.gone = True
         if self._said is not None and not self._said.done():
             self._said.set_exception(WorkerLost(f"A container ended: {self._complaint()}"))
@@ -351,33 +356,34 @@ class _ContainedWorker:
         self._overdue = asyncio.get_running_loop().call_later(KILL_SECONDS, self._container.end)
 
     def kill_from_thread(self) -> None:
-        """Do nothing: only the loop can talk to the container."""
+        """Have the fork server end it."""
+        self._container.kill_from_thread(self.pid)
 
     def close(self) -> None:
         """End it; what belongs to it is given back when its end is known."""
         self.kill()
 
     def begin(self) -> None:
-        """Hear that a job is about to be sent."""
+        """Prepare for a job that is about to be sent."""
         self._container.begin()
 
     def cpu_ms(self) -> float | None:
-        """Not know, while it lives: only the container could tell."""
+        """Return None: only the container could measure it."""
         return None
 
     def computes(self) -> bool | None:
-        """Not know: its processes are the container's."""
+        """Return None: its processes are the container's."""
         return None
 
     def suspend(self) -> bool:
-        """Not be able to."""
+        """Return False: it cannot be stopped from here."""
         return False
 
     def go_on(self) -> None:
-        """Do nothing: it was never stopped."""
+        """No-op: it was never stopped."""
 
     def has_ended(self, ended: ProcessExit) -> None:
-        """Tell how it ended."""
+        """Take note of how it ended."""
         if self._overdue is not None:
             self._overdue.cancel()
         self.exit.set_result(ended)

@@ -63,7 +63,7 @@ class _ForkServer:
         self._room = ContainerState()
         self._worker: tuple[int, int] | None = None
         given = link.first()
-        self._orders = ZygoteConfig.from_json(cast("str", given["orders"]))
+        self._config = ZygoteConfig.from_json(cast("str", given["config"]))
         probe = confine.probe()
         held = limit_checks.inner_limits()
         runner.warm(dialect)
@@ -72,9 +72,9 @@ class _ForkServer:
         plan = confine.prepare(
             probe,
             isolation=Isolation.CONTAINER,
-            required=self._orders.required,
+            required=self._config.required,
             workspace="/workspace" if readable else None,
-            cpus=self._orders.cpus,
+            cpus=self._config.cpus,
         )
         confine.prove(plan)
         plan = replace(plan, layers=(*plan.layers, *cast("list[str]", given["layers"])))
@@ -83,7 +83,7 @@ class _ForkServer:
             os.chdir("/tmp")  # noqa: S108 - the container's own
         self._can_be_clean = plan.filter is not None
         prepared = runner.Worker(dialect)
-        standing = self._orders.standing
+        standing = self._config.standing
         output_bytes = prepared.output.mapped_bytes(output.buffer_bytes(standing.output_bytes))
         bounds = limits.bequeath(standing, address_space.bytes(), output_bytes, native=True)
         self._prepared = runner.Prepared(dialect, plan, bounds, prepared)
@@ -116,7 +116,7 @@ class _ForkServer:
     def _obey(self, request: Request) -> None:
         if "fork" in request.words:
             self._fork(request.descriptors)
-        elif "kill" in request.words and self._worker is not None:
+        elif self._worker is not None and request.words.get("kill") in (True, self._worker[0]):
             os.kill(self._worker[0], signal.SIGKILL)
 
     def _fork(self, descriptors: tuple[int, ...]) -> None:

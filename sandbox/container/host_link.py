@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast
@@ -18,14 +19,17 @@ from . import messages
 
 
 class HostLink(Protocol):
-    """How the host hears a fork server, which may say anything, and at whose mercy it never is."""
+    """How the host exchanges messages with a fork server, which may send anything and is never trusted."""
 
     async def heard(self) -> Mapping[str, Any]:
-        """Wait for its next words. Raises EOFError at their end, ValueError for what no fork server says."""
+        """Wait for its next message. Raises EOFError at their end, ValueError for what is not a message."""
         ...
 
     def say(self, **words: Json) -> None:
-        """Tell it something."""
+        """Send it a message."""
+
+    def kill_from_thread(self, pid: int) -> None:
+        """Have it end its worker of this number, from whatever thread, where that can be done."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more.
@@ -34,7 +38,7 @@ class HostLink(Protocol):
         """
 
     def begin(self) -> None:
-        """Hear that a job is about to be sent, and that the output begins anew."""
+        """Prepare for a job that is about to be sent: the output begins anew."""
 
     def forget_worker(self) -> None:
         """Give back what belonged to a worker that has ended."""
@@ -48,6 +52,8 @@ class DirectHostLink:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
+        self._open = True
+        self._closing = threading.Lock()
         control.setblocking(False)
 
     async def heard(self) -> Mapping[str, Any]:
@@ -65,6 +71,12 @@ class DirectHostLink:
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
 
+    def kill_from_thread(self, pid: int) -> None:
+        """Send a packet, whatever the loop does meanwhile."""
+        with self._closing:
+            if self._open:
+                self.say(kill=pid)
+
     def ask_for_worker(
         self,
         channel: socket.socket,
@@ -79,16 +91,18 @@ class DirectHostLink:
             raise WorkerLost(f"A container takes no word any more: {error.strerror}.") from None
 
     def begin(self) -> None:
-        """Do nothing: the worker shares the host's own buffer."""
+        """No-op: the worker shares the host's own buffer."""
 
     def forget_worker(self) -> None:
-        """Do nothing: what belonged to it was its own."""
+        """No-op: what belonged to it was its own."""
 
     def close(self) -> None:
         """Close the socket."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._control)
-        self._control.close()
+        with self._closing:
+            self._open = False
+            self._control.close()
 
 
 class StreamHostLink:
@@ -125,6 +139,9 @@ class StreamHostLink:
     def say(self, **words: Json) -> None:
         """Send a message of JSON."""
         self._send(messages.words(**words))
+
+    def kill_from_thread(self, pid: int) -> None:
+        """No-op: only the loop may write to a stream, in whose middle another message may be."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and carry what the host sends it."""

@@ -30,7 +30,7 @@ class Link(Protocol):
     """How the fork server hears its host. At the end of what it hears, the process ends."""
 
     def first(self) -> Mapping[str, Json]:
-        """Wait for the first message, the orders."""
+        """Wait for the first message, the configuration."""
         ...
 
     def watch(self, poll: select.poll) -> None:
@@ -41,7 +41,7 @@ class Link(Protocol):
         ...
 
     def say(self, **words: Json) -> None:
-        """Tell the host something."""
+        """Send the host a message."""
 
     def finish(self) -> None:
         """Hand over what a worker that has ended left to say."""
@@ -57,7 +57,7 @@ class DirectLink:
         self._control = control
 
     def first(self) -> Mapping[str, Json]:
-        """Wait for the orders."""
+        """Wait for the configuration."""
         return self._request().words
 
     def watch(self, poll: select.poll) -> None:
@@ -73,10 +73,10 @@ class DirectLink:
         self._control.send(json.dumps(words).encode())
 
     def finish(self) -> None:
-        """Do nothing: workers speak for themselves."""
+        """No-op: workers speak for themselves."""
 
     def flush(self) -> None:
-        """Do nothing: a packet is sent at once."""
+        """No-op: a packet is sent at once."""
 
     def _request(self) -> Request:
         data, descriptors, _flags, _address = socket.recv_fds(self._control, PACKET_BYTES_MAX, 2)

@@ -3,7 +3,8 @@
 Where the engine passes a socket in (`CONTROL_FD`), each packet is one JSON object, with the descriptors of a worker
 where one is asked for:
 
-Downwards:  `{"orders", "layers"}` at the start, then `{"fork": {"output_bytes"}}` and `{"kill"}`
+Downwards:  `{"config", "layers"}` at the start, then `{"fork": {"output_bytes"}}` and `{"kill"}`,
+            which is true, or the number of the worker that is meant
 Upwards:    one of `{"hello"}`, `{"failed"}`, `{"forked"}`, `{"refused"}` and `{"exit"}`
 
 Else there are the container's standard streams, which have to carry what a worker and its host say to each other too.

@@ -34,7 +34,7 @@ class StreamLink:
         os.set_blocking(self._writing, False)
 
     def first(self) -> Mapping[str, Json]:
-        """Wait for the orders."""
+        """Wait for the configuration."""
         while not (whole := self._messages()):
             pass
         assert len(whole) == 1

@@ -73,4 +73,4 @@ class ThreadSemaphore:
         return self._value == 0
 
     def _after_fork(self) -> None:
-        """Do nothing: there are no forks."""
+        """No-op: there are no forks."""

@@ -82,7 +82,7 @@ class Dialect(Protocol):
         """Get the worker ready for code, once it is confined."""
 
     def begin(self) -> None:
-        """Hear that a run begins."""
+        """Prepare for a run."""
 
     def compile(self, source: str, filename: str) -> Program:
         """Compile source. Raises `Refused` for what may not run at all, else what Python raises."""
@@ -93,5 +93,5 @@ class Dialect(Protocol):
         ...
 
     def end(self, *, session: bool) -> Afterwards:
-        """Hear that a run has ended, and gather what it left. Raises nothing."""
+        """End a run and gather what it left. Raises nothing."""
         ...

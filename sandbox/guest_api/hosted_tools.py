@@ -66,14 +66,35 @@ def list_servers() -> object:
     return _asked("list_servers")
 
 
+def read_resource(server: str, uri: str) -> object:
+    """Read a resource of an upstream server: its text, parsed if it is JSON, else `{mime_type, size, handle, uri}`.
+
+    Raises ToolError with the server's message.
+    """
+    return _asked("read_resource", server=server, uri=uri)
+
+
+def list_resources(server: str) -> object:
+    """Return the resources of an upstream server, as `[{uri, name, …}]` and `[{uri_template, name, …}]`."""
+    return _asked("list_resources", server=server)
+
+
+def list_prompts(server: str) -> object:
+    """Return the prompts of an upstream server, as `[{name, description, arguments}]`."""
+    return _asked("list_prompts", server=server)
+
+
 def helpers() -> dict[str, object]:
     """Give every helper of this module by the name under which code finds it."""
     return {
         "ToolError": ToolError,
         "call_tool": call_tool,
         "get_tool_definition": get_tool_definition,
+        "list_prompts": list_prompts,
+        "list_resources": list_resources,
         "list_servers": list_servers,
         "mcp_servers": _mcp_servers(),
+        "read_resource": read_resource,
         "search_tools": search_tools,
         "tools": _tools(),
     }

@@ -18,9 +18,9 @@ CALL_SLOT: ContextVar[Callable[[], AbstractContextManager[None]] | None] = Conte
 @contextmanager
 def slot_given_back() -> Iterator[None]:
     """Let the current host call not count while it waits for somebody else."""
-    lane = CALL_SLOT.get()
-    if lane is None:
+    slot = CALL_SLOT.get()
+    if slot is None:
         yield
         return
-    with lane():
+    with slot():
         yield

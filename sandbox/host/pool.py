@@ -112,9 +112,9 @@ class Pool:
 
     def __init__(self, settings: PoolSettings, launch: Callable[[ZygoteConfig], Launches] | None = None) -> None:
         self._settings = settings
-        launch = launch or (lambda orders: ZygoteLauncher(orders, settings.python))
+        launch = launch or (lambda config: ZygoteLauncher(config, settings.python))
         self._zygotes = Zygotes(
-            lambda: launch(self._orders()),
+            lambda: launch(self._config()),
             seconds=settings.zygote_seconds,
             renewed=self._replace_spares,
         )
@@ -367,7 +367,7 @@ class Pool:
         self._outdated.update(self._idle)
         self._refill()
 
-    def _orders(self) -> ZygoteConfig:
+    def _config(self) -> ZygoteConfig:
         maximum = self._settings.maximum
         settings = self._settings
         standing = Allowance.of(maximum, session=True, processes=processes_of(settings.isolation, maximum))

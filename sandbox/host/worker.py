@@ -206,7 +206,7 @@ class WorkerHandle:
             break_off=self._break_off,
         )
         inherited = CLOCK.set(clock)
-        lane = CALL_SLOT.set(self._step_aside)
+        slot = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
         try:
             await self._send_job(frame)
@@ -252,7 +252,7 @@ class WorkerHandle:
             clock.stop()
             seat.leave()
             CLOCK.reset(inherited)
-            CALL_SLOT.reset(lane)
+            CALL_SLOT.reset(slot)
             self._drop_calls()
 
     async def _send_job(self, frame: bytes) -> None:

@@ -32,10 +32,10 @@ class WorkerProcess(Protocol):
         """End it, and give back everything that belonged to it; called once."""
 
     def begin(self) -> None:
-        """Hear that a job is about to be sent, and that the output begins anew."""
+        """Prepare for a job that is about to be sent: the output begins anew."""
 
     def cpu_ms(self) -> float | None:
-        """Tell how much CPU time it has used, where the machine says so."""
+        """Return how much CPU time it has used, or None where that cannot be seen."""
         ...
 
     def computes(self) -> bool | None:
@@ -74,7 +74,7 @@ class Launches(Protocol):
         ...
 
     def retire(self) -> None:
-        """Hear that another one makes all further workers, and uses whatever both share."""
+        """Leave all further workers, and whatever both share, to another one."""
 
     async def close(self) -> None:
         """End everything it made, and wait until it is gone."""

@@ -85,7 +85,7 @@ class ForkedWorker:
         os.close(self.pidfd)
 
     def begin(self) -> None:
-        """Do nothing: the worker shares the host's own buffer."""
+        """No-op: the worker shares the host's own buffer."""
 
     def cpu_ms(self) -> float | None:
         """Read the CPU clock of the process that runs the code."""
@@ -117,8 +117,8 @@ class ForkedWorker:
 class ZygoteLauncher:
     """One zygote and the workers it forked. A dead one stays dead; its owner makes another."""
 
-    def __init__(self, orders: ZygoteConfig, python: str = sys.executable) -> None:
-        self._orders = orders
+    def __init__(self, config: ZygoteConfig, python: str = sys.executable) -> None:
+        self._config = config
         self._python = python
         self._number = 0
         self._retired = False
@@ -166,10 +166,10 @@ class ZygoteLauncher:
         self._hello = self._loop.create_future()
         try:
             with theirs, tempfile.TemporaryFile(buffering=0) as told:
-                told.write(start_file(_search_path(self._orders.isolation), self._orders))
+                told.write(start_file(_search_path(self._config.isolation), self._config))
                 self._process = _with_deep_stack(
                     lambda: subprocess.Popen(
-                        [self._python, *_boot(self._orders.isolation), str(theirs.fileno())],
+                        [self._python, *_boot(self._config.isolation), str(theirs.fileno())],
                         env={},
                         cwd="/",
                         stdin=told,
@@ -260,7 +260,7 @@ class ZygoteLauncher:
                     if not waiting.done():
                         waiting.set_exception(WorkerLost(NO_DESCRIPTORS))
                     return
-                alone = self._orders.isolation is Isolation.RESTRICTED
+                alone = self._config.isolation is Isolation.RESTRICTED
                 forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
                 if waiting.done():
                     forked.close()  # nobody wants it any more
@@ -303,7 +303,7 @@ class ZygoteLauncher:
         await asyncio.to_thread(process.wait)
         self._stderr.close()
         if not self._retired:
-            await asyncio.to_thread(cgroups.remove, self._orders.group or str(process.pid))
+            await asyncio.to_thread(cgroups.remove, self._config.group or str(process.pid))
 
 
 def _boot(isolation: Isolation) -> list[str]:

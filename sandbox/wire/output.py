@@ -40,7 +40,7 @@ class OutputFull(RuntimeError):
 
 
 def buffer_bytes(text_bytes_max: int) -> int:
-    """Tell how many bytes a buffer for that much text takes."""
+    """Return how many bytes a buffer for that much text takes."""
     return HEADER_BYTES + text_bytes_max + ERROR_BYTES
 
 
@@ -82,7 +82,7 @@ class Output:
         self._text_bytes_max = self._bytes_max = size - HEADER_BYTES - ERROR_BYTES
 
     def mapped_bytes(self, size: int) -> int:
-        """Tell how many bytes of address space the mapping of a buffer of this size takes."""
+        """Return how many bytes of address space the mapping of a buffer of this size takes."""
         return size
 
     def clear(self, bytes_max: int | None = None) -> None:

@@ -63,18 +63,18 @@ class ZygoteConfig:
         )
 
 
-def start_file(search_path: Sequence[str], orders: ZygoteConfig) -> bytes:
-    """Make the file that a zygote has as its standard input: where its modules are, and its orders.
+def start_file(search_path: Sequence[str], config: ZygoteConfig) -> bytes:
+    """Make the file that a zygote has as its standard input: where its modules are, and its configuration.
 
     Full Python can read its own command line. A file that is closed before any code runs tells it nothing.
     """
-    return json.dumps([search_path, orders.to_json()]).encode()
+    return json.dumps([search_path, config.to_json()]).encode()
 
 
 def read_start_file() -> ZygoteConfig:
-    """Read the orders, in a zygote, without moving on in the file: one that begins anew reads it again."""
-    _search_path, orders = json.loads(os.pread(_STDIN, START_BYTES_MAX, 0))
-    return ZygoteConfig.from_json(orders)
+    """Read the configuration, in a zygote, without moving on in the file: one that begins anew reads it again."""
+    _search_path, config = json.loads(os.pread(_STDIN, START_BYTES_MAX, 0))
+    return ZygoteConfig.from_json(config)
 
 
 def close_start_file() -> None:

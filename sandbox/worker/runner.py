@@ -25,7 +25,7 @@ from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.runtime import Afterwards, Dialect
-from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools
+from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
 from ..report.results import last_words
@@ -201,6 +201,11 @@ class Worker:
             if reads is not None:
                 return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
+            if (calls := planned_calls.planned_calls(code, own)) and (
+                refused := planned_calls.judged(calls)
+            ) is not None:
+                failure = failures.describe_refusal(refused, code, filename)
+                return _report(Status.REFUSED, error=replace(failure, hint=refused.instead))
             if within is not None:
                 own.update(hosted_skills.variables_of(within))
             return self._ended(self._dialect.run(program, own))

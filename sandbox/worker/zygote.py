@@ -59,12 +59,12 @@ class _Zygote:
         self._children: dict[int, tuple[int, int]] = {}
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
-        orders = read_start_file()
+        config = read_start_file()
         limits.die_first()
-        GUEST.wider = tuple(orders.wider)
+        GUEST.wider = tuple(config.wider)
         probe = confine.probe()
-        dialect = dialect_of(orders.isolation)
-        dialect.prepare(orders.packages)
+        dialect = dialect_of(config.isolation)
+        dialect.prepare(config.packages)
         close_start_file()
         runner.warm(dialect)
         self._ahead = CompiledAhead(dialect.compile_modules) if dialect.compiles_modules else None
@@ -74,17 +74,17 @@ class _Zygote:
         heap = HeapMap()
         self._plan = confine.prepare(
             probe,
-            isolation=orders.isolation,
-            required=orders.required,
-            workspace=orders.workspace,
-            group=orders.group,
-            group_limits=orders.group_limits,
-            cpus=orders.cpus,
+            isolation=config.isolation,
+            required=config.required,
+            workspace=config.workspace,
+            group=config.group,
+            group_limits=config.group_limits,
+            cpus=config.cpus,
         )
-        standing, native = orders.standing, orders.isolation is not Isolation.RESTRICTED
-        packages = bool(orders.packages)
+        standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
+        packages = bool(config.packages)
         # They name the workspace's place on the host, and what is alive below lives for ever.
-        del orders
+        del config
         dialect.seal()
         confine.prove(self._plan)
         # Classes that were sealed have lost their places in the interpreter's caches.

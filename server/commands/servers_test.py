@@ -1,6 +1,7 @@
 """`sealab servers test`: connects to upstream servers, lets a user sign in, and shows what they offer and changed.
 
-This alone accepts changed descriptions and opens a sign-in: both are a user's decisions, never the model's.
+Of tools whose server does not say whether they only read, it proposes one or the other. This alone accepts proposals
+and changed descriptions, and opens a sign-in: all are a user's decisions, never the model's.
 """
 # ruff: noqa: T201 - printing is what a command line does
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import glob
 import json
 import os
 import sys
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from ...tools_registry.configuration import Configuration, ServerConfig
-    from ...tools_registry.upstream.upstreams import Inspection, Upstreams
+    from ...tools_registry.upstream.upstreams import Inspection, RawTool, Upstreams
 
 _WIDTH = 24
 _SIGN_IN_SECONDS = 300.0
@@ -33,7 +35,14 @@ _STDERR_LINES = 20
 def add_options(parser: Parser) -> None:
     """Give the parser of the command its options."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="the server; without one, all that are not disabled")
-    parser.add_argument("--accept", action="store_true", help="pin what the server says now, and end its quarantine")
+    parser.add_argument(
+        "--accept",
+        action="store_true",
+        help="pin what the server says now, end its quarantine, and take what is proposed of its tools",
+    )
+    parser.add_argument(
+        "--ask-again", action="store_true", help="forget the tools to all calls of which users said yes"
+    )
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 
 
@@ -48,7 +57,9 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
     home.prepare()
-    tested = asyncio.run(_tested(configuration, home, names, accept=chosen.accept, sign_in=not chosen.no_sign_in))
+    tested = asyncio.run(_tested(configuration, home, names, chosen))
+    if chosen.accept and tested[0]["ok"]:
+        _classify(home, chosen.name, tested[0])
     if chosen.json:
         print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
     else:
@@ -60,11 +71,15 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
 
 
 async def _tested(
-    configuration: Configuration, home: Home, names: list[str], *, accept: bool, sign_in: bool
+    configuration: Configuration, home: Home, names: list[str], chosen: argparse.Namespace
 ) -> list[dict[str, object]]:
     from ...tools_registry.upstream.upstreams import Upstreams
 
     async with Upstreams(configuration, state=home.registry) as upstreams:
+        if chosen.ask_again:
+            for name in names:
+                await upstreams.ask_again(name)
+        accept, sign_in = chosen.accept, not chosen.no_sign_in
         return list(
             await asyncio.gather(
                 *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
@@ -103,7 +118,8 @@ async def _tested_one(
         "error": error,
         "milliseconds": round((time.monotonic() - began) * 1000, 1),
         "stderr": stderr or upstreams.stderr_of(name)[-4000:],
-        **({} if inspection is None else _told(inspection, accepted=accept)),
+        "always_approved": sorted(await upstreams.approved(name)),
+        **({} if inspection is None else _told(inspection, configuration.server(name), accepted=accept)),
     }
 
 
@@ -127,7 +143,7 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
 
 
-def _told(inspection: Inspection, *, accepted: bool) -> dict[str, object]:
+def _told(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
     info, seen = inspection.info, inspection.seen
     return {
         "server": {"name": info.name, "version": info.version},
@@ -139,6 +155,7 @@ def _told(inspection: Inspection, *, accepted: bool) -> dict[str, object]:
                 "name": tool["name"],
                 "description": tool["description"],
                 "flags": list(inspection.flags.get(str(tool["name"]), ())),
+                **_effect(tool, config, changed=tool["name"] in inspection.quarantined),
             }
             for tool in inspection.tools
         ],
@@ -147,6 +164,52 @@ def _told(inspection: Inspection, *, accepted: bool) -> dict[str, object]:
         "removed": list(seen.removed),
         "quarantined": [] if accepted else list(inspection.quarantined),
         "accepted": list(inspection.quarantined) if accepted else [],
+        "pinned": accepted,
+    }
+
+
+def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, object]:
+    """Return what a tool does, `read` or `write`, and by whose word: that of the operator, the server or a proposal.
+
+    Of a tool whose description changed, the operator's word that it only reads was given for another description.
+    """
+    from ...tools_registry.describing.effects import Effect, proposed_effect
+
+    name, annotations = str(tool["name"]), tool.get("annotations")
+    said = config.says_reads(name)
+    by = "operator"
+    if said is None and isinstance(annotations, dict) and isinstance(annotations.get("readOnlyHint"), bool):
+        said, by = annotations["readOnlyHint"], "server"
+    if said is not None and not (said and by == "operator" and changed):
+        return {"effect": (Effect.READ if said else Effect.WRITE).value, "said_by": by}
+    schema = tool.get("input_schema")
+    effect = proposed_effect(name, str(tool["description"]), schema if isinstance(schema, dict) else {})
+    return {"effect": effect.value, "said_by": "proposal"}
+
+
+def _classify(home: Home, server: str, tested: dict[str, object]) -> None:
+    """Write what was proposed of a server's tools into its entry in `mcp.json`, as the operator's word."""
+    from ...tools_registry.configuration import editing, servers_of
+
+    with editing(home.servers_file) as document:
+        entry = servers_of(document, home.servers_file).get(server)
+        proposed = _proposed(tested)
+        if not isinstance(entry, dict) or not proposed:
+            return
+        for key, effect in (("reads", "read"), ("writes", "write")):
+            written = [each for each in entry.get(key) or () if each not in proposed]
+            written += [name for name, each in proposed.items() if each == effect]
+            if written or key in entry:
+                entry[key] = written
+
+
+def _proposed(tested: dict[str, object]) -> dict[str, str]:
+    """Return what is proposed of tools, by their names as patterns that fit these alone."""
+    tools = tested.get("tools")
+    return {
+        glob.escape(tool["name"]): tool["effect"]
+        for tool in (tools if isinstance(tools, list) else ())
+        if tool["said_by"] == "proposal"
     }
 
 
@@ -163,10 +226,20 @@ def _print(tested: dict[str, object]) -> None:
         print(f"{name:<{_WIDTH}} {tested['error']}")
         if tested["stderr"]:
             print("\n".join(f"{'':<{_WIDTH}} stderr: {line}" for line in str(tested["stderr"]).splitlines()))
-    for what in ("new", "changed", "removed", "accepted"):
+    for what in ("new", "changed", "removed", "accepted", "always_approved"):
         names = tested.get(what)
         if isinstance(names, list) and names:
-            print(f"{'':<{_WIDTH}} {what}: {', '.join(names)}")
+            print(f"{'':<{_WIDTH}} {what.replace('_', ' ')}: {', '.join(names)}")
+    proposed = _proposed(tested)
+    for effect in ("read", "write"):
+        names = [each for each, proposal in proposed.items() if proposal == effect]
+        if names:
+            print(f"{'':<{_WIDTH}} {'taken' if tested.get('pinned') else 'proposed'} as {effect}: {', '.join(names)}")
+    if proposed and tested["ok"] and not tested.get("pinned"):
+        print(
+            f"{'':<{_WIDTH}} Its server does not say what these do. `sealab servers test {name} --accept` takes the "
+            'proposals; "reads" and "writes" in mcp.json say otherwise.'
+        )
     tools, quarantined = tested.get("tools"), tested.get("quarantined")
     for tool in tools if isinstance(tools, list) else ():
         for flag in tool["flags"]:

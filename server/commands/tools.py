@@ -111,7 +111,8 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
         if server not in catalog.servers():
             raise UsageError(f"There is no server {server!r}. There are {', '.join(catalog.servers()) or 'none'}.")
     folder = _folder(chosen.folder)
-    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server)
+    asks = await registry.asks()
+    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks)
     if chosen.json:
         print(
             json.dumps(
@@ -146,8 +147,8 @@ async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) ->
     from ..upstream_tools.wiring import config_of
 
     tool = await discovery.found(registry, chosen.name)
-    config_of(tool, await registry.configuration())
-    if not tool.read_only and not chosen.force:
+    server = config_of(tool, await registry.configuration())
+    if not server.only_reads(tool) and not chosen.force:
         raise RequestRefused(
             f"{tool.full_name} is not marked as read-only, so calling it may change something. "
             "Use --force if you want that."

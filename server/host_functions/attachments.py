@@ -56,21 +56,26 @@ class Attachments:
         content = self.files.get(filename.removeprefix(prefix))
         if content is None:
             return None
-        offset, limit = arguments.get("offset", 0), arguments.get("limit")
-        assert isinstance(offset, int)
-        assert limit is None or isinstance(limit, int)
-        end = None if limit is None else offset + limit
-        size = len(content)
-        if arguments.get("encoding", "utf-8") == "base64":
-            part = content[offset:end]
-            shown, more = base64.b64encode(part).decode("ascii"), offset + len(part) < size
-        else:
-            try:
-                text = content.decode()
-            except UnicodeDecodeError:
-                raise HostCallError(
-                    f"{filename} is not text. Read it with encoding=None, which gives bytes.", type="ValueError"
-                ) from None
-            shown = text[offset:end]
-            more = offset + len(shown) < len(text)
-        return {"filename": filename, "content": shown, "size": size, "truncated": more}
+        return slice_of(content, arguments)
+
+
+def slice_of(content: bytes, arguments: Mapping[str, Json]) -> Json:
+    """Answer `read_file` with the slice of a content that it asks for. Raises `HostCallError` where it is not text."""
+    filename, offset, limit = arguments["filename"], arguments.get("offset", 0), arguments.get("limit")
+    assert isinstance(offset, int)
+    assert limit is None or isinstance(limit, int)
+    end = None if limit is None else offset + limit
+    size = len(content)
+    if arguments.get("encoding", "utf-8") == "base64":
+        part = content[offset:end]
+        shown, more = base64.b64encode(part).decode("ascii"), offset + len(part) < size
+    else:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            raise HostCallError(
+                f"{filename} is not text. Read it with encoding=None, which gives bytes.", type="ValueError"
+            ) from None
+        shown = text[offset:end]
+        more = offset + len(shown) < len(text)
+    return {"filename": filename, "content": shown, "size": size, "truncated": more}

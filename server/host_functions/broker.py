@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,8 +23,10 @@ from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
 from ..host_work import Kind, in_thread
 from ..privacy.tokens.run_tokens import RunTokens
+from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
+from .dry_files import DryFiles
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -36,6 +39,9 @@ TellProgress = Callable[[float, str], None]
 
 PROGRESS_MAX = 10_000
 """How often a run may say how far it is; that is no call of its budget."""
+
+_FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
+"""Host calls that are none of a run's budget: how many of them."""
 
 TEXT_CHARS_MAX = 16_384
 """Characters of an argument that is a text, unless its handler says otherwise: names, paths, queries."""
@@ -53,16 +59,17 @@ _NAME_OF_TYPE = {str: "a str", int: "an int", bool: "a bool", list: "a list", di
 class Calls:
     """The host calls of one execution: which there are, what they may use, and what they did.
 
-    `answer` is handed to the pool as the one way up from the child. What a running execution has run on its behalf,
-    such as the tests of a skill that it saves, has `Calls` of its own that are `within` the execution's: it spends the
-    same budget and notes its calls in the same log.
+    `answer` is handed to the pool as the one way up from the child. `source` is the code that runs. What a running
+    execution has run on its behalf, such as the tests of a skill that it saves, has `Calls` of its own that are
+    `within` the execution's: it spends the same budget, notes its calls in the same log, and shares what the user
+    approved and what a dry run did not write.
     """
 
     handlers: Mapping[str, Handler]
     budget: int
     caller: Caller = LOCAL
     made: int = 0
-    progressed: int = 0
+    free: Counter[str] = field(default_factory=Counter)
     file_calls: int = 0
     file_bytes: int = 0
     files: RunFiles | None = None
@@ -70,12 +77,15 @@ class Calls:
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
+    dry_files: DryFiles = field(default_factory=DryFiles)
     tell: Tell | None = None
     tell_progress: TellProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
     run_tokens: RunTokens | None = None
+    source: str = ""
+    approvals: Approvals = field(default_factory=Approvals)
     within: Calls | None = None
 
     async def answer(self, name: str, arguments: Arguments) -> Json:
@@ -131,8 +141,8 @@ class Calls:
     def _spend(self, name: str, *, of_files: bool) -> None:
         if self.within is not None:
             self.within._spend(name, of_files=of_files)
-        if name == "progress" and self.progressed < PROGRESS_MAX:
-            self.progressed += 1
+        if self.free[name] < _FREE.get(name, 0):
+            self.free[name] += 1
             return
         if of_files:
             self.file_calls += 1

@@ -58,7 +58,7 @@ class CallLog:
             entry.seconds = time.perf_counter() - entry.began
 
     def note_dry(self, tool: str, arguments: Mapping[str, Json]) -> None:
-        """Note a call that a dry run did not make."""
+        """Note a call that a dry run did not make; `tool` may be a function that changes the workspace."""
         self.dry.append({"tool": tool, "arguments": dict(arguments)})
 
     def move(self, count: int) -> bool:

@@ -7,12 +7,13 @@ Paths are those that the code sees, `/workspace/…` and `/tmp/…`. What the wo
 from __future__ import annotations
 
 import base64
+import errno
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import cast
 
 from ...sandbox.job import Json
-from ...workspace.errors import WorkspaceError
+from ...workspace.errors import Reserved, WorkspaceError
 from ...workspace.run_files import HERE, Mode, RunFiles, Status
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
@@ -20,6 +21,8 @@ from .broker import Arguments, Calls, Handler
 
 CONTENT_CHARS_MAX = 8 * 1024 * 1024
 """Characters that one call writes."""
+_READS = frozenset({"file_read", "file_status", "list_folder", "disk_usage"})
+"""The functions that change nothing; `file_open` changes nothing with the mode "r"."""
 
 _Work = Callable[[Calls, RunFiles, Arguments], Json]
 _TEXT = (str,)
@@ -31,25 +34,24 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
     """Return what answers for a run's files, by name."""
     path = {"filename": _TEXT}
     opened = {**path, "identity": _TEXT}
-    return {
-        "file_open": _handler(workspace, _open, {**path, "mode": _TEXT, "size": _WHOLE}),
-        "file_read": _handler(workspace, _read, {**opened, "offset": _WHOLE, "size": _WHOLE}),
-        "file_write": _handler(
-            workspace, _write, {**opened, "offset": _WHOLE_OR_NONE, "content": _TEXT, "encoding": _TEXT}
-        ),
-        "file_truncate": _handler(workspace, _truncate, {**opened, "size": _WHOLE}),
-        "file_status": _handler(workspace, _status, path),
-        "list_folder": _handler(workspace, _list, path),
-        "make_folder": _handler(workspace, _make_folder, path),
-        "remove_path": _handler(workspace, _remove, path),
-        "remove_folder": _handler(workspace, _remove_folder, path),
-        "rename_path": _handler(workspace, _rename, {**path, "target": _TEXT}),
-        "set_modified": _handler(workspace, _set_modified, {**path, "modified_ns": _WHOLE}),
-        "disk_usage": _handler(workspace, _usage, {}),
+    working: Mapping[str, tuple[_Work, Mapping[str, tuple[type, ...]]]] = {
+        "file_open": (_open, {**path, "mode": _TEXT, "size": _WHOLE}),
+        "file_read": (_read, {**opened, "offset": _WHOLE, "size": _WHOLE}),
+        "file_write": (_write, {**opened, "offset": _WHOLE_OR_NONE, "content": _TEXT, "encoding": _TEXT}),
+        "file_truncate": (_truncate, {**opened, "size": _WHOLE}),
+        "file_status": (_status, path),
+        "list_folder": (_list, path),
+        "make_folder": (_make_folder, path),
+        "remove_path": (_remove, path),
+        "remove_folder": (_remove_folder, path),
+        "rename_path": (_rename, {**path, "target": _TEXT}),
+        "set_modified": (_set_modified, {**path, "modified_ns": _WHOLE}),
+        "disk_usage": (_usage, {}),
     }
+    return {name: _handler(workspace, name, work, takes) for name, (work, takes) in working.items()}
 
 
-def _handler(workspace: Workspace, work: _Work, takes: Mapping[str, tuple[type, ...]]) -> Handler:
+def _handler(workspace: Workspace, name: str, work: _Work, takes: Mapping[str, tuple[type, ...]]) -> Handler:
     """Make a handler that needs all it takes, and also takes what the code has closed in the meantime."""
 
     def answer(calls: Calls, arguments: Arguments) -> Json:
@@ -60,6 +62,7 @@ def _handler(workspace: Workspace, work: _Work, takes: Mapping[str, tuple[type, 
         try:
             for identity in cast("str", arguments.get("closed", "")).split():
                 files.release(identity)
+            _judge_dry(first, name, arguments)
             return work(calls, files, arguments)
         except WorkspaceError as error:
             return {"errno": error.number, "why": str(error)}
@@ -74,6 +77,20 @@ def _handler(workspace: Workspace, work: _Work, takes: Mapping[str, tuple[type, 
         {"content": CONTENT_CHARS_MAX},
         is_of_files=True,
     )
+
+
+def _judge_dry(calls: Calls, name: str, arguments: Arguments) -> None:
+    """Refuse and note a change of the workspace in a dry run; what is temporary may change."""
+    reads = name in _READS or (name == "file_open" and arguments["mode"] == "r")
+    if not calls.dry_run or reads:
+        return
+    paths = [cast("str", arguments[each]) for each in ("filename", "target") if each in arguments]
+    if any(path.startswith(f"{HERE}/") for path in paths):
+        calls.log.note_dry(name, {"filename": _name(paths[0]), **({"target": _name(paths[1])} if paths[1:] else {})})
+        raise Reserved(
+            "A dry run changes no file of the workspace. Write with write_file(), which a dry run only notes.",
+            errno.EROFS,
+        )
 
 
 def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:

@@ -7,7 +7,6 @@ a `ToolError` or `TypeError` that the code can catch, in words that say what to 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from itertools import islice
@@ -15,9 +14,7 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.call_slots import slot_given_back
-from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
-from ...sandbox.wire.bounded_json import is_light
 from ...tools_registry.errors import RegistryError
 from ...tools_registry.models import Tool
 from ..errors import RequestRefused
@@ -25,10 +22,13 @@ from ..host_work import Kind, in_thread
 from ..privacy.privacy import Privacy
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
+from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
+from .approvals import approved, judge_calls
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
+from .run_calls import MESSAGE_CHARS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
@@ -66,7 +66,8 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         {"name": _TEXT, "arguments": (dict,), "positional": _WHOLE},
         frozenset({"name", "arguments"}),
     )
-    return {**asked, "call_tool": call}
+    judge = Handler(partial(judge_calls, registry), {"calls": (list,)}, frozenset({"calls"}))
+    return {**asked, "call_tool": call, "judge_calls": judge}
 
 
 async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
@@ -74,40 +75,33 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
         try:
-            _pay(calls, await _chars_of(given))
+            pay(calls, await chars_of(given))
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
             server = config_of(tool, await registry.configuration())
             decision = approval.decide(tool, server)
             if decision is Decision.REFUSE:
-                raise _failed(approval.why_refused(tool.name, server))
+                raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
-                raise _by_position(tool, name)
+                raise await in_thread(Kind.SEARCH, partial(_by_position, tool, name))
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
-            if calls.dry_run and not tool.read_only:
+            if calls.dry_run and not approval.runs_dry(tool, server):
                 calls.log.note_dry(tool.full_name, fitting)
-                return {"dry_run": True, "tool": tool.full_name, "arguments": fitting}
+                return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
-                if calls.caller.ask is None:
-                    raise _failed(approval.why_unasked(tool, server))
-                told_of = await privacy.kept_value(calls.caller.scope, fitting)  # before anything of it is cut
-                question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-                with paused(), slot_given_back():
-                    approved = await calls.caller.ask(question)
-                if not approved:
-                    raise _failed(approval.why_not_approved(tool))
+                await approved(registry, privacy, calls, tool, server=server, arguments=fitting)
             with slot_given_back():
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
-            raise _failed(str(error)) from error
+            raise failed(str(error)) from error
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
-        _pay(calls, await _chars_of(value))
+        pay(calls, await chars_of(value))
         if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
             untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
             if untold is not None:
@@ -115,9 +109,17 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         return value
 
 
+async def _placeholder(registry: Registry, tool: Tool, arguments: Mapping[str, Json]) -> Json:
+    """Return what stands for the answer of a call that a dry run does not make."""
+    from ...tools_registry.describing.placeholders import placeholder
+
+    learned = (await registry.learned()).get(tool.full_name)
+    return await in_thread(Kind.SEARCH, partial(placeholder, tool, arguments, learned))
+
+
 async def _tell(tell: Tell, name: str, progress: float, total: float | None, message: str | None) -> None:
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-    await tell(f"{name}: {done}{f', {message}' if message else ''}")
+    await tell(f"{name}: {done}{f', {message[:MESSAGE_CHARS_MAX]}' if message else ''}")
 
 
 async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) -> tuple[Tool, dict[str, Json]]:
@@ -137,16 +139,10 @@ async def _fitting(registry: Registry, tool: Tool, given: Mapping[str, Json]) ->
     return tool, await in_thread(Kind.SEARCH, partial(checked, tool, given))
 
 
-async def _chars_of(value: Json) -> int:
-    """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
-    if is_light(value):
-        return len(json.dumps(value))
-    return await in_thread(Kind.SEARCH, lambda: sum(map(len, json.JSONEncoder().iterencode(value))))
-
-
-def _pay(calls: Calls, count: int) -> None:
+def pay(calls: Calls, count: int) -> None:
+    """Count what a run moves. Raises `HostCallError` where that is more than it may."""
     if not calls.log.move(count):
-        raise _failed(
+        raise failed(
             f"This run moved more than {BYTES_MAX // 1024**2} MB to and from tools, which is its budget. "
             "Ask the tools for less, or split the work into several runs."
         )
@@ -164,12 +160,13 @@ def _by_position(tool: Tool, name: str) -> HostCallError:
     return HostCallError(f"{name}() takes its arguments by name, not by position. {takes}", type="TypeError")
 
 
-def _failed(message: str) -> HostCallError:
+def failed(message: str) -> HostCallError:
+    """Return an error that code sees as a `ToolError`."""
     return HostCallError(message, type="ToolError")
 
 
 async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.search(
             registry,
             cast("str", arguments["query"]),
@@ -181,7 +178,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
 
 
 async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.definition(
             registry,
             cast("str", arguments["tool_name"]),
@@ -192,20 +189,20 @@ async def _get_tool_definition(registry: Registry, _calls: Calls, arguments: Arg
 
 
 async def _list_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await _answered(discovery.servers(registry))
+    return await answered(discovery.servers(registry))
 
 
 async def _list_names(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
+    return await answered(discovery.names(registry, cast("str | None", arguments.get("server"))))
 
 
 async def _named_servers(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
     names = cast("Mapping[str, Json]", arguments["names"])
-    return await _answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
+    return await answered(discovery.named_servers(registry, dict(islice(names.items(), _NAMES_MAX))))
 
 
 async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(
+    return await answered(
         discovery.tools_of(
             registry,
             cast("str | None", arguments["server"]),
@@ -216,18 +213,19 @@ async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -
 
 
 async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
-    return await _answered(discovery.server(registry, cast("str", arguments["server"])))
+    return await answered(discovery.server(registry, cast("str", arguments["server"])))
 
 
 async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
-    return await _answered(discovery.summary(registry))
+    return await answered(discovery.summary(registry))
 
 
-async def _answered(asked: Awaitable[object]) -> Json:
+async def answered(asked: Awaitable[object]) -> Json:
+    """Return an answer about upstream servers; what fails is an error that the code can catch."""
     with slot_given_back():
         try:
             return cast("Json", await asked)
         except RegistryError as error:
-            raise _failed(str(error)) from error
+            raise failed(str(error)) from error
         except RequestRefused as error:
             raise HostCallError(str(error), type="ValueError") from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ..skills import use_cases as skills
 from .broker import Arguments, Calls, Handler
@@ -71,13 +72,16 @@ async def _skill_names(context: SkillContext, _calls: Calls, _arguments: Argumen
 
 
 async def _save_skill(context: SkillContext, calls: Calls, arguments: Arguments) -> Json:
-    tags = [str(tag) for tag in cast("list[Json]", arguments.get("tags", []))]
+    tags = cast("list[Json]", arguments.get("tags", []))
+    wrong = [type(each).__name__ for each in tags if not isinstance(each, str)][:1]
+    if wrong:
+        raise HostCallError(f"save_skill() got {wrong[0]} among tags. Give texts.", type="TypeError")
     request = skills.SaveRequest(
         name=cast("str", arguments["name"]),
         code=cast("str", arguments.get("code", "")),
         description=cast("str", arguments.get("description", "")),
         tests=cast("str", arguments.get("tests", "")),
-        tags=tags,
+        tags=cast("list[str]", tags),
         from_run=cast("str | None", arguments.get("from_run")),
         record=bool(arguments.get("record", False)),
         caller=calls.caller,

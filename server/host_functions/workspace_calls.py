@@ -10,8 +10,10 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
+from ...workspace.errors import NotFound
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
+from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -55,6 +57,9 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
 
 
 async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
+    content = calls.dry_files.read(cast("str", arguments["filename"]))
+    if content is not None:
+        return slice_of(content, arguments)
     read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
     return asdict(await in_thread(Kind.FILES, read))
 
@@ -64,22 +69,65 @@ async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) 
         encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
         more = await in_thread(Kind.FILES, partial(encoded, cast("str", arguments["content"]), encoding))
         return await _take_part(workspace, calls, arguments, more)
-    write = partial(workspace.write, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
+    encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
+    return await _written(
+        workspace, calls, cast("str", arguments["filename"]), cast("str", arguments["content"]), encoding
+    )
+
+
+async def _written(
+    workspace: Workspace, calls: Calls, filename: str, content: str | bytes, encoding: Encoding = "utf-8"
+) -> Json:
+    """Write a file; in a dry run note it down, and have the run find it."""
+    write = partial(workspace.write, filename, content, encoding=encoding, dry_run=calls.dry_run)
     written = await in_thread(Kind.FILES, write)
-    calls.written[written.filename] = written.size
+    if calls.dry_run:
+        data = content if isinstance(content, bytes) else encoded(content, encoding)
+        calls.dry_files.write(filename, data)
+        calls.log.note_dry("write_file", {"filename": filename, "size": written.size})
+    else:
+        calls.written[written.filename] = written.size
     return asdict(written)
 
 
 async def _list_files(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     list_files = partial(workspace.list, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
-    return asdict(await in_thread(Kind.FILES, list_files))
+    folder = cast("str", arguments.get("subpath", "."))
+    try:
+        listing = asdict(await in_thread(Kind.FILES, list_files))
+    except NotFound:
+        files = calls.dry_files.listed(folder, [])
+        if not files:
+            raise
+        return {"path": folder, "files": files, "count": len(files)}
+    if calls.dry_files.files:
+        listing["files"] = calls.dry_files.listed(folder, listing["files"])
+        listing["count"] = len(listing["files"])
+    return listing
 
 
 async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
-    delete = partial(workspace.delete, **arguments)  # type: ignore[arg-type]  # Handler.check has judged them
-    deleted = await in_thread(Kind.FILES, delete)
+    filename = cast("str", arguments["filename"])
+    if calls.dry_run:
+        return await _delete_dry(workspace, calls, filename)
+    deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
     calls.written.pop(deleted.filename, None)
     return asdict(deleted)
+
+
+async def _delete_dry(workspace: Workspace, calls: Calls, filename: str) -> Json:
+    """Note down what would be deleted, and have it be gone for the run."""
+    own = calls.dry_files.read(filename) is not None
+    try:
+        await in_thread(Kind.FILES, partial(workspace.delete, filename, dry_run=True))
+    except NotFound:
+        if not own:
+            raise
+        calls.dry_files.delete(filename, hides=False)
+    else:
+        calls.dry_files.delete(filename, hides=True)
+    calls.log.note_dry("delete_file", {"filename": filename})
+    return {"filename": filename, "deleted": True}
 
 
 async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
@@ -105,7 +153,4 @@ async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, m
     so_far += more
     if not arguments["last"]:
         return None
-    data = bytes(calls.parts.pop(filename))
-    written = await in_thread(Kind.FILES, partial(workspace.write, filename, data))
-    calls.written[written.filename] = written.size
-    return asdict(written)
+    return await _written(workspace, calls, filename, bytes(calls.parts.pop(filename)))

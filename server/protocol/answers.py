@@ -10,7 +10,8 @@ from pydantic import WithJsonSchema
 
 from ...sandbox.job import Json
 from ..runs.compact import in_form
-from ..runs.execute import FIGURE_MIME_TYPE, Execution
+from ..runs.execute import Execution
+from ..runs.images import Picture
 from ..runs.report import as_text
 from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
 from ..settings import OutputFormat
@@ -26,15 +27,23 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 
 
 def answered(structured: object, text: str, *, failed: bool = False) -> CallToolResult:
-    """Return the answer of a tool: its structured content, and a short text for those who read that alone.
-
-    The structured content is data, and exact; the text may be shown as it is, so control characters are visible in it.
-    """
+    """Return the answer of a tool: its structured content, and a short text for those who read that alone."""
     return CallToolResult(
-        content=[TextContent(type="text", text=visible(text))],
+        content=[TextContent(type="text", text=text)],
         structured_content=cast("dict[str, object]", structured),
         is_error=failed,
     )
+
+
+def visibly(answer: CallToolResult) -> CallToolResult:
+    """Return an answer in whose text control characters are visible, since it may be shown as it is.
+
+    The structured content is data, and exact. What asks a user first, in an answer's place, is left as it is.
+    """
+    for block in getattr(answer, "content", ()):
+        if isinstance(block, TextContent):
+            block.text = visible(block.text)
+    return answer
 
 
 def bounded(answer: CallToolResult, chars_max: int, rest: str) -> CallToolResult:
@@ -69,7 +78,7 @@ def short_in_the_middle(text: str) -> str:
 
 
 def answered_run(execution: Execution, form: OutputFormat) -> CallToolResult:
-    """Return the answer of a tool that ran code: its report, and the figures that the code showed.
+    """Return the answer of a tool that ran code: its report, and the images that go with it.
 
     A table is text in the structured content too where TOON or Markdown was asked for.
     """
@@ -77,8 +86,11 @@ def answered_run(execution: Execution, form: OutputFormat) -> CallToolResult:
     text = as_text(report, form)
     report["result"] = in_form(cast("Json", report["result"]), form)
     answer = answered(report, text, failed=not report["success"])
-    answer.content.extend(
-        ImageContent(type="image", data=base64.b64encode(figure).decode("ascii"), mime_type=FIGURE_MIME_TYPE)
-        for figure in execution.figures
-    )
+    answer.content.extend(map(image_content, execution.images))
     return answer
+
+
+def image_content(picture: Picture) -> ImageContent:
+    """Return an image as the model gets it."""
+    data = base64.b64encode(picture.content).decode("ascii")
+    return ImageContent(type="image", data=data, mime_type=picture.mime_type)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
@@ -41,11 +41,23 @@ Work = Callable[[Ask | None, Newest], Awaitable[CallToolResult]]
 """Does what a call asks for; it is given what asks the user, if anything can, and what gives the newest request."""
 
 
-_FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {"approve": {"type": "boolean", "title": "Approve?"}},
-    "required": ["approve"],
-}
+_APPROVE: dict[str, Any] = {"type": "boolean", "title": "Approve?"}
+_COVERS = "covers"
+"""The field of the form that says what a yes covers; what is left out or unknown there is the first choice."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """One question that a user has not answered yet."""
+
+    text: str
+    choices: Sequence[str]
+    answered: asyncio.Future[str | None]
+
+    def request(self) -> ElicitRequest:
+        """Return the question as it is sent."""
+        form = ElicitRequestFormParams(message=visible(self.text), requested_schema=_form(self.choices))
+        return ElicitRequest(params=form)
 
 
 @dataclass(slots=True)
@@ -54,7 +66,7 @@ class _Suspended:
 
     context: Context[Any, Any]
     task: asyncio.Task[CallToolResult] | None = None
-    questions: dict[str, tuple[str, asyncio.Future[bool]]] = field(default_factory=dict)
+    questions: dict[str, _Question] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -88,8 +100,8 @@ class Conversations:
         held.context = context
         for name, answer in (context.input_responses or {}).items():
             question = held.questions.pop(name, None)
-            if question is not None and not question[1].done():
-                question[1].set_result(isinstance(answer, ElicitResult) and _is_yes(answer.action, answer.content))
+            if question is not None and not question.answered.done():
+                question.answered.set_result(_chosen(answer, question.choices))
         return await self._next(held)
 
     async def _next(self, held: _Suspended) -> Answer:
@@ -112,7 +124,7 @@ class Conversations:
         self.suspended[state] = held
         held.task.add_done_callback(lambda task: self._keep(state, task))
         return InputRequiredResult(
-            input_requests={name: _question(text) for name, (text, _) in held.questions.items()}, request_state=state
+            input_requests={name: question.request() for name, question in held.questions.items()}, request_state=state
         )
 
     def _keep(self, state: str, task: asyncio.Task[CallToolResult]) -> None:
@@ -122,16 +134,16 @@ class Conversations:
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, self.suspended.pop, state, None)
 
     def _asker(self, held: _Suspended) -> Ask:
-        async def ask(text: str) -> bool:
+        async def ask(text: str, choices: Sequence[str]) -> str | None:
             name = f"approve_{secrets.token_hex(4)}"
-            answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            held.questions[name] = (text, answered)
+            answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            held.questions[name] = _Question(text, choices, answered)
             held.asked.set()
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await answered
             except TimeoutError:
-                return False
+                return None
             finally:
                 held.questions.pop(name, None)
 
@@ -153,20 +165,33 @@ def _has_rounds(context: Context[Any, Any]) -> bool:
 def _asking(context: Context[Any, Any]) -> Ask:
     one_at_a_time = asyncio.Lock()
 
-    async def ask(text: str) -> bool:
+    async def ask(text: str, choices: Sequence[str]) -> str | None:
+        form = _form(choices)
         try:
             async with one_at_a_time, asyncio.timeout(ANSWER_SECONDS):
-                answer = await context.session.elicit_form(visible(text), _FORM, related_request_id=context.request_id)
+                answer = await context.session.elicit_form(visible(text), form, related_request_id=context.request_id)
         except (TimeoutError, MCPError):
-            return False
-        return _is_yes(answer.action, answer.content)
+            return None
+        return _chosen(answer, choices)
 
     return ask
 
 
-def _question(text: str) -> ElicitRequest:
-    return ElicitRequest(params=ElicitRequestFormParams(message=visible(text), requested_schema=_FORM))
+def _form(choices: Sequence[str]) -> dict[str, Any]:
+    """Return the form of a question: whether the user approves, and what that covers where there is a choice."""
+    fields = {"approve": _APPROVE}
+    if choices:
+        covers = {"type": "string", "title": "What does a yes cover?", "enum": [*choices], "default": choices[0]}
+        fields[_COVERS] = covers
+    return {"type": "object", "properties": fields, "required": ["approve"]}
 
 
-def _is_yes(action: str, content: Mapping[str, object] | None) -> bool:
-    return action == "accept" and cast("Mapping[str, object]", content or {}).get("approve", False) is True
+def _chosen(answer: object, choices: Sequence[str]) -> str | None:
+    """Return what of the choices a user said yes to, or None for a no."""
+    if not isinstance(answer, ElicitResult) or answer.action != "accept":
+        return None
+    content: Mapping[str, object] = answer.content or {}
+    if content.get("approve") is not True:
+        return None
+    covers = content.get(_COVERS)
+    return next((each for each in choices if each == covers), choices[0] if choices else "")

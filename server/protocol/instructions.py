@@ -28,6 +28,7 @@ parsed JSON, else text; await call_tool("<server>.<tool>", {{…}}) does by name
 await tools.<tool>(…) finds it; ToolError has the server's message
 Discovery: search_tools(query, category=None, detail_level="summary", limit=None), get_tool_definition(tool_name), \
 list_servers(); of a picture or file a tool gives a handle, which read_file(handle, encoding=None) reads
+Resources: read_resource(server, uri), list_resources(server), list_prompts(server)
 Aliases: mcp_<server>, mcp_servers["<server>"], from mcp import runtime (discovered_servers list_servers \
 query_tool_docs search_tool_docs describe_server capability_summary, and their _sync forms)
 Skills: skills.<name>(…), from skills import <name>, save_skill(name, code), load_skill(name), list_skills(query=None)

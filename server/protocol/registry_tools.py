@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, NotRequired, cast
 
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 
 from ..scopes import scope_of
 from ..upstream_tools import discovery
+from ..upstream_tools.large_json import text_of
 from ..upstream_tools.registry import Registry
 from .answers import READS, OptionalText, answered
 from .strict_tool import StrictTool
@@ -37,6 +37,7 @@ class DefinitionAnswer(TypedDict):
     signature: NotRequired[str]
     example: NotRequired[str]
     call: NotRequired[str]
+    needs_approval: NotRequired[bool]
     flags: NotRequired[list[str]]
     quarantined: NotRequired[str]
     use_cases: NotRequired[list[str]]
@@ -111,7 +112,7 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             detail_level=detail_level,
             told_to=scope_of(ctx.request_context),
         )
-        return answered(told, json.dumps(told, ensure_ascii=False))
+        return answered(told, await text_of(told))
 
     async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
         told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))
@@ -146,5 +147,6 @@ def _line(tool: Mapping[str, object]) -> str:
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
     about = str(tool.get("description", "")).partition("\n")[0]
     returned = f" -> {tool['returns']}" if "returns" in tool else ""
-    marked = " (quarantined)" if "quarantined" in tool else ""
+    marks = {"quarantined": "quarantined", "needs_approval": "needs approval"}
+    marked = "".join(f" ({words})" for key, words in marks.items() if key in tool)
     return f"{call}{returned}{marked}: {about}" if about else f"{call}{returned}{marked}"

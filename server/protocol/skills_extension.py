@@ -34,6 +34,7 @@ from ..arguments import shown
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
 from ..skills.files import files_of
+from ..skills.search import about_of
 from ..terminal_escaping import visible
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ SCHEME = "skill://"
 PAGE = 50
 LISTED_MAX = 200
 """Skills in `resources/list`, which clients without the extension read whole."""
-
-DESCRIPTION_CHARS_MAX = 300
-"""Characters of a skill's description in that list."""
 
 _TTL_MS = 60_000
 _FOLDER = "inode/directory"
@@ -162,7 +160,7 @@ class ServerWithSkills(MCPServer[None]):
                 Resource(
                     uri=served.manifest_uri,
                     name=served.folder,
-                    description=served.description.partition("\n\n")[0][:DESCRIPTION_CHARS_MAX] or None,
+                    description=about_of(served.description) or None,
                     mime_type="text/markdown",
                     size=len(served.files["SKILL.md"]),
                 )

@@ -19,7 +19,7 @@ from pydantic import PrivateAttr, ValidationError
 from ..arguments import missing_argument, unknown_argument, wrong_argument
 from ..errors import KNOWN_ERRORS, shortage_in
 from ..terminal_escaping import visible
-from .answers import bounded, short_in_the_middle
+from .answers import bounded, short_in_the_middle, visibly
 from .generated_schemas import Schemas, generated_schemas
 from .message_bounds import check
 
@@ -90,7 +90,7 @@ class StrictTool(Tool):
         try:
             result: CallToolResult = await self.fn(**checked)
         except KNOWN_ERRORS as error:
-            raise ToolError(short_in_the_middle(visible(str(error)))) from error
+            raise ToolError(visible(short_in_the_middle(str(error)))) from error
         except MCPError:
             raise
         except Exception as error:
@@ -102,8 +102,8 @@ class StrictTool(Tool):
                 "then is unknown."
             ) from error
         if self._rest is None or self._chars_max is None:
-            return result
-        return bounded(result, self._chars_max, self._rest)
+            return visibly(result)
+        return visibly(bounded(result, self._chars_max, self._rest))
 
     def prepare(self) -> type[ArgModelBase]:
         """Return the model that reads the arguments, made when it is first asked for."""

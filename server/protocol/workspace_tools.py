@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import mimetypes
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal, NotRequired
@@ -15,9 +17,10 @@ from ...workspace.store import Workspace
 from ..host_work import Kind, in_thread
 from ..privacy.gates.file_gate import shown_slice
 from ..privacy.privacy import Privacy
+from ..runs.images import IMAGE_BYTES_MAX, Picture, image_type
 from ..runs.truncation import SHOWN_CHARS
 from ..scopes import scope_of
-from .answers import READS, OptionalWhole, answered, short_text
+from .answers import READS, OptionalWhole, answered, image_content, short_text
 from .strict_tool import StrictTool
 
 Encoding = Literal["utf-8", "base64"]
@@ -33,6 +36,7 @@ class WrittenAnswer(TypedDict):
 class ReadAnswer(TypedDict):
     """A file, or the slice asked for; `size` is that of the whole file, in bytes.
 
+    Of an image, asked for without an encoding, the content is empty: the image follows as content of its own.
     Where more follows, `truncated` is true. `read_with` reads on where that is for want of a limit.
     """
 
@@ -93,6 +97,15 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
         asked = limit
         if limit is None:
             limit = chars_max if encoding == "utf-8" else chars_max * 3 // 4
+        if (
+            not privacy.filters
+            and (picture := await _picture(workspace, filename, scope, offset, encoding)) is not None
+        ):
+            size = len(picture.content)
+            answer = ReadAnswer(filename=filename, content="", size=size, truncated=False)
+            shown = answered(answer, f"{filename} is an image ({picture.mime_type}, {size} bytes)")
+            shown.content.append(image_content(picture))
+            return shown
         if privacy.filters:
             read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
         else:
@@ -145,6 +158,18 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
             rest="list_workspace_files()",
         ),
     ]
+
+
+async def _picture(workspace: Workspace, filename: str, scope: str, offset: int, encoding: Encoding) -> Picture | None:
+    """Return the image that a file is, where it is asked for as text, from its beginning."""
+    kind = mimetypes.guess_type(filename)[0] or ""
+    if offset or encoding != "utf-8" or not kind.startswith("image/"):
+        return None
+    whole = partial(workspace.read, filename, 0, IMAGE_BYTES_MAX, encoding="base64", owner=scope)
+    read = await in_thread(Kind.FILES, whole)
+    content = base64.b64decode(read.content)
+    known = None if read.truncated else image_type(content)
+    return None if known is None else Picture(known, content)
 
 
 def _reader(filename: str, offset: int, limit: int, encoding: Encoding) -> str:

@@ -53,7 +53,7 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
             'APPROVE_CONTAINER to false, or the request can ask for isolation="container".'
         )
     reason = "" if outcome.error is None else f" The sandbox refused it: {outcome.error.message}."
-    if await ask(f"May this code run in a container, with full Python but no network?{reason}"):
+    if await ask(f"May this code run in a container, with full Python but no network?{reason}", ()) is not None:
         return None
     return "The user did not approve running it in a container."
 

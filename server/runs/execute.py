@@ -6,13 +6,14 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
 from ...sandbox.job import Failure, Job, Json, Limits, Outcome, Status
 from ...workspace.errors import WorkspaceError
+from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
 from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
@@ -22,12 +23,12 @@ from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, ReturnedShape, 
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
+from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
 from .report import CallCounts, DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
-FIGURE_MIME_TYPE = "image/png"
 ENTRIES_MAX = 20
 """Calls of tools that a report names one by one, and files; of more calls it says how many ended alike."""
 _TOOLS_MAX = 20
@@ -55,10 +56,10 @@ class CodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution: its report, and the figures that the report's `images` speaks of, as PNG."""
+    """One execution: its report, and the images that the report's `images` speaks of."""
 
     report: Report
-    figures: tuple[bytes, ...] = ()
+    images: tuple[Picture, ...] = ()
 
 
 async def execute(executor: Executor, request: CodeRequest, *, progress: Progress | None = None) -> Execution:
@@ -71,25 +72,26 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     job = _allowed(request, executor)
     filtering = Account.of(job.limits.timeout_seconds)
     gate = Gate(executor.privacy, request.caller, filtering)
-    telling = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
+    reporter = ProgressReporter(gate.hiding_progress(progress), job.limits.timeout_seconds)
     calls = Calls(
         executor.host_functions,
         budget=executor.settings.tool_calls_max,
         caller=gate.caller,
         dry_run=request.dry_run,
-        tell=telling.tell,
-        tell_progress=telling.tell_progress,
+        tell=reporter.tell,
+        tell_progress=reporter.tell_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
+        source=job.code,
     )
     answer = gate.around(calls.answer)
     try:
-        with telling, charged_to(Account.of(job.limits.timeout_seconds)):
+        with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
             try:
                 outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
                     outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
-                await telling.told()
+                await reporter.told()
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
@@ -108,11 +110,12 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         skills=calls.skills,
     )
     shown = await gate.shown(_ended(outcome, job, calls))
+    shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
     owner = request.caller.scope
     fitted = _kept_soon(executor, run_id, owner, shown.run)
     if fitted is None:
         fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
-    return Execution(_report(run_id, shown, fitted), shown.run.outcome.figures)
+    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run), images)
 
 
 def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
@@ -129,6 +132,26 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
         calls.log.dry,
         calls.attachments.files,
     )
+
+
+def _pictured(shown: ShownRun, run_id: str, *, filters: bool) -> tuple[ShownRun, tuple[Picture, ...]]:
+    """Return the run without the bytes of images in its result, and the images: the figures, then those of the result.
+
+    With `filters` the result is left as it is: what an image shows cannot be filtered.
+    """
+    run, outcome = shown.run, shown.run.outcome
+    figures = tuple(Picture(PNG, figure) for figure in outcome.figures)
+    if filters or outcome.result is None or isinstance(outcome.result, bool | int | float):
+        return shown, figures
+    found = pictured(outcome.result, outcome.notes, run.attached, f"{RUNS}/{run_id}")
+    if not found.pictures and not found.kept and not found.left_out:
+        return shown, figures
+    notes = dict(outcome.notes)
+    if found.left_out:
+        notes["images"] = f"{found.left_out} of the result are too many or too large to show"
+    outcome = replace(outcome, result=found.result, notes=notes)
+    run = replace(run, outcome=outcome, attached={**run.attached, **found.kept})
+    return replace(shown, run=run), (*figures, *found.pictures)
 
 
 def _allowed(request: CodeRequest, executor: Executor) -> Job:
@@ -230,7 +253,7 @@ def _name_of(call: CalledTool) -> str:
     return call.tool or call.unknown or "(withheld)"
 
 
-def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
+def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Picture], *, dry_run: bool) -> Report:
     run, outcome = shown.run, shown.run.outcome
     report = Report(
         run_id=run_id,
@@ -257,7 +280,7 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
             report["error"]["calls"] = _counts(run.called)
     if run.returns:
         report["returns"] = {each.tool: each.shape for each in run.returns}
-    if fitted.dry_run:
+    if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.written:
         report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]
@@ -265,8 +288,8 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted) -> Report:
             truncated["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
     if truncated:
         report["truncated"] = truncated
-    if outcome.figures:
-        report["images"] = [Image(mime_type=FIGURE_MIME_TYPE, size=len(figure)) for figure in outcome.figures]
+    if images:
+        report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
     if shown.types:

@@ -48,7 +48,10 @@ class ToolCall(TypedDict):
 
 
 class DryCall(TypedDict):
-    """A call of a tool that may write, which a dry run noted down and did not make."""
+    """A call that a dry run noted down and did not make: of a tool that may write, or of `write_file`, `delete_file`.
+
+    Of `write_file` the arguments are `filename` and `size`, in bytes.
+    """
 
     tool: str
     arguments: Mapping[str, object]
@@ -62,7 +65,7 @@ class WrittenFile(TypedDict):
 
 
 class Image(TypedDict):
-    """A figure of the run: `size` in bytes. Over MCP the image itself follows as content, in this order."""
+    """A figure of the run, or an image of its result: `size` in bytes. Over MCP the images follow as content."""
 
     mime_type: str
     size: int
@@ -77,7 +80,8 @@ class Hidden(TypedDict):
 class Report(TypedDict):
     """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be.
 
-    `returns` says of tools that the code called what they return, where the caller was not told before.
+    `returns` says of tools that the code called what they return, where the caller was not told before. A dry run has
+    `dry_run`, even where there was nothing to note down.
     """
 
     run_id: str
@@ -124,10 +128,12 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"wrote {file['name']} ({file['size']} bytes)")
     for tool, shape in report.get("returns", {}).items():
         lines.append(f"{tool} returns {shape}")
+    if "dry_run" in report:
+        lines.append("This was a dry run: what is named here was not done, and what it gave to the code is made up.")
     for dry in report.get("dry_run", []):
-        lines.append(f"not called: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
+        lines.append(f"not done: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):
-        lines.append(f"figure ({image['mime_type']}, {image['size']} bytes)")
+        lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
     if "privacy" in report:

@@ -28,6 +28,8 @@ WAIT_SECONDS = 3.0
 """How long a search waits for what has changed."""
 FIRST_WAIT_SECONDS = 15.0
 """How long it waits where no skill is known yet."""
+ABOUT_CHARS_MAX = 300
+"""How much of a description stands in lists and searches."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -146,12 +148,18 @@ class SkillIndex:
         )
         # No word that all skills share; and the name twice, so that it counts more than a description.
         alone = replace(among_tools, key=skill.name, server="", category="", description=f"{skill.name} {text}")
-        about = skill.description.partition("\n\n")[0]
+        about = about_of(skill.description)
         return Extra(among_tools, skill.signature, about, partial(self._details, skill.name)), alone
 
     async def _details(self, name: str) -> Mapping[str, Json]:
         skill = await self._service.ask(lambda store: store.load(name))
         return await in_thread(Kind.SEARCH, partial(_definition, skill.draft))
+
+
+def about_of(description: str) -> str:
+    """Return what lists and searches tell of a description: its first paragraph, cut with … where it is long."""
+    first = description[: ABOUT_CHARS_MAX + 1].partition("\n\n")[0]
+    return first if len(first) <= ABOUT_CHARS_MAX else f"{first[:ABOUT_CHARS_MAX]}…"
 
 
 def _forgotten(asked: asyncio.Task[_Seen]) -> None:

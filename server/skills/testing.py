@@ -88,8 +88,10 @@ async def run_tests(
     calls = Calls(
         handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, run_tokens=run_tokens
     )
+    calls.source = program
     if within is not None:
-        calls.dry_run, calls.log = within.dry_run, within.log
+        calls.dry_run, calls.dry_files = within.dry_run, within.dry_files
+        calls.log, calls.approvals = within.log, within.approvals
     settings = executor.settings
     limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
     wider = bool(plan.draft.extra.get("wider"))
@@ -149,6 +151,7 @@ def _handlers(
         handlers["call_tool"] = recorder.around(handlers["call_tool"])
     if replay is not None and "call_tool" in handlers:
         handlers["call_tool"] = replay.instead_of(handlers["call_tool"])
+        handlers["judge_calls"] = replace(handlers["judge_calls"], answer=_allow)
     return handlers
 
 
@@ -159,6 +162,10 @@ def _candidate_first(plan: TestPlan, stored: Handler) -> Handler:
         return {"name": plan.draft.name, "version": 1_000_000_000, "entry": plan.entry, "code": plan.draft.code}
 
     return replace(stored, answer=use_skill)
+
+
+async def _allow(_calls: Calls, _arguments: Arguments) -> Json:
+    return None  # recordings are answers: no tool is called
 
 
 async def _refuse(_calls: Calls, _arguments: Arguments) -> Json:

@@ -25,6 +25,7 @@ from ..runs.report import ErrorReport
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
 from .name_rules import judge_name
 from .recordings import Recorder, Replay
+from .search import about_of
 from .skill_arguments import judge_arguments
 from .source_facts import SkillFacts, facts_of
 from .testing import TestPlan, line_of_skill, run_tests
@@ -192,7 +193,7 @@ async def listed(context: SkillContext, query: str | None = None, tag: str | Non
             ListedSkill(
                 name=each.name,
                 version=each.version,
-                description=each.description.partition("\n\n")[0],
+                description=about_of(each.description),
                 signature=each.signature,
                 tags=list(each.tags),
                 runs=each.runs,
@@ -232,7 +233,7 @@ async def run(context: SkillContext, request: RunSkillRequest, *, progress: Prog
 
 
 async def delete(context: SkillContext, name: str) -> DeletedSkill:
-    """Bury a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
+    """Delete a skill with all its versions, until it is restored or purged. Raises `SkillNotFound`."""
     versions = await context.service.ask(lambda store: store.delete(name))
     return DeletedSkill(name=name, deleted_versions=len(versions))
 
@@ -269,8 +270,11 @@ def draft_from(
     recordings: Json = None,
     more: Mapping[str, Json] = MappingProxyType({}),
 ) -> SkillDraft:
-    """Make the draft of a skill out of what its code says and what was said about it."""
-    from ...skills_db.content import SkillDraft, SkillKind
+    """Make the draft of a skill out of what its code says and what was said about it.
+
+    Of a long docstring the description is the beginning; the code has all of it.
+    """
+    from ...skills_db.content import TOLD_MAX_CHARS, SkillDraft, SkillKind
 
     return SkillDraft(
         name=name,
@@ -278,7 +282,7 @@ def draft_from(
         kind=SkillKind.SCRIPT if facts.is_script else SkillKind.FUNCTION,
         signature=facts.signature,
         parameters=facts.parameters,
-        description=description.strip() or facts.description,
+        description=description.strip() or facts.description[:TOLD_MAX_CHARS],
         tags=tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
         tests=tests,
         modules=facts.modules,

@@ -1,21 +1,30 @@
 """Security boundary: which calls of upstream tools are made at once, which need a user's yes, which are never made.
 
 The operator's word in `mcp.json` decides: `allow` and `deny` say which tools there are at all, `approve` says which of
-them a user is asked about. That a tool only reads is what its server says of it; a tool that says nothing writes.
+them a user is asked about. Whether a tool only reads is what `reads` and `writes` say, else what its server says; a
+tool of which nobody says it counts as one that writes.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from fnmatch import fnmatchcase
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
+from ..arguments import shown
 
-_SHOWN_CHARS_MAX = 600
+SHOWN_CHARS_MAX = 600
+"""Characters of the arguments in a question."""
 _VALUE_CHARS_MAX = 120
+_NAMES_SHOWN = 8
+_LINES_SHOWN = 3
+
+THIS_CALL = "this call"
+THIS_RUN = "this tool in this run"
+ALWAYS = "this tool always"
+EACH_CALL = "ask at each call"
+"""What a yes covers, as a user chooses it."""
 
 
 class Decision(Enum):
@@ -34,46 +43,86 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
         case Approve.NEVER:
             return Decision.RUN
         case Approve.WRITES:
-            return Decision.RUN if tool.read_only else Decision.ASK
+            return Decision.RUN if server.only_reads(tool) else Decision.ASK
         case Approve.ALWAYS:
             return Decision.ASK
 
 
+def runs_dry(tool: Tool, server: ServerConfig) -> bool:
+    """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
+
+    An operator who has nobody asked approves every call. That makes no write a read: it only counts for a tool of which
+    nobody says what it does.
+    """
+    if server.only_reads(tool):
+        return True
+    if server.approve is not Approve.NEVER or server.says_reads(tool.name) is not None:
+        return False
+    from ...tools_registry.describing.effects import Effect, proposed_effect
+
+    said = isinstance(tool.annotations.get("readOnlyHint"), bool) or tool.annotations.get("destructiveHint") is True
+    return not said and proposed_effect(tool.name, tool.description, tool.input_schema) is Effect.READ
+
+
 def why_refused(tool: str, server: ServerConfig) -> str:
-    """Say why the operator's patterns leave out the tool of that name."""
-    denied = next((pattern for pattern in server.deny if fnmatchcase(tool, pattern)), None)
-    reason = f'"deny" has {denied!r}' if denied is not None else '"allow" does not have it'
-    return (
-        f"The operator does not allow {server.name}.{tool}: in mcp.json, {reason} for the server {server.name!r}. "
-        "Use another tool, or have the operator change that."
-    )
+    """Say that the operator's patterns leave out the tool of that name."""
+    return f"The operator does not allow {server.name}.{tool}. Use another tool."
 
 
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
     """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
-        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, and this client cannot ask "
-        f'one. Use a client with elicitation, or have the operator set "approve": "never" for the server '
-        f"{server.name!r} in mcp.json."
+        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, "
+        "and this client cannot ask one."
     )
 
 
 def why_not_approved(tool: Tool) -> str:
     """Say that the user did not say yes."""
-    return f"The user did not approve the call of {tool.full_name}. Do without it, or ask the user what to do instead."
+    return f"The user did not approve the call of {tool.full_name}."
+
+
+def what_else(reading: Sequence[str]) -> str:
+    """Say what can be done without a yes; `reading` are tools of the same servers that need none."""
+    shown = ", ".join(reading[:_NAMES_SHOWN])
+    more = f" and {len(reading) - _NAMES_SHOWN} more" if len(reading) > _NAMES_SHOWN else ""
+    need_none = f" These need no yes: {shown}{more}." if reading else ""
+    return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
+
+
+def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]]) -> str:
+    """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
+    asked = "; ".join(
+        f"{tool.full_name}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
+    )
+    return f"May the running code call {asked}? A yes holds for each call of these in this run."
+
+
+def _lines(lines: Sequence[tuple[int, str]]) -> str:
+    """Say the first lines, quoted so that they cannot be taken for words of the question."""
+    told = ", ".join(f"line {number}: {_quoted(text)}" for number, text in lines[:_LINES_SHOWN])
+    return f"{told} and {len(lines) - _LINES_SHOWN} more lines" if len(lines) > _LINES_SHOWN else told
 
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
-    """Return what a user is asked before a call is made: the tool and its arguments, in short."""
-    shown = ", ".join(f"{_named(name)}={_quoted(value)}" for name, value in arguments.items())
-    if len(shown) > _SHOWN_CHARS_MAX:
-        shown = f"{shown[:_SHOWN_CHARS_MAX]}… and {len(shown) - _SHOWN_CHARS_MAX} characters that are not shown"
-    return f"May the running code call {tool.full_name}({shown})? The tool {_may_write(tool, server)}."
+    """Return what a user is asked before a call is made: the tool and its arguments, in short.
+
+    It is made in the event loop, and takes no longer however much there is that it does not show.
+    """
+    told = ""
+    for number, (name, value) in enumerate(arguments.items()):
+        told += f"{', ' if number else ''}{_named(name)}={_quoted(value)}"
+        if len(told) > SHOWN_CHARS_MAX:
+            told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
+            break
+    return f"May the running code call {tool.full_name}({told})? The tool {_may_write(tool, server)}."
 
 
 def _may_write(tool: Tool, server: ServerConfig) -> str:
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
+    if server.says_reads(tool.name) is False:
+        return "is one that writes, by the operator's word"
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
@@ -85,7 +134,6 @@ def _named(name: str) -> str:
 
 
 def _quoted(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
-    cut = len(text) - _VALUE_CHARS_MAX
-    return text if cut <= 0 else f"{text[:_VALUE_CHARS_MAX]}… ({cut} more characters)"
+    text = shown(value, _VALUE_CHARS_MAX)
+    size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size

@@ -5,8 +5,7 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from ...sandbox.job import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier
 from ..errors import RequestRefused
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, checked, in_thread
+from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
 
@@ -27,7 +27,7 @@ LIMIT_MAX = 100
 LIMIT_DEFAULT = 10
 """The tools that a search gives unless it says how many."""
 QUERY_CHARS_MAX = 2000
-"""The longest query."""
+"""The longest query, name of a tool and name of a category."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
@@ -50,8 +50,8 @@ async def search(
     tools cannot be found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
-    if len(query) > QUERY_CHARS_MAX:
-        raise RequestRefused(f"The query has {len(query)} characters. Give at most {QUERY_CHARS_MAX}.")
+    _check_chars("query", query)
+    _check_chars("category", category or "")
     if limit is None:
         limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
     if not 1 <= limit <= LIMIT_MAX:
@@ -59,19 +59,14 @@ async def search(
     await registry.ask_unasked()
     index = await registry.index()
     hits = await in_thread(Kind.SEARCH, partial(index.search, query, category=category, limit=limit))
-    catalog, describer = await registry.catalog(), await registry.describer()
+    catalog = await registry.catalog()
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
     extras = {extra.document.key: extra for extra in registry.extras()}
-    tools: list[Json] = []
-    for hit in hits:
-        extra = extras.get(hit.key)
-        told = (
-            await _told(registry, describer, catalog.get(hit.key), level)
-            if extra is None
-            else await extra.defined(level)
-        )
-        tools.append({**told, "score": round(hit.score, 4)})
+    beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
+    found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
+    told = iter(await _told(registry, found, level))
+    tools: list[Json] = [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
     answer: dict[str, Json] = {
         "query": query,
         "category": category,
@@ -82,7 +77,7 @@ async def search(
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
-    return _sent(registry, answer, tools, told_to)
+    return await _sent(registry, answer, tools, told_to)
 
 
 async def definition(
@@ -98,13 +93,15 @@ async def definition(
     `told_to` is as in `search`.
     """
     level = _level(detail_level)
+    _check_chars("tool's name", tool_name)
+    _check_chars("category", category or "")
     extra = await registry.beside(tool_name, category)
     if extra is not None:
         told = await extra.defined(level)
-        return _sent(registry, told, [told], told_to)
+        return await _sent(registry, told, [told], told_to)
     tool = await _found_or_near(registry, tool_name, category)
-    told = await _told(registry, await registry.describer(), tool, level)
-    return _sent(registry, told, [told], told_to)
+    [told] = await _told(registry, [tool], level)
+    return await _sent(registry, told, [told], told_to)
 
 
 async def _found_or_near(registry: Registry, name: str, category: str | None) -> Tool:
@@ -147,6 +144,7 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
 
 async def _having(registry: Registry, name: str) -> list[str]:
     """Return how code calls the tools of that name, on whatever server."""
+    await registry.ask_unasked()
     catalog, configuration = await registry.catalog(), await registry.configuration()
     tool = fold(name.rpartition(".")[2])
     having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]
@@ -185,7 +183,7 @@ async def categories(registry: Registry, *, told_to: str | None = None) -> dict[
         answer["unreachable"] = unreachable
     if catalog.problems:
         answer["problems"] = {problem.where: problem.why for problem in catalog.problems[:_PROBLEMS_SHOWN]}
-    return _sent(registry, answer, [], told_to)
+    return await _sent(registry, answer, [], told_to)
 
 
 async def servers(registry: Registry) -> list[Json]:
@@ -213,7 +211,7 @@ async def servers(registry: Registry) -> list[Json]:
 
 async def server(registry: Registry, name: str) -> dict[str, Json]:
     """Return what is known of one server, with the names of its tools. Raises `RegistryError`."""
-    own = await _server_named(registry, name)
+    own = await server_name(registry, name)
     listed = await tools_of(registry, own, detail_level="name")
     told = next(each for each in await servers(registry) if isinstance(each, dict) and each["name"] == own)
     return {**told, "tools": [each["name"] for each in listed if isinstance(each, dict)], "tool_count": len(listed)}
@@ -231,13 +229,11 @@ async def tools_of(
         await registry.ask_unasked()
         catalog, configuration = await registry.catalog(), await registry.configuration()
         permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
-        describer = await registry.describer()
-        return [await _told(registry, describer, each, level) for each in permitted]
-    own = await _server_named(registry, name)
+        return [*await _told(registry, permitted, level)]
+    own = await server_name(registry, name)
     if tool is not None:
         return [await definition(registry, f"{own}.{tool}", detail_level=detail_level)]
-    describer = await registry.describer()
-    return [await _told(registry, describer, each, level) for each in await _known_tools(registry, own)]
+    return [*await _told(registry, await _known_tools(registry, own), level)]
 
 
 async def named_servers(registry: Registry, uses: Mapping[str, Json]) -> list[Json]:
@@ -263,7 +259,7 @@ async def names(registry: Registry, name: str | None) -> list[Json]:
     catalog = await registry.catalog()
     if name is None:
         return [entry.alias for entry in catalog.servers().values()]
-    known = await _known_tools(registry, await _server_named(registry, name))
+    known = await _known_tools(registry, await server_name(registry, name))
     return [catalog.alias(each)[1] for each in known]
 
 
@@ -292,14 +288,16 @@ async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | No
     """Return what a tool's answers are, where that is known and this caller was not told, and note that it is now."""
     if registry.told_shapes.knows(scope, tool.full_name):
         return None
-    known = (await registry.describer()).returns(tool, _RETURN_CHARS_MAX)
+    describer = await registry.describer()
+    known = await in_thread(Kind.SEARCH, partial(describer.returns, tool, _RETURN_CHARS_MAX))
     if not known:
         return None
     registry.told_shapes.note(scope, tool.full_name)
     return known
 
 
-async def _server_named(registry: Registry, name: str) -> str:
+async def server_name(registry: Registry, name: str) -> str:
+    """Return the server that a name or alias means. Raises `ServerUnknown`."""
     entries = (await registry.catalog()).servers()
     own = next((each.name for each in entries.values() if name in {each.name, each.alias}), None)
     if own is None:
@@ -324,16 +322,29 @@ def _level(detail_level: str) -> DetailLevel:
         raise RequestRefused(f"detail_level is {detail_level!r}, which there is not. Give one of {levels}.") from None
 
 
-async def _told(registry: Registry, describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
+def _check_chars(what: str, text: str) -> None:
+    if len(text) > QUERY_CHARS_MAX:
+        raise RequestRefused(f"The {what} has {len(text)} characters. Give at most {QUERY_CHARS_MAX}.")
+
+
+async def _told(registry: Registry, tools: Sequence[Tool], level: DetailLevel) -> list[dict[str, Json]]:
+    """Return what is told of each tool. A definition may have megabytes, so they are read in a thread."""
+    describer, quarantined = await registry.describer(), await registry.quarantined()
+    told = await in_thread(Kind.SEARCH, lambda: [_described_as(describer, tool, level) for tool in checked(tools)])
+    for tool, each in zip(tools, told, strict=True):
+        found = await registry.flags(tool)
+        if found:
+            each["flags"] = list(found)
+        if tool.server in quarantined:
+            each["quarantined"] = f"It cannot be called until the user accepts it: sealab servers test {tool.server}"
+    return told
+
+
+def _described_as(describer: Describer, tool: Tool, level: DetailLevel) -> dict[str, Json]:
     told: dict[str, Json] = dict(describer.describe(tool, level))
     call = describer.call(tool)
     if "signature" not in told and call != f"tools.{tool.server}.{tool.name}":
         told["call"] = call
-    found = await registry.flags(tool)
-    if found:
-        told["flags"] = list(found)
-    if tool.server in await registry.quarantined():
-        told["quarantined"] = f"It cannot be called until the user accepts it: sealab servers test {tool.server}"
     return told
 
 
@@ -353,10 +364,12 @@ def _check_category(category: str, known: set[str]) -> None:
         raise RequestRefused(f"There is no category {category!r}. {hint}")
 
 
-def _sent(registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None) -> dict[str, Json]:
+async def _sent(
+    registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None
+) -> dict[str, Json]:
     """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
     if told_to is not None:
-        registry.count_sent(len(json.dumps(answer)))
+        registry.count_sent(await chars_of(answer))
         for each in tools:
             if isinstance(each, dict) and ("returns" in each or " -> " in str(each.get("signature", ""))):
                 registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")

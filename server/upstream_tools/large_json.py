@@ -1,12 +1,13 @@
-"""Reads large answers of upstream tools in a thread and in steps, so that the event loop goes on."""
+"""Reads, writes and counts large values of upstream tools in a thread and in steps, so that the event loop goes on."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from ...sandbox.job import Json
-from ...sandbox.wire.bounded_json import read_in_steps
-from ..host_work import Kind, in_thread
+from ...sandbox.wire.bounded_json import is_light, read_in_steps, write_in_steps
+from ..host_work import Kind, checked, in_thread
 
 VALUES_MAX = 4_000_000
 """JSON values in one answer of an upstream tool: a few hundred megabytes of memory at most."""
@@ -15,6 +16,24 @@ VALUES_MAX = 4_000_000
 async def read_large(text: str) -> Json:
     """Read a JSON text. Raises `ValueError`, also for what is too deep or has more than `VALUES_MAX` values."""
     return await in_thread(Kind.ANSWERS, partial(_read, text))
+
+
+async def chars_of(value: Json) -> int:
+    """Return how long a value is as JSON. The encoder in C would hold up all others while it writes a long one."""
+    if is_light(value):
+        return len(json.dumps(value))
+    return await in_thread(Kind.ANSWERS, partial(_chars, value))
+
+
+async def text_of(value: Json) -> str:
+    """Return a value as JSON text; that of a long one is made in a thread."""
+    if is_light(value):
+        return json.dumps(value, ensure_ascii=False)
+    return await in_thread(Kind.ANSWERS, partial(write_in_steps, value))
+
+
+def _chars(value: Json) -> int:
+    return sum(map(len, checked(json.JSONEncoder().iterencode(value))))
 
 
 def _read(text: str) -> Json:

@@ -10,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ..home import Home
+from ..host_work import Kind, in_thread
 from ..stats.registry_report import RegistryReport, published_chars, tokens
+from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
 from .overview import overview
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer
     from ...tools_registry.describing.learned import LearnedTypes
-    from ...tools_registry.models import Tool
+    from ...tools_registry.models import Json, Tool
     from ...tools_registry.search.ranking import SearchIndex
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
 
@@ -41,6 +45,18 @@ _WATCH_SECONDS = 2.0
 _WARM_AFTER_SECONDS = 1.0
 """Until a client's first questions are answered."""
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is of tools of some names: each tool, or why the operator does not let it be called.
+
+    A name that means nothing yet, or several tools, is left out: a call of it will say so.
+    """
+
+    tools: Mapping[str, Tool | ToolUnknown]
+    configuration: Configuration
+    quarantined: frozenset[str]
 
 
 class Registry:
@@ -137,7 +153,17 @@ class Registry:
         """Return what tells of tools, with what was learned of their answers."""
         from ...tools_registry.describing.details import Describer
 
-        return Describer(await self.catalog(), await self.learned())
+        return Describer(await self.catalog(), await self.learned(), await self.asks())
+
+    async def asks(self) -> Callable[[Tool], bool]:
+        """Return what says whether a user is asked before a call of a tool. Raises `RegistryError`."""
+        servers = (await self.configuration()).servers
+
+        def asks(tool: Tool) -> bool:
+            server = servers.get(tool.server)
+            return server is not None and decide(tool, server) is Decision.ASK
+
+        return asks
 
     async def statistics(self) -> RegistryReport:
         """Count what is known, without starting a server or reading anything that was not read before."""
@@ -209,19 +235,46 @@ class Registry:
         """
         wired = await self._current()
         server = wired.named_server(name)
-        if name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
+        if "." not in name:
+            await self.ask_unasked()  # else it would mean one tool now and none later, when more servers have it
+        elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
-            if server is not None and server not in wired.fresh:
-                await self._ask_one(wired, server)
-            elif "." not in name and self._unasked(wired):
-                await self.ask_unasked()
-            else:
+            if server is None or server in wired.fresh:
                 raise
+            await self._ask_one(wired, server)
             return wired.catalog.get(name, category)
+
+    async def known(self, names: Iterable[str]) -> Known:
+        """Return what there is of tools of names. Raises `RegistryError`.
+
+        Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
+        """
+        wired = await self._current()
+        servers = {name: wired.named_server(name) for name in names}
+        unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
+        if any("." not in name for name in servers):
+            await self.ask_unasked()
+        elif unlisted:
+            await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
+        tools: dict[str, Tool | ToolUnknown] = {
+            name: wired.catalog.get(name) for name in servers if name in wired.catalog
+        }
+        rest = {name: server for name, server in servers.items() if name not in tools}
+        if rest:  # other spellings are compared with every tool
+            tools |= await in_thread(Kind.SEARCH, partial(_known, wired, rest))
+        return Known(tools, wired.configuration, await wired.upstreams.quarantined())
+
+    async def is_approved(self, tool: Tool, scope: str) -> bool:
+        """Return whether the user of a scope said yes to all calls of a tool."""
+        return tool.name in await (await self.upstreams()).approved(tool.server, scope)
+
+    async def approve(self, tool: Tool, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        await (await self.upstreams()).approve(tool.server, tool.name, scope)
 
     async def knows(self, full_name: str) -> bool:
         """Return whether a tool of that full name is known, without starting a server."""
@@ -270,6 +323,20 @@ class Registry:
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
+
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None) -> Json:
+        """Return what a resource of a server holds. Raises `RegistryError`."""
+        wired = await self._current()
+        with wired.in_use():
+            return await wired.upstreams.read_resource(server, uri, keep=keep)
+
+    async def listed_beside_tools(self, server: str, kind: Literal["resources", "prompts"]) -> list[Json]:
+        """Return the resources or the prompts of a server. Raises `RegistryError`."""
+        wired = await self._current()
+        with wired.in_use():
+            if kind == "prompts":
+                return await wired.upstreams.list_prompts(server)
+            return await wired.upstreams.list_resources(server)
 
     async def _current(self) -> Wired:
         async with self._wiring:
@@ -348,6 +415,20 @@ class Registry:
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
+
+
+def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:
+    known: dict[str, Tool | ToolUnknown] = {}
+    for name, server in servers.items():
+        tool = wired.catalog.known(name)
+        if tool is not None:
+            known[name] = tool
+            continue
+        try:
+            wired.refuse_what_is_denied(server, name)
+        except ToolUnknown as refusal:
+            known[name] = refusal
+    return known
 
 
 def _overview_of(wired: Wired) -> str:

@@ -54,6 +54,8 @@ async def _called(registry: Registry, name: str, arguments: Mapping[str, Json]) 
     if decision is approval.Decision.REFUSE:
         raise RequestRefused(approval.why_refused(tool.name, server))
     if decision is approval.Decision.ASK:
-        raise RequestRefused(approval.why_unasked(tool, server))
+        raise RequestRefused(
+            f'{approval.why_unasked(tool, server)} Set "approve": "never" for the server {server.name!r} in mcp.json.'
+        )
     given = await asyncio.to_thread(checked, tool, arguments)
     return (await registry.call(tool, given, on_progress=None, keep=None)).value

@@ -136,7 +136,7 @@ def approval(visit: Visit) -> None:
 
     answer = visit.client.run("await tools.steady.destroy(text='it')", question, timeout_seconds=20)
     visit.ledger.waiting += action == "vanish" or answer.status == "question gone"
-    allowed = {"accept": (), "decline": ("error",), "vanish": ("vanished",)}[action]
+    allowed = {"accept": (), "decline": ("refused",), "vanish": ("vanished",)}[action]
     right = not answer.ok or (action == "accept" and answer.content["result"] == "destroyed it")
     visit.judge("approval", answer, right, allowed, needs="tools")
 

@@ -14,6 +14,9 @@
 | `skills_db/skill_md.py`, `skill_folders.py` | SKILL.md, front matter, zip tables | bytes, files; no aliases |
 | `sandbox/reading/` (in a worker), `server/skills/` | docstrings, source of skills | 500,000 characters |
 | `server/runs/truncation.py`, `report.py` | results and output | bytes of a frame |
+| `server/terminal_escaping.py`, `server/protocol/answers.py` | texts that are shown | characters shown |
+| `server/upstream_tools/approval.py` | arguments that a user is asked about | characters shown |
+| `server/privacy/gates/file_gate.py` | files in any encoding | bytes of one reading |
 | `server/privacy` | all of these | see `make fuzz-privacy` |
 """
 
@@ -482,6 +485,30 @@ def traceback_of_skill(text: str) -> object:
     return line_of_skill("skill", text)
 
 
+def text_that_is_shown(text: str) -> object:
+    from sealab.server.arguments import shown
+    from sealab.server.protocol.answers import answered, bounded, visibly
+    from sealab.server.terminal_escaping import visible
+
+    visible(text)
+    shown({text: [text]})
+    return visibly(bounded(answered({"text": text}, text), 2_000, "the rest"))
+
+
+def question_to_a_user(text: str) -> object:
+    from sealab.server.upstream_tools.approval import question
+    from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
+
+    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
+    return question(tool({"type": "object"}), server, {text: text, **{f"{n}{text[:50]}": text for n in range(20)}})
+
+
+def bytes_of_a_file(text: str) -> object:
+    from sealab.server.privacy.gates.file_gate import _reading
+
+    return [_reading(b"\xff" + text.encode(each, "replace")) for each in ("utf-8", "utf-16-le", "utf-32-be")]
+
+
 _JSON = json_pieces()
 PARSERS: tuple[Parser, ...] = (
     Parser("frame, at once", frame_at_once, _JSON),
@@ -521,6 +548,9 @@ PARSERS: tuple[Parser, ...] = (
     Parser("result and output that are cut", truncated, _JSON),
     Parser("standard error of a server", stderr_of_upstream),
     Parser("traceback of a skill", traceback_of_skill),
+    Parser("text that is shown", text_that_is_shown),
+    Parser("question to a user", question_to_a_user),
+    Parser("bytes of a file", bytes_of_a_file, (("", "a\0", ""), ("", "a\0\0\0", ""), ("", "\0", "a"))),
 )
 
 COMMON = (

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -42,6 +43,22 @@ def test_nothing_invisible_is_left_and_nothing_else_is_changed(text: str) -> Non
 @given(st.recursive(st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each)))
 def test_json_that_is_made_visible_says_the_same(value: object) -> None:
     assert json.loads(visible(json.dumps(value, ensure_ascii=False))) == value
+
+
+def test_no_function_is_called_for_each_control_character() -> None:
+    called = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(count)
+    try:
+        shown = visible("\x01a\r\n\r" * 10_000)
+    finally:
+        sys.setprofile(None)
+    assert shown == "\\u0001a\r\n\\u000d" * 10_000
+    assert called < 20_000 + 100  # one for each line
 
 
 def test_a_stream_writes_all_its_lines_visibly() -> None:

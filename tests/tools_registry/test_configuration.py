@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sealab.tools_registry import configuration
 from sealab.tools_registry.configuration import Approve, Transport
 from sealab.tools_registry.errors import ConfigurationRefused, ServerUnknown, ServerUnusable
+from sealab.tools_registry.models import Tool
 
 
 def written(folder: Path, servers: object) -> Path:
@@ -81,6 +82,23 @@ def test_every_key_is_read(tmp_path):
         Approve.WRITES,
     )
     assert list(read.enabled) == ["git"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "only_reads"),
+    [
+        ("get_x", None, True),
+        ("get_x", False, True),
+        ("get_and_set", True, False),
+        ("x", None, False),
+        ("x", True, True),
+    ],
+)
+def test_the_operators_word_goes_before_the_servers_and_writes_before_reads(tmp_path, tool, said, only_reads):
+    file = written(tmp_path, {"s": {"command": "x", "reads": ["get_*"], "writes": ["*_set"]}})
+    annotations = {} if said is None else {"readOnlyHint": said}
+    server = configuration.read(file, {}).server("s")
+    assert server.only_reads(Tool(tool, "s", "s", annotations=annotations)) is only_reads
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from sealab.tools_registry.json_lines import EDGE_BYTES, LARGE_CHARS, Edges, Lin
 from sealab.tools_registry.models import Json
 from sealab.tools_registry.upstream.message_faults import MESSAGE_BYTES_MAX
 from sealab.tools_registry.upstream.output_schema import check_large
-from sealab.tools_registry.upstream.reading import LargeMessages
+from sealab.tools_registry.upstream.reading import BLOCKS_MAX, TOOLS_MAX, LargeMessages, message
 from sealab.tools_registry.upstream.upstreams import Upstreams
 
 from .upstream_servers import configured, listening, wire
@@ -237,6 +237,34 @@ async def test_events_are_the_same_whatever_stands_in_for_large_ones(events, end
     got = await decoded(large.of_events(pieces()))
     assert [each[:2] for each in got] == [each[:2] for each in expected]
     assert [whole(data) for _, _, data in got] == [whole(data) for _, _, data in expected]
+
+
+@pytest.mark.parametrize(("key", "most"), [("content", BLOCKS_MAX), ("tools", TOOLS_MAX)])
+@pytest.mark.parametrize("each", [{}, 1, {"type": "text", "text": "x" * 100}])
+async def test_an_answer_with_more_to_validate_than_is_taken_is_refused_before_it_is(
+    key: str, most: int, each: Json
+) -> None:
+    def text_of(count: int) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": 7, "result": {key: [each] * count}}).encode()
+
+    taken = await message(text_of(most), read_in_thread)
+    assert isinstance(taken, SessionMessage)
+    assert isinstance(taken.message, JSONRPCResponse)
+    large = LargeMessages(read_in_thread)
+    for refused in (await message(text_of(most + 1), read_in_thread), await through(large, text_of(most + 1))):
+        assert isinstance(refused, SessionMessage)
+        assert isinstance(refused.message, JSONRPCError)
+        assert f"at most {most} are taken" in str(refused.message.error)
+
+
+async def through(large: LargeMessages, text: bytes) -> object:
+    """Return what the SDK hands on of an answer over HTTP."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"data: " + text + b"\n\n"
+
+    stood = b"".join([each async for each in large.of_events(pieces())]).strip().removeprefix(b"data: ")
+    return large.taken(SessionMessage(jsonrpc_message_adapter.validate_json(stood, by_name=False)))
 
 
 async def test_what_nobody_took_is_not_kept_for_ever() -> None:

@@ -98,3 +98,20 @@ def test_a_server_that_says_what_it_said_before_has_nothing_written(tmp_path):
     assert file.stat().st_ino == before.st_ino
     Pins(file).see("s", [ADD, SUB])
     assert file.stat().st_ino != before.st_ino
+
+
+def test_a_yes_to_all_calls_is_one_scopes_and_ends_when_its_tool_changes_or_is_asked_about_again(pins):
+    pins.see("s", [ADD, SUB])
+    for tool, scope in (("add", "me"), ("sub", "me"), ("add", "me"), ("add", "you")):
+        pins.approve("s", tool, scope)
+    assert pins.approved("s", "me") == {"add", "sub"}
+    assert pins.approved("s", "you") == {"add"}
+    assert pins.approved("s", "them") == pins.approved("other", "me") == frozenset()
+    changed = {**ADD, "description": "It does something else now."}
+    pins.see("s", [changed, SUB])
+    pins.accept("s", [changed, SUB])
+    assert (pins.approved("s", "me"), pins.approved("s", "you")) == ({"sub"}, frozenset())
+    assert pins.approved("s") == {"sub"}
+    pins.ask_again("s")
+    assert pins.approved("s") == frozenset()
+    assert pins.quarantined("s") == ()

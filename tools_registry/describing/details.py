@@ -6,7 +6,7 @@ Per tool, in tokens: `name` 10, `summary` 30, `signature` 70, `full` 400 on aver
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -18,6 +18,8 @@ from .schemas import parameters_of
 from .signatures import Learned, returns, signature
 
 _SENTENCE_CHARS_MAX = 160
+_SEARCHED_CHARS = 4_000
+"""Where the first sentence is looked for."""
 _ARGUMENTS_MAX = 15
 _SUMMARY_RETURN_CHARS_MAX = 160
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|fig|mr|mrs|dr)|\b[a-z])\.$", re.IGNORECASE)
@@ -48,23 +50,27 @@ class Describer:
 
     catalog: Catalog
     learned: LearnedTypes | None = None
+    asks: Callable[[Tool], bool] = lambda _tool: False
+    """Says whether a user is asked before a call of a tool."""
 
     def describe(self, tool: Tool, level: DetailLevel = DetailLevel.FULL) -> dict[str, Json]:
         """Return `name server category`, and per level `description arguments returns`, `description signature` or all.
 
-        `returns`, the type of what code gets, is left out where it is not known.
+        `returns`, the type of what code gets, is left out where it is not known. `needs_approval` is there where a user
+        is asked before a call, unless a signature says so.
 
         At `full`: name, server, category, description, input_schema, output_schema, annotations, signature, example,
         and use_cases where there are any.
         """
         told: dict[str, Json] = {"name": tool.name, "server": tool.server, "category": tool.category}
+        asks: dict[str, Json] = {"needs_approval": True} if self.asks(tool) else {}
         match level:
             case DetailLevel.NAME:
-                return told
+                return told | asks
             case DetailLevel.SUMMARY:
                 told |= {"description": first_sentence(tool.description), "arguments": argument_names(tool)}
                 known = self.returns(tool, _SUMMARY_RETURN_CHARS_MAX)
-                return told | ({"returns": known} if known else {})
+                return told | ({"returns": known} if known else {}) | asks
             case DetailLevel.SIGNATURE:
                 return told | {"description": first_sentence(tool.description), "signature": self.signature(tool)}
             case DetailLevel.FULL:
@@ -84,7 +90,7 @@ class Describer:
 
     def signature(self, tool: Tool) -> str:
         """Return a tool's signature, with the learned return type where its server publishes none."""
-        return signature(tool, self.call(tool), self._learned(tool))
+        return signature(tool, self.call(tool), self._learned(tool), asks=self.asks(tool))
 
     def returns(self, tool: Tool, chars: int) -> str:
         """Return the type of what code gets, in so many characters; empty where it is not known."""
@@ -96,7 +102,7 @@ class Describer:
 
 def first_sentence(description: str) -> str:
     """Return the first sentence, on one line, without the full stop; cut with … where it is very long."""
-    text = description.strip()
+    text = description.lstrip()[:_SEARCHED_CHARS].rstrip()
     start = 0
     first = text
     for end in _END.finditer(text):

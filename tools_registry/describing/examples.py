@@ -15,7 +15,7 @@ _PATTERN_CHARS_MAX = 200
 _CANDIDATE_CHARS_MAX = 12
 """Patterns come from outside: on so short a text, no pattern takes long (CWE-1333)."""
 
-_OF_FORMAT = {
+OF_FORMAT = {
     "date-time": "2026-01-31T12:00:00Z",
     "date": "2026-01-31",
     "time": "12:00:00Z",
@@ -100,12 +100,12 @@ class _Maker:
         if keyword == "allOf":
             for part in parts:
                 resolved = self._reader.resolved(part)
-                own = {**own, **_joined(own, resolved)} if isinstance(resolved, Mapping) else own
+                own = {**own, **joined(own, resolved)} if isinstance(resolved, Mapping) else own
             return self.value(own, name, depth + 1)
         for part in parts:
             resolved = self._reader.resolved(part)
             if isinstance(resolved, Mapping) and resolved.get("type") != "null":
-                return self.value({**own, **_joined(own, resolved)}, name, depth + 1)
+                return self.value({**own, **joined(own, resolved)}, name, depth + 1)
         return None
 
     def _of_type(self, schema: Mapping[str, Json], name: str, depth: int) -> Json:
@@ -120,7 +120,7 @@ class _Maker:
             case "array":
                 return self._array(schema, name, depth)
             case "integer" | "number":
-                return _number(schema, whole=kind == "integer")
+                return number_within(schema, whole=kind == "integer")
             case "boolean":
                 return True
             case "null":
@@ -145,7 +145,7 @@ class _Maker:
         return [one] * count
 
 
-def _joined(own: Mapping[str, Json], part: Mapping[str, Json]) -> dict[str, Json]:
+def joined(own: Mapping[str, Json], part: Mapping[str, Json]) -> dict[str, Json]:
     """Return a part's keys; the properties and what is required stand beside the schema's own."""
     joined = dict(part)
     first, second = own.get("properties"), part.get("properties")
@@ -157,7 +157,8 @@ def _joined(own: Mapping[str, Json], part: Mapping[str, Json]) -> dict[str, Json
     return joined
 
 
-def _number(schema: Mapping[str, Json], *, whole: bool) -> Json:
+def number_within(schema: Mapping[str, Json], *, whole: bool) -> Json:
+    """Return 1, or the number nearest to it that a schema allows."""
     step = 1 if whole else 0.5
     least, most = _numeric(schema.get("minimum")), _numeric(schema.get("maximum"))
     above, below = _numeric(schema.get("exclusiveMinimum")), _numeric(schema.get("exclusiveMaximum"))
@@ -196,8 +197,8 @@ def _candidates(schema: Mapping[str, Json], name: str) -> Iterator[str]:
     about = schema.get("description")
     in_text = _EXAMPLE_IN_TEXT.search(about) if isinstance(about, str) else None
     kind = schema.get("format")
-    if isinstance(kind, str) and kind in _OF_FORMAT:
-        yield _OF_FORMAT[kind]
+    if isinstance(kind, str) and kind in OF_FORMAT:
+        yield OF_FORMAT[kind]
     if in_text:
         yield in_text[1]
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

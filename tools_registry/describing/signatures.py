@@ -3,9 +3,9 @@
     tools.git.git_log(*, repo_path: str, max_count: int = 10, start_timestamp: str | None = None) -> str
 
 Objects are written as their keys and types (`{"name": str, "size": NotRequired[int]}`), `= ...` stands for an argument
-that may be left out. Of an object that is too long the keys stand alone (`{"name", "size"}`). After `#` come the real
-names of arguments that Python cannot write, how texts are written (`since is YYYY-MM-DD`), and how often a return type
-was seen that no schema publishes.
+that may be left out. Of an object that is too long the keys stand alone (`{"name", "size"}`). After `#` come whether a
+user has to approve calls (`needs approval`), the real names of arguments that Python cannot write, how texts are
+written (`since is YYYY-MM-DD`), and how often a return type was seen that no schema publishes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .formats import formats_of
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
 
+NEEDS_APPROVAL = "needs approval"
 _DEPTH_MAX = 4
 _PARAMETER_CHARS_MAX = 240
 _RETURN_CHARS_MAX = 400
@@ -41,14 +42,15 @@ class Learned:
     count: int
 
 
-def signature(tool: Tool, call: str, learned: Learned | None = None) -> str:
+def signature(tool: Tool, call: str, learned: Learned | None = None, *, asks: bool = False) -> str:
     """Return the signature of a tool that code calls as `call`, such as `tools.git.git_log`.
 
-    The return type is that of the output schema, else the learned one, else left out.
+    The return type is that of the output schema, else the learned one, else left out. `asks` says that a user is asked
+    before a call.
     """
     parameters = parameters_of(tool)
     returns, note = _returned(tool, learned)
-    notes = [_renamed(parameters), *formats_of(tool), note]
+    notes = [NEEDS_APPROVAL if asks else "", _renamed(parameters), *formats_of(tool), note]
     for depth in (_DEPTH_MAX, 1, 0):
         written = ", ".join(_parameter(each, depth) for each in parameters)
         if len(written) <= _LINE_CHARS_MAX:

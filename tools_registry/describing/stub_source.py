@@ -16,7 +16,7 @@ from ..models import Tool
 from ..names import identifier
 from .schemas import Parameter, parameters_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, RecordField, Shape, without_none
-from .signatures import Learned, python_literal, returned_shape
+from .signatures import NEEDS_APPROVAL, Learned, python_literal, returned_shape
 
 RESERVED = frozenset(
     {"Any", "Literal", "NotRequired", "TypedDict", "TypeAlias"}
@@ -41,9 +41,12 @@ def function_name(alias: str) -> str:
     return f"{alias}_" if alias in RESERVED or keyword.issoftkeyword(alias) else alias
 
 
-def tool_module(tool: Tool, alias: str, learned: Learned | None) -> Module:
-    """Return the module of a tool: its input model, its output type where one is known, and the function."""
-    return _Source(tool, function_name(alias), learned).module()
+def tool_module(tool: Tool, alias: str, learned: Learned | None, *, asks: bool = False) -> Module:
+    """Return the module of a tool: its input model, its output type where one is known, and the function.
+
+    `asks` says that a user is asked before a call.
+    """
+    return _Source(tool, function_name(alias), learned, asks).module()
 
 
 def barrel(title: str, exports: Mapping[str, Sequence[str]]) -> str:
@@ -106,6 +109,7 @@ class _Source:
     tool: Tool
     name: str
     learned: Learned | None
+    asks: bool
     classes: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
@@ -173,6 +177,8 @@ class _Source:
         parts = [self.tool.description or f"Call {self.tool.name}."]
         told = [f"{each.alias}: {' '.join(each.description.split())}" for each in parameters if each.description]
         renamed = [f"{each.alias} stands for {each.name}." for each in parameters if each.alias != each.name]
+        if self.asks:
+            parts.append(f"A call {NEEDS_APPROVAL}.")
         if told:
             parts.append("Args:\n" + "\n".join(textwrap.indent(_wrapped(each), "    ") for each in told))
         if renamed:

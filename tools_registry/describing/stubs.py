@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..catalog import Catalog
 from ..errors import StubsRefused
 from ..files import write_whole
+from ..models import Tool
 from .details import LearnedTypes
 from .stub_source import CALL, Module, barrel, root, tool_module
 
@@ -41,14 +42,19 @@ class WrittenStubs:
 
 
 def write_stubs(
-    catalog: Catalog, folder: Path, learned: LearnedTypes | None = None, *, only: Collection[str] = ()
+    catalog: Catalog,
+    folder: Path,
+    learned: LearnedTypes | None = None,
+    *,
+    only: Collection[str] = (),
+    asks: Callable[[Tool], bool] = lambda _tool: False,
 ) -> WrittenStubs:
     """Write the stubs of all tools, or of those of the servers in `only`, and remove those of tools that are gone.
 
-    Raises `StubsRefused` where the folder cannot be used.
+    `asks` says whether a user is asked before a call of a tool. Raises `StubsRefused` where the folder cannot be used.
     """
     done = WrittenStubs()
-    planned = _planned(catalog, folder, learned, only, done)
+    planned = _planned(catalog, folder, learned, only, asks=asks, done=done)
     try:
         if folder.exists() and not folder.is_dir():
             raise StubsRefused(f"{folder} is not a folder. Name another.")
@@ -62,7 +68,13 @@ def write_stubs(
 
 
 def _planned(
-    catalog: Catalog, folder: Path, learned: LearnedTypes | None, only: Collection[str], done: WrittenStubs
+    catalog: Catalog,
+    folder: Path,
+    learned: LearnedTypes | None,
+    only: Collection[str],
+    *,
+    asks: Callable[[Tool], bool],
+    done: WrittenStubs,
 ) -> dict[Path, str]:
     planned: dict[Path, str] = {}
     taken: set[str] = set()
@@ -80,7 +92,8 @@ def _planned(
         names: set[str] = {"_call", "__init__"}
         for tool in tools:
             known = None if learned is None else learned.get(tool.full_name)
-            modules[_file_name(catalog.alias(tool)[1], names)] = tool_module(tool, catalog.alias(tool)[1], known)
+            alias = catalog.alias(tool)[1]
+            modules[_file_name(alias, names)] = tool_module(tool, alias, known, asks=asks(tool))
         planned[package / "_call.py"] = CALL
         for each, module in modules.items():
             planned[package / f"{each}.py"] = module.source

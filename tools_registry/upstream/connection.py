@@ -10,8 +10,10 @@ import difflib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
 
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
 
@@ -24,6 +26,7 @@ from .stderr_tail import StderrTail
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes the progress of a call so far, the total if known, and the server's message if it gave one."""
 
+T = TypeVar("T")
 _CLOSE_SECONDS = 8.0
 _WRITE_GRACE_SECONDS = 5.0
 
@@ -89,9 +92,34 @@ class Connection:
                 definition = next((each for each in link.tools if each.name == tool), None)
                 if definition is None:
                     raise self._unknown(tool, link.tools)
-                result = await self._sent(link, tool, arguments, timeout_seconds, on_progress, last=last)
+                told = None if on_progress is None else _telling(on_progress)
+                send = partial(
+                    link.client.call_tool,
+                    tool,
+                    dict(arguments),
+                    read_timeout_seconds=timeout_seconds,
+                    progress_callback=told,
+                )
+                result = await self._sent(link, f"The tool {tool!r}", send, timeout_seconds, last=last)
                 if result is not None:
                     return definition, result
+        raise AssertionError("the second attempt returns or raises")
+
+    async def ask(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Have the SDK's client ask for something that is no tool, and return the answer; `what` names it for people.
+
+        Raises a `RegistryError`.
+        """
+        for last in (False, True):
+            async with self.linked() as link:
+                await self._fresh(link)
+                if link.refusal is not None:
+                    link.retire()
+                    raise link.refusal
+                seconds = self.config.call_timeout_seconds
+                answer = await self._sent(link, what, partial(send, link.client), seconds, last=last)
+                if answer is not None:
+                    return answer
         raise AssertionError("the second attempt returns or raises")
 
     def renew(self) -> None:
@@ -112,22 +140,18 @@ class Connection:
     async def _sent(
         self,
         link: UpstreamLink,
-        tool: str,
-        arguments: Mapping[str, object],
+        what: str,
+        send: Callable[[], Awaitable[T]],
         timeout_seconds: float,
-        on_progress: OnProgress | None,
         *,
         last: bool,
-    ) -> CallToolResult | None:
-        """Send the call; None where it provably was not taken and may be sent on another link."""
-        what, began = f"The tool {tool!r}", time.monotonic()
-        told = None if on_progress is None else _telling(on_progress)
+    ) -> T | None:
+        """Send a request; None where it provably was not taken and may be sent on another link."""
+        began = time.monotonic()
         try:
             # The SDK's clock begins when the call is written; a server that reads nothing would stop it from beginning.
             with link.waiting(timeout_seconds + _WRITE_GRACE_SECONDS) as scope:
-                return await link.client.call_tool(
-                    tool, dict(arguments), read_timeout_seconds=timeout_seconds, progress_callback=told
-                )
+                return await send()
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT and time.monotonic() - began >= timeout_seconds * 0.99:
                 raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said) from None

@@ -16,7 +16,7 @@ from mcp.client.auth import OAuthFlowError
 from typing_extensions import override
 
 from ..errors import SignInNeeded
-from ..json_lines import LARGE_CHARS
+from ..json_lines import is_costly
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .reading import LargeMessages
 
@@ -71,7 +71,7 @@ class McpHttpClient(httpx2.AsyncClient):
                 return response
             if content_type == "application/json":
                 whole = await _whole(request, response)
-                if self.large is None or len(whole.content) <= LARGE_CHARS:
+                if self.large is None or not is_costly(whole.content):
                     return whole
                 small = await self.large.stand_in(whole.content)
                 return whole if small is None else _with(whole, small)

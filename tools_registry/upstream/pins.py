@@ -2,7 +2,8 @@
 
 Every tool is pinned by hash when it is first seen. A server that later says something else of a tool it has shown
 before is quarantined, until a user accepts what it says now; a tool that is new is pinned and reported. Tools that are
-gone stay pinned: one that comes back must come back the same.
+gone stay pinned: one that comes back must come back the same. A user's yes to all calls of a tool stands beside its
+pin, and ends when what is pinned changes.
 """
 
 from __future__ import annotations
@@ -101,8 +102,36 @@ class Pins:
         """Pin what the server says now, and end its quarantine."""
         with self._lock, self._editing() as document:
             pinned = _pinned(document, server)
-            pinned["tools"] = {**_hashes(pinned), **{str(tool["name"]): digest(tool) for tool in tools}}
+            known = _hashes(pinned)
+            now = {str(tool["name"]): digest(tool) for tool in tools}
+            pinned["tools"] = {**known, **now}
             pinned.pop("quarantined", None)
+            changed = {name for name, digested in now.items() if known.get(name) != digested}
+            approved = {
+                scope: [name for name in names if name not in changed] for scope, names in _approved(pinned).items()
+            }
+            if approved:
+                pinned["approved"] = approved
+
+    def approve(self, server: str, tool: str, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        with self._lock, self._editing() as document:
+            pinned = _pinned(document, server)
+            approved = _approved(pinned)
+            approved[scope] = sorted({*approved.get(scope, ()), tool})
+            pinned["approved"] = approved
+
+    def approved(self, server: str, scope: str | None = None) -> frozenset[str]:
+        """Return the tools to all calls of which the user of a scope said yes; without one, of any scope."""
+        with self._lock:
+            approved = _approved(_pinned(self._read(), server))
+        chosen = approved.values() if scope is None else [approved.get(scope, [])]
+        return frozenset(name for names in chosen for name in names)
+
+    def ask_again(self, server: str) -> None:
+        """Forget every yes to all calls of a server's tools."""
+        with self._lock, self._editing() as document:
+            _pinned(document, server).pop("approved", None)
 
     def forget(self, server: str) -> None:
         """Drop a server's pins: the next one of its name is another server, seen for the first time."""
@@ -146,6 +175,13 @@ def _hashes(pinned: Document) -> dict[str, str]:
     if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):
         raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
     return known
+
+
+def _approved(pinned: Document) -> dict[str, list[str]]:
+    approved = pinned.get("approved", {})
+    if not isinstance(approved, dict) or not all(isinstance(each, list) for each in approved.values()):
+        raise ConfigurationRefused("The file of pins is not as sealab writes it. Restore it from a backup.")
+    return approved
 
 
 def _quarantined(pinned: Document) -> list[str]:

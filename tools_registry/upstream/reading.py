@@ -10,11 +10,16 @@ import uuid
 from collections.abc import AsyncIterable, AsyncIterator
 
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 
-from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong
+from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
+BLOCKS_MAX = 5_000
+"""Blocks of content in one answer: each is validated in the event loop, against each kind of block that there is."""
+TOOLS_MAX = 10_000
+"""Tools in one page of a list."""
+_LISTS = (("content", BLOCKS_MAX, "blocks of content"), ("tools", TOOLS_MAX, "tools at once"))
 _EXCERPT_CHARS = 160
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
@@ -34,9 +39,9 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
     try:
         text = line.decode("utf-8", "replace")
         if len(line) <= LARGE_CHARS:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+            return _bounded(jsonrpc_message_adapter.validate_json(text, by_name=False))
         value = await read_large(text)
-        return SessionMessage(jsonrpc_message_adapter.validate_python(value, by_name=False))
+        return _bounded(jsonrpc_message_adapter.validate_python(value, by_name=False))
     except ValueError as error:
         return error if len(line) <= LARGE_CHARS else _refused(Edges.of(line), str(error))
 
@@ -45,6 +50,20 @@ def _refused(edges: Edges, why: str) -> Incoming:
     number = edges.answers
     if number is None:
         return Unreadable(edges.head.decode("utf-8", "replace")[:_EXCERPT_CHARS])
+    return _error(number, why)
+
+
+def _bounded(item: JSONRPCMessage) -> SessionMessage:
+    """Return the message, or an error in its place where it has more to validate than is taken."""
+    if isinstance(item, JSONRPCResponse):
+        for key, most, what in _LISTS:
+            given = item.result.get(key)
+            if isinstance(given, list) and len(given) > most:
+                return _error(item.id, f"{len(given)} {what}, and at most {most} are taken")
+    return SessionMessage(item)
+
+
+def _error(number: int | str, why: str) -> SessionMessage:
     error = error_of(HttpFault(Fault.TOO_LARGE, 0, why[:_EXCERPT_CHARS]))
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
 
@@ -102,7 +121,7 @@ class LargeMessages:
                 continue
             given = bytearray()
             for line in cut.feed(chunk):
-                large = isinstance(line, TooLong) or len(line) > LARGE_CHARS
+                large = isinstance(line, TooLong) or is_costly(line)
                 given += (await self._of_line(line) if large else line) + b"\n"  # type: ignore[operator]
             last = chunk.rpartition(b"\n")[2]
             # A stream may end its lines in carriage returns alone: nothing of such a one is held back.

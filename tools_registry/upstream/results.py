@@ -73,21 +73,21 @@ async def value_of(
     """Return the value of a result. Raises `ToolFailed` with the server's message, or `AnswerRefused`."""
     if result.is_error:
         raise ToolFailed(_message(tool, result.content))
-    parts = [await _part(tool, number, block, keep) for number, block in enumerate(result.content, 1)]
+    parts = [await part_of(tool, number, block, keep) for number, block in enumerate(result.content, 1)]
     if result.structured_content is not None:
         structured = cast("Json", result.structured_content)
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
             structured = structured["result"] if wrapped else structured
         return ToolResult(structured, tuple(part for part in parts if isinstance(part, Mapping)))
-    values = [await _parsed(part, read_large) if isinstance(part, str) else part for part in parts]
+    values = [await parsed_text(part, read_large) if isinstance(part, str) else part for part in parts]
     return ToolResult(None if not values else values[0] if len(values) == 1 else values)
 
 
 def parsed(text: str) -> Json:
     """Return the JSON that a text holds, or the text; a number is one only if nothing of its spelling is lost.
 
-    Python's own literals are read by `_parsed`, which takes longer.
+    Python's own literals are read by `parsed_text`, which takes longer.
     """
     stripped = text.strip()
     try:
@@ -99,7 +99,8 @@ def parsed(text: str) -> Json:
     return value
 
 
-async def _parsed(text: str, read_large: ReadJson) -> Json:
+async def parsed_text(text: str, read_large: ReadJson) -> Json:
+    """Return the JSON or the Python literal that a text holds, or the text."""
     if len(text) <= LARGE_CHARS:
         value = parsed(text)
     elif text[:64].lstrip().startswith(("{", "[", '"')):
@@ -146,7 +147,7 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     return text
 
 
-async def _part(tool: str, number: int, block: ContentBlock, keep: Keep | None) -> Json:
+async def part_of(tool: str, number: int, block: ContentBlock, keep: Keep | None) -> Json:
     """Return the text of a block, or an attachment for what is not text."""
     if block.type == "text":
         return block.text

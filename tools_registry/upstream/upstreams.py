@@ -54,6 +54,7 @@ SignIn = Callable[[ServerConfig], "httpx2.Auth | None"]
 """Gives what signs requests to a server, or None where no user signed in to it."""
 
 
+_URI_SHOWN = 200
 SIGN_INS = "sign-ins"
 """The folder, below that of the state, where sign-ins are kept."""
 
@@ -197,6 +198,33 @@ class Upstreams:
             raise link.refusal
         return Listed(tuple(raw(tool) for tool in link.tools if config.permits(tool.name)), _info(config, link).version)
 
+    async def read_resource(self, server: str, uri: str, *, keep: Keep | None = None) -> Json:
+        """Return what a resource of a server holds, see `resources.read_contents`. Raises as `list_tools`."""
+        connection = await self._usable(server)
+        from .resources import read_contents
+
+        result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
+        return await read_contents(uri, result, keep or self._keep, self._read_large)
+
+    async def list_resources(self, server: str) -> list[Json]:
+        """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
+        connection = await self._usable(server)
+        from .resources import list_resources
+
+        return await connection.ask("The list of resources", list_resources)
+
+    async def list_prompts(self, server: str) -> list[Json]:
+        """Return the prompts of a server. Raises as `list_tools`."""
+        connection = await self._usable(server)
+        from .resources import list_prompts
+
+        return await connection.ask("The list of prompts", list_prompts)
+
+    async def _usable(self, server: str) -> Connection:
+        config = self.configuration.server(server)
+        await self._refuse_quarantined(server)
+        return await self._connection(config)
+
     async def server_info(self, server: str) -> ServerInfo:
         """Connect to a server, if it is not, and return what it says about itself. Raises as `list_tools`."""
         config = self.configuration.server(server)
@@ -222,6 +250,18 @@ class Upstreams:
         if connection.link is not None:
             connection.link.refusal = None
         return inspection
+
+    async def approve(self, server: str, tool: str, scope: str) -> None:
+        """Note that the user of a scope said yes to all calls of a tool."""
+        await asyncio.to_thread(self._pins.approve, server, tool, scope)
+
+    async def approved(self, server: str, scope: str | None = None) -> frozenset[str]:
+        """Return the tools to all calls of which the user of a scope said yes; without one, of any scope."""
+        return await asyncio.to_thread(self._pins.approved, server, scope)
+
+    async def ask_again(self, server: str) -> None:
+        """Forget every yes to all calls of a server's tools."""
+        await asyncio.to_thread(self._pins.ask_again, server)
 
     async def quarantined(self) -> frozenset[str]:
         """Return the servers that are quarantined, in this process or by another, without connecting."""

@@ -7,14 +7,15 @@ the first line. Files hold real values, so offsets and sizes count the real text
 from __future__ import annotations
 
 import base64
+import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from ....workspace.store import Contents, Encoding, Workspace
 from ...errors import RequestRefused
-from ...host_work import Kind, in_thread
+from ...host_work import Kind, checked, checkpoint, in_thread
 from ..privacy import Privacy
 
 _WHOLE_BYTES_MAX = 1_000_000
@@ -22,7 +23,15 @@ _WHOLE_BYTES_MAX = 1_000_000
 _AROUND_CHARS = 8_000
 """How much is read before and after a slice of a larger one."""
 _FIRST_LINE_MAX = 4_000
-_PRINTED = re.compile(rb"[\x20-\x7e\t\r\n]{6,}")
+_CHAR_BYTES_MAX = 4
+_ENCODINGS = (("utf-8", 1), ("cp1252", 1), ("utf-16-le", 2), ("utf-16-be", 2), ("utf-32-le", 4), ("utf-32-be", 4))
+"""What a text may be in, and how many bytes a unit of it has: it may begin at any of them."""
+_PRINTED_SHARE = 0.95
+_LETTER = rb"[\x20-\x7e\xa0-\xff\t\r\n]"
+_PRINTED = re.compile(
+    rb"[\x20-\x7e\t\r\n]{6,}|(?:%b\0){6,}|(?:\0%b){6,}|(?:%b\0\0\0){6,}|(?:\0\0\0%b){6,}" % ((_LETTER,) * 4)
+)
+"""Printable text in whatever else there is, in ASCII, UTF-16 or UTF-32, wherever it begins."""
 
 
 async def shown_slice(
@@ -40,9 +49,10 @@ async def shown_slice(
     asked = await read(offset, limit, encoding)
     if encoding == "base64":
         small = asked.size <= _WHOLE_BYTES_MAX
-        from_byte = 0 if small else max(0, offset - _AROUND_CHARS)
+        from_byte = 0 if small else max(0, offset - _AROUND_CHARS) // _CHAR_BYTES_MAX * _CHAR_BYTES_MAX
         around = await read(from_byte, None if limit is None or small else limit + 2 * _AROUND_CHARS, encoding)
-        await _refuse_personal(privacy, scope, base64.b64decode(around.content))
+        head = (await read(0, _FIRST_LINE_MAX, encoding)).content if from_byte else ""
+        await _refuse_personal(privacy, scope, head, around.content)
         return replace(asked, filename=await privacy.hide_text(scope, filename))
     start, lead = offset, ""
     if asked.size <= _WHOLE_BYTES_MAX:
@@ -54,22 +64,60 @@ async def shown_slice(
         if offset > start:
             lead = (await read(0, _FIRST_LINE_MAX, encoding)).content.partition("\n")[0] + "\n"
     start += len(lead)
+    if "\0" in text:  # as in UTF-16 that is read as UTF-8: between NULs nothing is found
+        _refuse(await privacy.types_in(scope, (lead + text).replace("\0", "")), "NUL characters would hide it")
     content = await privacy.hide_window(scope, lead + text, start, start + len(asked.content))
     return replace(asked, filename=await privacy.hide_text(scope, filename), content=content)
 
 
-async def _refuse_personal(privacy: Privacy, scope: str, data: bytes) -> None:
-    """Refuse bytes that are text with something personal in it, which base64 would carry past every filter."""
-    try:
-        text = data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8")
-    except UnicodeDecodeError:
-        text = "\n".join(part.decode("ascii") for part in _PRINTED.findall(data))
-    types = await privacy.types_in(scope, text)
+async def _refuse_personal(privacy: Privacy, scope: str, head: str, around: str) -> None:
+    """Refuse bytes that are text with something personal in it, which base64 would carry past every filter.
+
+    Both are base64; of the head, which is the start of the file, the first line counts.
+    """
+    readings = await in_thread(Kind.FILES, partial(_readings, head, around))
+    _refuse(await privacy.types_in(scope, readings), "base64 would show it", "Read it as utf-8, or work")
+
+
+def _refuse(types: Collection[str], why: str, do: str = "Work") -> None:
     if types:
         raise RequestRefused(
-            f"The file holds personal data ({', '.join(sorted(types))}), and base64 would show it. Read it as utf-8, "
-            "or work on it in code."
+            f"The file holds personal data ({', '.join(sorted(types))}), and {why}. {do} on it in code."
         )
+
+
+def _readings(head: str, around: str) -> str:
+    first_line = _reading(base64.b64decode(head)).partition("\n")[0]
+    return f"{first_line}\n{_reading(base64.b64decode(around))}" if first_line else _reading(base64.b64decode(around))
+
+
+def _reading(data: bytes) -> str:
+    """Return the text that bytes are, or one after the other all that they may be: nothing need say which it is.
+
+    They begin at a multiple of `_CHAR_BYTES_MAX` in their file, or texts in other encodings would be read askew.
+    """
+    first = next((at for at, byte in enumerate(data[:_CHAR_BYTES_MAX]) if byte & 0xC0 != 0x80), 0)  # noqa: PLR2004 - RFC 3629
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data[first:])  # an edge may cut a character
+        if "\0" not in text:
+            return text
+    except UnicodeDecodeError:
+        pass
+    readings = [part.translate(None, b"\0").decode("latin-1") for part in _PRINTED.findall(data)]
+    for encoding, unit_bytes in _ENCODINGS:
+        for start in range(unit_bytes):
+            checkpoint()
+            text = data[start:].decode(encoding, "replace").replace("\0", "")
+            if _is_plausible(text):
+                readings.append(text)
+    return "\n".join(dict.fromkeys(readings))
+
+
+def _is_plausible(text: str) -> bool:
+    """Return whether nearly all of a text can be printed, as of random bytes in no encoding."""
+    written = "".join(text.split())
+    printed = sum(map(str.isprintable, checked(written))) - written.count("\ufffd")
+    return printed >= _PRINTED_SHARE * len(written)
 
 
 async def _read(read: Callable[..., Contents], offset: int, limit: int | None, encoding: Encoding) -> Contents:

@@ -28,7 +28,15 @@ from .file_pieces import FilePieces
 
 _FILE_PIECES = frozenset({"file_open", "file_read"})
 """Host functions that give a piece of a file."""
-_LEARNED_FROM = frozenset({"call_tool", "read_file", "list_files", "list_folder"}) | _FILE_PIECES
+_LEARNED_FROM = _FILE_PIECES | {
+    "call_tool",
+    "list_files",
+    "list_folder",
+    "list_prompts",
+    "list_resources",
+    "read_file",
+    "read_resource",
+}
 """Host functions whose answers hold what the model did not write."""
 FILE_ARGUMENTS = ("filename", "subpath", "content", "target")
 _PROGRESS_CPU_SECONDS = 1.0
@@ -210,8 +218,8 @@ class Gate:
         if ask is None or not self._privacy.filters:
             return caller
 
-        async def ask_with_tokens(question: str) -> bool:
-            return await ask(await self._privacy.hide_text(caller.scope, question))
+        async def ask_with_tokens(question: str, choices: Sequence[str]) -> str | None:
+            return await ask(await self._privacy.hide_text(caller.scope, question), choices)
 
         return replace(caller, ask=ask_with_tokens)
 

@@ -6,8 +6,10 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +188,33 @@ async def test_a_time_out_keeps_what_was_printed_and_ends_the_worker_not_the_con
     assert outcome.output == "on the way\n"
     assert await value(either, "6 * 7") == 42
     assert before <= {str(each["Id"]) for each in running(folder)}
+
+
+def _was_said(control: socket.socket, words: bytes) -> bool:
+    try:
+        return words in control.recv(1000, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+
+
+async def test_the_clock_kills_while_the_loop_is_busy(pool: ContainerPool) -> None:
+    said = asyncio.Event()
+
+    async def begun(name: str, arguments: Mapping[str, Json]) -> Json:
+        said.set()
+        return {"files": []}
+
+    code = "import time\nlist_files()\ntime.sleep(100)"  # the kernel itself ends what computes
+    allowed = Limits(timeout_seconds=0.5, memory_mb=200)
+    running = asyncio.create_task(pool.run(Job(code, isolation=Isolation.CONTAINER, limits=allowed), begun))
+    await said.wait()
+    await asyncio.sleep(0.1)
+    controls = [each._link._control for each in pool._pool._zygotes.newest._all]
+    deadline = time.monotonic() + 20
+    while not any(_was_said(control, b'"exit"') for control in controls):  # nothing else happens in this loop meanwhile
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # noqa: ASYNC251 - the loop is to be busy
+    assert (await running).status is Status.TIMEOUT
 
 
 async def test_what_was_printed_before_a_kill_is_kept(either: ContainerPool) -> None:

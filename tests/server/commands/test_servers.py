@@ -158,3 +158,55 @@ def test_a_server_that_takes_the_name_of_a_removed_one_is_known_by_nothing_of_it
         assert json.loads(shown.stdout)["description"] == description
         assert servers(tmp_path, "remove", "x").returncode == 0
     assert sealab("tools", "show", "x.do", "--home", str(tmp_path)).returncode == 2
+
+
+SILENT = """
+import sys
+from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+server = MCPServer('x')
+server.tool(name='get_note', description=sys.argv[1])(lambda: 'a note')
+server.tool(name='delete_note', description='Delete a note.')(lambda: 'done')
+server.tool(name='weigh', description='Weigh it.')(lambda: 1)
+server.tool(name='clear', annotations=ToolAnnotations(read_only_hint=False))(lambda: 'done')
+server.run()
+"""
+
+
+def test_what_is_proposed_of_tools_is_taken_into_mcp_json_when_it_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SILENT)
+
+    def effects(ended: Ended) -> dict[str, tuple[str, str]]:
+        [told] = json.loads(ended.stdout)["servers"]
+        return {tool["name"]: (tool["effect"], tool["said_by"]) for tool in told["tools"]}
+
+    def entry() -> dict[str, Any]:
+        found: dict[str, Any] = written(tmp_path)["mcpServers"]["x"]
+        return found
+
+    servers(tmp_path, "add", "x", "--", sys.executable, str(tmp_path / "server.py"), "Get a note.")
+    shown = servers(tmp_path, "test", "x")
+    assert "proposed as read: get_note\n" in shown.stdout
+    assert "proposed as write: delete_note, weigh\n" in shown.stdout
+    assert "sealab servers test x --accept" in shown.stdout
+    assert "reads" not in entry()
+
+    assert "taken as read: get_note\n" in servers(tmp_path, "test", "x", "--accept").stdout
+    assert (entry()["reads"], entry()["writes"]) == (["get_note"], ["delete_note", "weigh"])
+    assert effects(servers(tmp_path, "test", "x", "--json")) == {
+        "get_note": ("read", "operator"),
+        "delete_note": ("write", "operator"),
+        "weigh": ("write", "operator"),
+        "clear": ("write", "server"),
+    }
+
+    document = written(tmp_path)
+    document["mcpServers"]["x"] |= {"reads": ["get_note", "weigh"], "writes": ["delete_*"]}
+    document["mcpServers"]["x"]["args"][-1] = "Deletes a note."
+    (tmp_path / "mcp.json").write_text(json.dumps(document))
+    changed = servers(tmp_path, "test", "x", "--json")
+    assert changed.returncode == 1, "it is quarantined"
+    assert effects(changed)["get_note"] == ("write", "proposal"), "the operator's word was for another description"
+    assert effects(changed)["weigh"] == ("read", "operator")
+    assert servers(tmp_path, "test", "x", "--accept").returncode == 0
+    assert (entry()["reads"], entry()["writes"]) == (["weigh"], ["delete_*", "get_note"])

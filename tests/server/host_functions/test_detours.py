@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
 from sealab.server.host_functions.broker import Arguments, Calls, Handler
+from sealab.server.host_functions.registry_calls import _tell
 from sealab.server.upstream_tools.approval import question
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
@@ -28,7 +29,7 @@ except ValueError as error:
 async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream(approve="never"))
     file = tmp_path / "file"
-    tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer['dry_run'], answer"
+    tests = f"answer = await tools.up.append(path={str(file)!r}, line='x')\nassert answer == 1, answer"
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(SAVE.format(tests=tests), dry_run=True)
     assert report["output"] == ""
@@ -79,6 +80,36 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
     assert "\n" not in asked
     assert asked.isprintable()
     assert f'"{forged.splitlines()[0]}' in asked  # in quotes: a name, and no words of the question
-    assert "more characters)" in asked
+    assert "… (505 characters in all)" in asked
     many = question(tool, server, {f"a{each}": "b" * 100 for each in range(20)})
-    assert "characters that are not shown" in many
+    assert "… and more that is not shown, of 20 arguments)?" in many
+
+
+def test_a_question_looks_no_further_than_it_shows() -> None:
+    class Counted(dict[str, object]):
+        given = 0
+
+        def items(self) -> Iterator[tuple[str, object]]:  # type: ignore[override]  # it counts what is taken
+            for each in super().items():
+                self.given += 1
+                yield each
+
+    tool = Tool("send", "up", "up", "", {"type": "object"})
+    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
+    rows = Counted({f"key {each}": each for each in range(100_000)})
+    arguments = Counted({f"a{each}": rows for each in range(100_000)})
+    asked = question(tool, server, arguments)
+    assert arguments.given < 20
+    assert rows.given < 1000
+    assert len(asked) < 1000
+
+
+@pytest.mark.parametrize("chars", [1_000, 1_000_000])
+async def test_of_what_a_server_says_of_its_progress_the_beginning_is_passed_on(chars: int) -> None:
+    told: list[str] = []
+
+    async def tell(message: str) -> None:
+        told.append(message)
+
+    await _tell(tell, "up.send", 1, 2, "\x01" * chars)
+    assert told == ["up.send: 1 of 2, " + "\x01" * 200]

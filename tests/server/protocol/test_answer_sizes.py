@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
+from sealab.server.protocol import answers, strict_tool
+from sealab.server.terminal_escaping import visible
+
 from ..conftest import Caller, in_this_process
 
 CHARS_MAX = 20_000
@@ -191,6 +194,47 @@ async def test_a_large_result_stands_in_the_structured_content_alone(server: Cal
     small = await server.call("execute_code", code="[{'id': n, 'name': f'name {n}'} for n in range(50)]")
     assert "\n  49,name 49" in text_of(small)
     assert "truncated" not in (small.structured_content or {})
+
+
+@pytest.mark.parametrize("chars", [10_000, 1_000_000])
+async def test_no_more_of_a_text_is_escaped_than_is_shown(
+    server: Caller, chars: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    escaped: list[int] = []
+
+    def counted(text: str) -> str:
+        escaped.append(len(text))
+        return visible(text)
+
+    for module in (answers, strict_tool):
+        monkeypatch.setattr(module, "visible", counted)
+    text = "\x7f" * chars
+    for tool, given in (
+        ("restore_pii", {"text": text}),
+        ("sanitize_pii", {"text": text}),
+        ("save_skill", {"name": text, "code": "def a(): pass"}),
+        ("delete_workspace_file", {"filename": text}),
+        ("execute_code", {"code": "1", "isolation": text}),
+        ("execute_code", {"code": f"print('x' * {chars})"}),
+    ):
+        await server.call(tool, **given)
+    assert len(escaped) >= 6
+    assert max(escaped) < CHARS_MAX + ENVELOPE
+
+
+@pytest.mark.parametrize("chars", [2_001, 4_000_000])
+async def test_a_long_name_is_refused_before_it_is_looked_for(server: Caller, chars: int) -> None:
+    name = "a." * (chars // 2) + "b" * (chars % 2)
+    for what, given in (
+        ("query", {"query": name}),
+        ("category", {"query": "count", "category": name}),
+        ("tool's name", {"tool_name": name}),
+        ("category", {"tool_name": "one", "category": name}),
+    ):
+        tool = "get_tool_definition" if "tool_name" in given else "search_tools"
+        answer = await server.call(tool, **given)
+        assert answer.is_error
+        assert text_of(answer) == f"The {what} has {chars} characters. Give at most 2000."
 
 
 async def test_an_operator_with_less_room_gets_shorter_answers(tmp_path: Path) -> None:

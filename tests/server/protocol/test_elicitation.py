@@ -18,7 +18,8 @@ async def fail():
     await asyncio.sleep(1)
     raise ValueError("over")
 await tools.up.add(left=1)
-await asyncio.gather(tools.up.append(path={!r}, line="x"), fail())
+name = "up.append"  # which nobody can know before it runs
+await asyncio.gather(call_tool(name, {{"path": {!r}, "line": "x"}}), fail())
 """
 
 

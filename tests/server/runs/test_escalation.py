@@ -18,9 +18,9 @@ async def test_where_nobody_can_be_asked_the_hint_says_what_the_operator_can_do(
 async def test_the_user_is_told_why_and_decides(approves: bool) -> None:
     asked: list[str] = []
 
-    async def user(question: str) -> bool:
+    async def user(question: str, _choices: object) -> str | None:
         asked.append(question)
-        return approves
+        return "" if approves else None
 
     obstacle = await escalation._not_approved(REFUSED, user)
     assert "module 'numpy' is not available here" in asked[0]

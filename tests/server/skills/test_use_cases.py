@@ -10,6 +10,7 @@ from mcp import Client
 
 from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.skills import source_facts, testing
+from sealab.server.skills.search import ABOUT_CHARS_MAX
 from sealab.skills_db.content import SkillDraft
 
 from ..conftest import Caller, stdio
@@ -403,3 +404,34 @@ def test_a_skill_whose_tests_were_ended_from_outside_is_not_said_to_be_wrong(tes
         f"{what} of twice did not run to the end: The process ended. How far it came is unknown. "
         "Nothing was saved. Save it again."
     )
+
+
+async def test_lists_and_searches_tell_the_beginning_of_a_long_description(served: Caller) -> None:
+    code = "def wordy() -> int:\n    return 1\n"
+    await save(served, "wordy", code, description="verbose " * 1000 + "\n\nmore")
+    listed = (await served.call("list_skills", query="wordy")).structured_content
+    found = (await served.call("search_tools", query="wordy", category="skills")).structured_content
+    offered = next(each for each in (await served.client.list_resources()).resources if each.name == "wordy")
+    assert listed is not None
+    assert found is not None
+    for told in (listed["skills"][0]["description"], found["tools"][0]["description"], offered.description):
+        assert told == ("verbose " * 1000)[:ABOUT_CHARS_MAX] + "…"
+    loaded = (await served.call("load_skill", name="wordy")).structured_content
+    assert loaded is not None
+    assert loaded["description"].endswith("\n\nmore")
+
+
+async def test_a_description_that_would_fill_every_list_is_refused_and_a_docstring_cut(served: Caller) -> None:
+    code = "def wordy(x: int = 1) -> int:\n    return x\n"
+    told = await refusal(served, "save_skill", name="wordy", code=code, description="\x01" * 10_001)
+    assert "has 10001 characters. Use 10000 at most." in told
+    documented = f'def wordy(x: int = 1) -> int:\n    """{"Does it. " * 2_000}"""\n    return x\n'
+    await save(served, "wordy", documented)
+    sizes = "[len(load_skill('wordy')[part]) for part in ('description', 'code')]"
+    assert (await served.run(sizes))["result"] == [10_000, len(documented)]
+
+
+async def test_what_is_not_a_text_among_tags_is_refused_by_code_as_by_the_tool(served: Caller) -> None:
+    code = "save_skill('tagged', 'def tagged(): return 1', tags=['a', [[1] * 100] * 100])"
+    error = (await served.run(f"try: {code}\nexcept TypeError as error: result = str(error)"))["result"]
+    assert error == "save_skill() got list among tags. Give texts."

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp import Client
+
+from sealab.sandbox.job import Json
+from sealab.sandbox.wire.bounded_json import STEP_CHARS
+from sealab.server.upstream_tools import discovery
+from sealab.server.upstream_tools.registry import Registry
 
 from ...tools_registry.upstream_servers import listening, wire
 from ..conftest import HELD_MS_MAX, Caller, stdio
@@ -46,6 +51,55 @@ async def test_a_large_answer_over_stdio_holds_up_nobody(tmp_path: Path, code: s
     assert report.get("error") is None
     assert report["result"] == result
     assert loop["held_ms_max"] < HELD_MS_MAX
+
+
+@pytest.mark.parametrize("rows", [10, 100_000])
+async def test_what_is_told_of_tools_is_counted_as_json_and_much_of_it_off_the_loop(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer: dict[str, Json] = {"tools": [{"name": "é\n", "score": 0.5}] * rows}
+    written: list[int] = []
+    dumps = json.dumps
+
+    def counted(*given: Any) -> str:
+        text = dumps(*given)
+        written.append(len(text))
+        return text
+
+    class Counting:
+        sent = 0
+
+        def count_sent(self, chars: int) -> None:
+            self.sent += chars
+
+    monkeypatch.setattr(json, "dumps", counted)
+    registry = Counting()
+    assert await discovery._sent(cast("Registry", registry), answer, [], "scope") is answer
+    assert registry.sent == len(dumps(answer))
+    assert all(each < STEP_CHARS for each in written)
+
+
+@pytest.mark.parametrize("count", [3_000, 30_000])
+async def test_large_definitions_are_told_of_and_hold_up_nobody(tmp_path: Path, count: int) -> None:
+    (tmp_path / "tools").mkdir()
+    tools: list[dict[str, Any]] = [
+        {"name": "words", "description": "e.g. many words " * count, "inputSchema": {"type": "object"}},
+        {"name": "choice", "inputSchema": {"properties": {"a": {"enum": [f"v{each}" for each in range(4 * count)]}}}},
+        {"name": "many", "inputSchema": {"properties": {f"p{each}": {"type": "string"} for each in range(count)}}},
+    ]
+    (tmp_path / "tools" / "up.json").write_text(json.dumps({"tools": tools}))
+    async with Client(stdio(tmp_path), read_timeout_seconds=100) as client:
+        for level in ("summary", "full"):
+            for tool in ("words", "choice", "many"):
+                told = await client.call_tool("get_tool_definition", {"tool_name": f"up.{tool}", "detail_level": level})
+                assert told.structured_content is not None
+                assert told.structured_content["name"] == tool
+            found = await client.call_tool("search_tools", {"query": "", "category": "up", "detail_level": level})
+            assert found.structured_content is not None
+            assert found.structured_content["count"] == 3
+        loop = (await client.call_tool("get_execution_stats", {})).structured_content
+    assert loop is not None
+    assert loop["event_loop"]["held_ms_max"] < HELD_MS_MAX
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp.types import ElicitResult
 
 from ...waiting import until
 from ..conftest import Caller, http_server, in_this_process, stdio
@@ -120,8 +119,8 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.elsewhere.add(left=1)", "ToolError", "Use tools.my_server_x.add or tools.up.add"),
         ("tools.gone.anything()", "ToolError", "/no/such/command"),
         ("tools.off.add(left=1)", "ToolError", "'off' is disabled"),
-        ("tools.up.as_text()", "ToolError", "\"deny\" has 'as_text'"),
-        ("tools.up.append(path='/nowhere/x', line='y')", "ToolError", '"approve": "never"'),
+        ("tools.up.as_text()", "ToolError", "does not allow up.as_text"),
+        ("tools.up.append(path='/nowhere/x', line='y')", "ToolError", "destroy something, so a user has to approve"),
         ("tools.up.silent_about_itself(path='/nowhere/x')", "ToolError", "does not say that it only reads"),
     ],
 )
@@ -250,6 +249,26 @@ async def test_a_category_lists_all_signatures_of_a_server_in_one_call_and_says_
     assert (await result(caller, "search_tools('')"))["count"] == 10
 
 
+async def test_what_needs_a_yes_is_marked_wherever_a_tool_is_described(caller) -> None:
+    async def described(level: str, server: str) -> dict[str, dict[str, Any]]:
+        answer = await caller.call("search_tools", query="", category=server, detail_level=level)
+        lines = answer.content[0].text.splitlines()
+        assert any("append" in line and "needs approval" in line for line in lines) is (server == "up")
+        return {tool["name"]: tool for tool in answer.structured_content["tools"]}
+
+    signatures = await described("signature", "up")
+    assert signatures["append"]["signature"].endswith("# needs approval")
+    assert "needs approval" in signatures["silent_about_itself"]["signature"]
+    assert "needs approval" not in signatures["add"]["signature"]
+    for level in ("name", "summary"):
+        tools = await described(level, "up")
+        assert tools["append"]["needs_approval"] is True
+        assert "needs_approval" not in tools["add"]
+        assert "needs_approval" not in (await described(level, "odd"))["append"], "its server asks nobody"
+    definition = (await caller.call("get_tool_definition", tool_name="up.append")).structured_content
+    assert definition["signature"].endswith("# needs approval")
+
+
 async def test_what_the_operator_denies_is_not_found(caller) -> None:
     answer = (await caller.call("search_tools", query="as_text", category="up", limit=50)).structured_content
     assert "as_text" not in {tool["name"] for tool in answer["tools"]}
@@ -289,56 +308,10 @@ async def test_categories_count_their_tools(caller) -> None:
     assert {"up", "my-server.x"} <= set(told["servers"])
 
 
-WRITE = """
-import asyncio
-answers = []
-for line in ("a", "b"):
-    try:
-        answers.append(await tools.up.append(path={path!r}, line=line))
-    except ToolError as error:
-        answers.append(str(error))
-more = await asyncio.gather(*[tools.up.append(path={path!r}, line=str(n)) for n in range(3)], return_exceptions=True)
-[answers, [str(each) for each in more]]
-"""
-
-
-@pytest.mark.parametrize("kind", ["stdio-modern", "stdio-legacy", "http-modern"])
-async def test_a_user_is_asked_before_a_tool_writes(kind: str, tmp_path: Path) -> None:
-    configure(tmp_path, up=upstream())
-    file = tmp_path / "file"
-    asked: list[str] = []
-    answers = iter([("accept", True), ("accept", False), ("decline", None), ("cancel", None), ("accept", True)])
-
-    async def user(_context: object, question: Any) -> ElicitResult:
-        asked.append(question.message)
-        action, approve = next(answers)
-        return ElicitResult(action=action, content=None if approve is None else {"approve": approve})
-
-    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
-        (first, second), more = await result(caller, WRITE.format(path=str(file)))
-    assert len(asked) == 5
-    assert asked[0].startswith(f'May the running code call up.append(path="{file}", line="a")?')
-    assert first == 1
-    assert "did not approve" in second
-    assert sum("did not approve" in each for each in more) == 2
-    assert len(file.read_text().splitlines()) == 2
-
-
 async def test_a_tool_that_is_always_asked_about_is_asked_about_even_if_it_only_reads(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream(approve="always"))
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         assert "always asked about" in (await error(caller, "await tools.up.add(left=1)"))["message"]
-
-
-async def test_a_dry_run_notes_writes_down_and_really_reads(caller, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    report = await caller.run(
-        f"[await tools.up.append(path={str(file)!r}, line='x'), await tools.up.add(left=1)]", dry_run=True
-    )
-    call = {"tool": "up.append", "arguments": {"path": str(file), "line": "x"}}
-    assert report["dry_run"] == [call]
-    assert report["result"] == [{"dry_run": True, **call}, 2]
-    assert not file.exists()
 
 
 async def test_of_twenty_servers_only_the_one_that_is_used_is_started(tmp_path: Path) -> None:

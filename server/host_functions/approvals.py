@@ -1,0 +1,220 @@
+"""Security boundary: the user's yes to calls of upstream tools, for one call, one run, or always.
+
+A program is judged as a whole before it starts: what is not allowed in it ends it before anything is called, and what
+needs a yes is asked about in one question. The program says itself which calls stand in it, so that nothing depends on
+what it says: each call is judged again when it is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from ...sandbox.errors import HostCallError
+from ...sandbox.host.call_slots import slot_given_back
+from ...sandbox.host.run_clock import paused
+from ...sandbox.job import Json
+from ...tools_registry.configuration import ServerConfig
+from ...tools_registry.errors import RegistryError, ToolUnknown
+from ...tools_registry.models import Tool
+from ..scopes import is_told
+from ..upstream_tools import approval
+from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
+from ..upstream_tools.wiring import config_of
+
+if TYPE_CHECKING:
+    from ..privacy.privacy import Privacy
+    from ..upstream_tools.registry import Registry
+    from .broker import Arguments, Calls
+
+TOOLS_ASKED_MAX = 20
+"""Tools that one question is about; calls of others are asked about when they are made."""
+
+CALLS_JUDGED_MAX = 200
+_REFUSED_SHOWN = 20
+_NAME_CHARS_MAX = 200
+
+
+@dataclass(slots=True)
+class Approvals:
+    """What the user said in one run: the tools that may be called without asking again, and those that may not."""
+
+    granted: set[str] = field(default_factory=set)
+    declined: set[str] = field(default_factory=set)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The calls of one tool that stand in a program."""
+
+    tool: Tool
+    server: ServerConfig
+    lines: tuple[int, ...]
+    caught: bool
+
+
+async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
+    """Judge the calls that stand in a program: `[[name, line, whether a failure is caught], …]`.
+
+    Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
+    ends nothing. Names that mean nothing, and servers that cannot be asked, are left to the calls.
+    """
+    try:
+        with slot_given_back():
+            return await _judged(registry, calls, _read(cast("Sequence[Json]", arguments["calls"])))
+    except RegistryError:
+        return None  # the calls will say it
+
+
+async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tuple[int, bool]]]) -> Json:
+    known = await registry.known(named)
+    refused: list[tuple[int, str]] = []
+    to_ask: dict[str, _Planned] = {}
+    for name, places in named.items():
+        found = known.tools.get(name)
+        if found is None:
+            continue
+        lines = tuple(line for line, caught in places if not caught)
+        if isinstance(found, ToolUnknown):
+            refused += [(line, str(found)) for line in lines]
+            continue
+        try:
+            server = config_of(found, known.configuration)
+        except RegistryError:
+            continue  # the call will say it
+        decision = approval.decide(found, server)
+        if decision is Decision.REFUSE or found.server in known.quarantined:
+            why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
+            refused += [(line, why) for line in lines]
+        elif decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
+            before = to_ask.get(found.full_name)
+            earlier = () if before is None else before.lines
+            everywhere = tuple(sorted({*earlier, *(line for line, _ in places)}))
+            caught = not lines and (before is None or before.caught)
+            to_ask[found.full_name] = _Planned(found, server, everywhere, caught)
+            if calls.caller.ask is None:
+                refused += [(line, approval.why_unasked(found, server)) for line in lines]
+    if refused:
+        return await _refusal(registry, refused, [each.tool for each in to_ask.values()])
+    if not to_ask or calls.caller.ask is None:
+        return None
+    return await _asked_at_start(registry, calls, list(to_ask.values())[:TOOLS_ASKED_MAX])
+
+
+async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
+    assert calls.caller.ask is not None
+    source = calls.source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    question = approval.question_at_start(
+        [(each.tool, each.server, [(line, _line(source, line)) for line in each.lines]) for each in planned]
+    )
+    choices = [THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else []), EACH_CALL]
+    with paused():
+        answer = await calls.caller.ask(question, choices)
+    names = {each.tool.full_name for each in planned}
+    if answer is None:
+        if all(each.caught for each in planned):
+            calls.approvals.declined |= names
+            return None
+        refused = [(line, approval.why_not_approved(each.tool)) for each in planned for line in each.lines]
+        return await _refusal(registry, refused, [each.tool for each in planned])
+    if answer != EACH_CALL:
+        calls.approvals.granted |= names
+    if answer == ALWAYS:
+        for each in planned:
+            await registry.approve(each.tool, calls.caller.scope)
+    return None
+
+
+async def approved(
+    registry: Registry,
+    privacy: Privacy,
+    calls: Calls,
+    tool: Tool,
+    *,
+    server: ServerConfig,
+    arguments: Mapping[str, Json],
+) -> None:
+    """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not."""
+    if await _is_granted(registry, calls, tool):
+        return
+    ask, name = calls.caller.ask, tool.full_name
+    if ask is None:
+        await _fail(registry, tool, approval.why_unasked(tool, server))
+    if name in calls.approvals.declined:
+        await _fail(registry, tool, approval.why_not_approved(tool))
+    told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
+    question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
+    choices = [THIS_CALL, THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else [])]
+    with paused(), slot_given_back():
+        async with calls.approvals.asking:  # an answer may cover the calls that wait here
+            if name in calls.approvals.granted:
+                return
+            answer = await ask(question, choices)
+            if answer in {THIS_RUN, ALWAYS}:
+                calls.approvals.granted.add(name)
+    if answer is None:
+        await _fail(registry, tool, approval.why_not_approved(tool))
+    if answer == ALWAYS:
+        await registry.approve(tool, calls.caller.scope)
+
+
+async def _is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
+    if tool.full_name in calls.approvals.granted:
+        return True
+    return is_told(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
+
+
+async def _fail(registry: Registry, tool: Tool, why: str) -> NoReturn:
+    raise HostCallError(f"{why} {approval.what_else(await _reading(registry, [tool]))}", type="ToolError")
+
+
+async def _refusal(registry: Registry, refused: Sequence[tuple[int, str]], asked: Sequence[Tool]) -> Json:
+    """Return why a program may not start: each call that is in the way with its line, and what can be done."""
+    lines: dict[str, list[int]] = {}
+    for line, why in sorted(refused):
+        lines.setdefault(why, []).append(line)
+    said = [f"{_lines(where)}: {why}" for why, where in list(lines.items())[:_REFUSED_SHOWN]]
+    if len(lines) > _REFUSED_SHOWN:
+        said.append(f"{len(lines) - _REFUSED_SHOWN} more calls are not allowed either.")
+    return {
+        "message": f"Nothing was called. {' '.join(said)}",
+        "line": min(line for line, _ in refused),
+        "instead": approval.what_else(await _reading(registry, asked)) if asked else "Leave these calls out.",
+    }
+
+
+async def _reading(registry: Registry, tools: Iterable[Tool]) -> list[str]:
+    """Return the tools of the same servers that need no yes, as code calls them."""
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    return [
+        ".".join(("tools", *catalog.alias(each)))
+        for server in dict.fromkeys(tool.server for tool in tools)
+        for each in catalog.tools(server=server)
+        if approval.decide(each, configuration.server(server)) is Decision.RUN
+    ]
+
+
+def _quarantined(tool: Tool) -> str:
+    return f"{tool.full_name} cannot be called until the user accepts what its server changed."
+
+
+def _read(sent: Sequence[Json]) -> dict[str, list[tuple[int, bool]]]:
+    """Return the calls by the names of their tools; what is none is left out, since a worker is not believed."""
+    named: dict[str, list[tuple[int, bool]]] = {}
+    for each in sent[:CALLS_JUDGED_MAX]:
+        match each:
+            case [str(name), int(line), bool(caught)] if 0 < line < 1 << 31 and len(name) <= _NAME_CHARS_MAX:
+                named.setdefault(name, []).append((line, caught))
+    return named
+
+
+def _lines(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, dict.fromkeys(lines)))
+    return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
+
+
+def _line(source: Sequence[str], line: int) -> str:
+    return source[line - 1].strip() if line <= len(source) else ""

@@ -1,0 +1,73 @@
+"""Security boundary: the host functions that read resources of upstream servers, and list these and prompts.
+
+A resource is read as a tool named `read_resource` would be called: `allow`, `deny` and `approve` hold for it, its
+answer is counted, and the privacy gate learns from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal, cast
+
+from ...sandbox.host.call_slots import slot_given_back
+from ...sandbox.job import Json
+from ...tools_registry.errors import RegistryError
+from ...tools_registry.models import Tool
+from ..privacy.privacy import Privacy
+from ..upstream_tools import approval, discovery
+from ..upstream_tools.approval import Decision
+from ..upstream_tools.large_json import chars_of
+from ..upstream_tools.registry import Registry
+from .approvals import approved
+from .broker import Arguments, Calls, Handler
+from .registry_calls import answered, failed, pay
+
+READ_RESOURCE = "read_resource"
+_TEXT = (str,)
+_READS: Mapping[str, bool] = {"readOnlyHint": True}
+
+
+def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
+    """Return what answers for resources and prompts, by name."""
+    return {
+        READ_RESOURCE: Handler(
+            partial(_read_resource, registry, privacy), {"server": _TEXT, "uri": _TEXT}, frozenset({"server", "uri"})
+        ),
+        "list_resources": Handler(partial(_list, registry, "resources"), {"server": _TEXT}, frozenset({"server"})),
+        "list_prompts": Handler(partial(_list, registry, "prompts"), {"server": _TEXT}, frozenset({"server"})),
+    }
+
+
+async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    named = cast("str", arguments["server"])
+    with calls.log.call(f"{named}.{READ_RESOURCE}") as entry:
+        try:
+            name = await discovery.server_name(registry, named)
+            server = (await registry.configuration()).server(name)
+            tool = Tool(READ_RESOURCE, name, name, annotations=_READS)
+            entry.tool, entry.found = tool.full_name, True
+            decision = approval.decide(tool, server)
+            if decision is Decision.REFUSE:
+                raise failed(approval.why_refused(READ_RESOURCE, server))
+            given = await privacy.restored_for(
+                calls.caller.scope, name, READ_RESOURCE, {"uri": arguments["uri"]}, server.restore
+            )
+            if decision is Decision.ASK:
+                await approved(registry, privacy, calls, tool, server=server, arguments=given)
+            with slot_given_back():
+                value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
+        except RegistryError as error:
+            raise failed(str(error)) from error
+        pay(calls, await chars_of(value))
+        return value
+
+
+async def _list(registry: Registry, kind: Literal["resources", "prompts"], calls: Calls, arguments: Arguments) -> Json:
+    async def listed() -> Json:
+        name = await discovery.server_name(registry, cast("str", arguments["server"]))
+        return cast("Json", await registry.listed_beside_tools(name, kind))
+
+    value = await answered(listed())
+    pay(calls, await chars_of(value))
+    return value

@@ -1,0 +1,257 @@
+"""What a user is asked before tools are called, in both eras; and programs that are refused before they begin."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import ElicitResult
+
+from ..command_line import sealab
+from ..conftest import Caller, http_server, in_this_process
+from .test_registry import ONE_SPARE, configure, connected, result, upstream
+
+ERAS = ["stdio-modern", "stdio-legacy", "http-modern"]
+NO = ElicitResult(action="decline")
+
+
+def yes(covers: str | None = None) -> ElicitResult:
+    return ElicitResult(action="accept", content={"approve": True} | ({} if covers is None else {"covers": covers}))
+
+
+@dataclass
+class User:
+    """Gives the answers in turn, the last one ever again, and keeps the questions with what could be chosen."""
+
+    answers: Sequence[ElicitResult]
+    asked: list[str] = field(default_factory=list)
+    choices: list[list[str]] = field(default_factory=list)
+
+    async def __call__(self, _context: object, question: Any) -> ElicitResult:
+        self.asked.append(question.message)
+        self.choices.append(question.requested_schema["properties"].get("covers", {}).get("enum", []))
+        return self.answers[min(len(self.asked), len(self.answers)) - 1]
+
+
+@asynccontextmanager
+async def asking(home: Path, user: User) -> AsyncIterator[Caller]:
+    async with in_this_process(home, ONE_SPARE, elicitation_callback=user) as caller:
+        yield caller
+
+
+def writing(file: Path) -> str:
+    return f"""
+import asyncio
+for line in ("a", "b"):
+    await tools.up.append(path={str(file)!r}, line=line)
+await asyncio.gather(*[tools.up.append(path={str(file)!r}, line=str(n)) for n in range(3)])
+await tools.up.silent_about_itself(path={str(file)!r})
+"""
+
+
+@pytest.mark.parametrize("kind", ERAS)
+async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes()])
+    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+        assert await result(caller, writing(file)) == "touched"
+    [question] = user.asked
+    assert question.startswith("May the running code call up.append, which says that it may destroy something")
+    assert 'line 4: "await tools.up.append(path=' in question
+    assert "up.silent_about_itself, which does not say that it only reads" in question
+    assert len(file.read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize("kind", ERAS)
+async def test_a_user_can_be_asked_at_each_call(kind: str, tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file = tmp_path / "file"
+    user = User([yes("ask at each call"), yes(), NO, yes("this call"), yes("this tool in this run")])
+    code = f"""
+import asyncio
+answers = []
+for line in ("a", "b", "c", "d", "e"):
+    answers.append(await asyncio.gather(tools.up.append(path={str(file)!r}, line=line), return_exceptions=True))
+[str(each) for each, in answers]
+"""
+    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+        first, second, *others = await result(caller, code)
+    assert (first, others) == ("1", ["2", "3", "4"])
+    assert "did not approve" in second
+    assert len(user.asked) == 5, "the last yes holds for the run"
+    assert user.asked[1].startswith(f'May the running code call up.append(path="{file}", line="a")?')
+
+
+@pytest.mark.parametrize("kind", ERAS)
+async def test_after_a_no_nothing_is_called_at_all(kind: str, tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([NO])
+    async with connected(kind, tmp_path, elicitation_callback=user) as caller:
+        report = await caller.run(f"await tools.up.add(left=1)\nawait tools.up.append(path={str(file)!r}, line='x')")
+    assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 2, False)
+    assert "Nothing was called. Line 2: The user did not approve the call of up.append" in report["error"]["message"]
+    assert len(user.asked) == 1
+    assert not file.exists()
+
+
+async def test_a_yes_for_always_holds_in_later_runs_until_it_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    configure(tmp_path, up=upstream())
+    file, user = tmp_path / "file", User([yes("this tool always")])
+    code = f"await tools.up.append(path={str(file)!r}, line='x')"
+    for _ in range(2):
+        async with asking(tmp_path, user) as caller:
+            await result(caller, code)
+            await result(caller, code)
+    assert len(user.asked) == 1
+    assert user.choices == [["this tool in this run", "this tool always", "ask at each call"]]
+    pins = json.loads((tmp_path / "registry" / "pins.json").read_text())
+    assert list(pins["servers"]["up"]["approved"].values()) == [["append"]]
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await result(caller, code)  # nobody need be asked
+    shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path), "--ask-again")
+    assert "always approved" not in shown.stdout
+    async with asking(tmp_path, user) as caller:
+        await result(caller, code)
+    assert len(user.asked) == 2
+    shown = await asyncio.to_thread(sealab, "servers", "test", "up", "--home", str(tmp_path))
+    assert "always approved: append\n" in shown.stdout
+    pins["servers"]["up"]["approved"] = {"http credentials of another": ["append"]}
+    (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
+    async with asking(tmp_path, user) as caller:
+        await result(caller, code)
+    assert len(user.asked) == 3
+
+
+async def test_a_caller_that_cannot_be_told_from_others_is_not_offered_always(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    user = User([yes("this tool always")])
+    with http_server(tmp_path, **ONE_SPARE) as url:
+        for _ in range(2):
+            async with Client(url, read_timeout_seconds=50, elicitation_callback=user) as client:
+                code = f"await tools.up.append(path={str(tmp_path / 'file')!r}, line='x')"
+                await result(Caller(client, tmp_path), code)
+    assert user.choices == [["this tool in this run", "ask at each call"]] * 2
+
+
+async def test_a_hundred_reads_are_not_done_for_a_write_that_is_refused_and_all_such_calls_are_named(
+    tmp_path: Path,
+) -> None:
+    configure(tmp_path, up=upstream(deny=["as_text"]), other=upstream())
+    code = """
+for n in range(100):
+    await tools.up.add(left=n)
+async def later(path):
+    await tools.other.append(path=path, line="x")
+await later("/nowhere/x")
+await call_tool("up", "silent_about_itself", {"path": "/nowhere/y"})
+await call_tool("up.as_text"); await tools.other["append"](path="z", line="z")
+"""
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run(code)
+    error = report["error"]
+    assert (report["status"], error["type"], error["line"], "tool_calls" in report) == (
+        "refused",
+        "ToolError",
+        5,
+        False,
+    )
+    assert "Lines 5, 8: other.append says that it may destroy something, so a user has to approve" in error["message"]
+    assert "Line 7: up.silent_about_itself does not say that it only reads" in error["message"]
+    assert "Line 8: The operator does not allow up.as_text" in error["message"]
+    assert "dry_run=true" in error["hint"]
+    assert "tools.other.add" in error["hint"]
+    assert "mcp.json" not in error["message"] + error["hint"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    await tools.up.append(path='/nowhere/x', line='y')\nexcept ToolError as error:\n    r = str(error)",
+        "import asyncio\n[r] = map(str, await asyncio.gather(tools.up.silent_about_itself(path='/nowhere/x'), return_exceptions=True))",
+        "tool = 'append'\ntry:\n    await call_tool('up.' + tool, {'path': '/nowhere/x', 'line': 'y'})\nexcept Exception as error:\n    r = str(error)",
+        "try:\n    await tools.up.as_text()\nexcept:\n    r = 'so a user has to approve With dry_run=true tools.up.add'",
+    ],
+)
+async def test_a_program_that_catches_what_is_refused_runs(tmp_path: Path, code: str) -> None:
+    configure(tmp_path, up=upstream(deny=["as_text"]))
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        first, said = await result(caller, f"first = await tools.up.add(left=1)\n{code}\n[first, r]")
+    assert first == 2
+    assert "so a user has to approve" in said
+    assert "With dry_run=true" in said
+    assert "tools.up.add" in said
+
+
+async def test_a_no_to_calls_whose_failure_is_caught_ends_only_these(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    user = User([NO])
+    code = "r = []\nfor n in range(2):\n    try:\n        await tools.up.append(path='/nowhere/x', line='y')\n    except ToolError as e:\n        r.append(str(e))\nr"
+    async with asking(tmp_path, user) as caller:
+        said = await result(caller, code)
+    assert all("did not approve" in each for each in said)
+    assert len(user.asked) == 1
+
+
+async def test_in_a_dry_run_nobody_is_asked_and_what_is_denied_is_refused_all_the_same(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(deny=["as_text"]))
+    user = User([NO])
+    async with asking(tmp_path, user) as caller:
+        report = await caller.run("await tools.up.append(path='/nowhere/x', line='y')", dry_run=True)
+        assert report["status"] == "ok"
+        assert (await caller.run("await tools.up.as_text()", dry_run=True))["status"] == "refused"
+    assert user.asked == []
+
+
+async def test_calls_of_a_quarantined_server_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(), other=upstream(approve="never"))
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        await result(caller, "await tools.up.add(left=1); await tools.other.add(left=1)")
+    pins = json.loads((tmp_path / "registry" / "pins.json").read_text())
+    pins["servers"]["other"]["quarantined"] = ["add"]
+    (tmp_path / "registry" / "pins.json").write_text(json.dumps(pins))
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("await tools.up.add(left=1)\nawait tools.other.append(path='/nowhere/x', line='x')")
+    assert (report["status"], "tool_calls" in report) == ("refused", False)
+    assert "until the user accepts" in report["error"]["message"]
+
+
+async def test_the_operators_word_on_what_reads_spares_the_question(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(reads=["silent_*"], writes=["add"]))
+    file = tmp_path / "file"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        assert await result(caller, f"await tools.up.silent_about_itself(path={str(file)!r})") == "touched"
+        report = await caller.run("await tools.up.add(left=1)")
+    assert "up.add is one that writes, by the operator's word, so a user has to approve" in report["error"]["message"]
+
+
+async def test_judging_a_program_is_none_of_its_budget(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_TOOL_CALLS_MAX": "1"}) as caller:
+        assert await result(caller, "await tools.up.add(left=1)") == 2
+
+
+async def test_in_full_python_programs_are_judged_too(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    env = ONE_SPARE | {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
+    async with in_this_process(tmp_path, env) as caller:
+        code = "import tools\nawait tools.up.add(left=1)\nawait tools.up.append(path='/nowhere/x', line='y')"
+        report = await caller.run(code, isolation="process")
+    assert (report["status"], report["error"]["line"], "tool_calls" in report) == ("refused", 3, False)
+
+
+async def test_a_tool_without_a_server_leaves_the_others_to_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "tools" / "weather").mkdir(parents=True)
+    (tmp_path / "tools" / "weather" / "forecast.json").write_text('{"name": "forecast", "description": "Tell it."}')
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run("await tools.weather.forecast()\nawait tools.up.append(path='/nowhere/x', line='y')")
+    assert (report["status"], report["error"]["line"]) == ("refused", 2)

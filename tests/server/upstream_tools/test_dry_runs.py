@@ -1,0 +1,161 @@
+"""Dry runs as a user meets them: reads are real, writes are noted down, and nothing is changed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ..conftest import Caller, in_this_process
+from .test_registry import ONE_SPARE, configure, result, upstream
+
+SILENT = """
+from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel
+from typing import Any
+server = MCPServer('silent', log_level='ERROR')
+
+class Made(BaseModel):
+    id: str
+    at: str
+    tags: list[str]
+    more: dict[str, int] = {}
+
+@server.tool()
+def get_note() -> str:
+    'Get a note.'
+    return 'a real note'
+
+@server.tool()
+def delete_note(name: str) -> Made:
+    'Delete a note.'
+    raise RuntimeError('it was really called')
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=False))
+def get_and_mark() -> str:
+    'Get it.'
+    raise RuntimeError('it was really called')
+
+@server.tool(structured_output=False, annotations=ToolAnnotations(read_only_hint=False))
+def make(real: bool = False) -> str:
+    'Make one.'
+    return '{"number": 7, "names": ["a"]}'
+
+server.run()
+"""
+
+
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    """A client of servers whose operator approves everything, one of which says little of its tools."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "silent.py").write_text(SILENT)
+    silent = {"command": sys.executable, "args": [str(home / "silent.py")]}
+    configure(
+        home, up=upstream(), silent={**silent, "approve": "never"}, asked=silent, named={**silent, "reads": ["make"]}
+    )
+    async with in_this_process(home, ONE_SPARE) as caller:
+        yield caller
+
+
+async def test_what_reads_is_called_and_what_writes_is_noted_down_with_an_answer_of_its_shape(
+    caller, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    code = f"[await tools.up.append(path={str(file)!r}, line='x') + 1, await tools.up.add(left=1)]"
+    answer = await caller.call("execute_code", code=code, dry_run=True)
+    report = answer.structured_content
+    assert report["dry_run"] == [{"tool": "up.append", "arguments": {"path": str(file), "line": "x"}}]
+    assert report["result"] == [2, 2]
+    assert "This was a dry run" in answer.content[0].text
+    assert not file.exists()
+
+
+async def test_a_dry_run_says_that_it_is_one_even_where_nothing_was_left_out(caller) -> None:
+    assert (await caller.run("await tools.up.add(left=1)", dry_run=True))["dry_run"] == []
+    assert "dry_run" not in await caller.run("1")
+
+
+async def test_of_tools_that_say_nothing_those_run_that_are_approved_and_seem_to_read(caller) -> None:
+    code = """
+note = await tools.silent.get_note()
+gone = await tools.silent.delete_note(name="x")
+marked = await tools.silent.get_and_mark()
+asked = await tools.asked.get_note()
+[note, gone["id"], gone["tags"], gone["more"], gone["dry_run"], marked, asked]
+"""
+    report = await caller.run(code, dry_run=True)
+    assert report["result"] == ["a real note", "dry run", ["dry run"], {}, True, "dry run", "dry run"]
+    noted = [each["tool"] for each in report["dry_run"]]
+    assert noted == ["silent.delete_note", "silent.get_and_mark", "asked.get_note"]
+
+
+async def test_a_placeholder_has_the_shape_that_was_learned_where_no_schema_says_it(caller) -> None:
+    code = "made = await tools.silent.make()\n[made.get('number'), made.get('names'), made['dry_run']]"
+    assert (await caller.run(code, dry_run=True))["result"] == [None, None, True]
+    await result(caller, "await tools.silent.make()")
+    assert (await caller.run(code, dry_run=True))["result"] == [1, ["dry run"], True]
+    assert (await caller.run("(await tools.named.make())['number']", dry_run=True))["result"] == 7
+
+
+async def test_what_a_dry_run_writes_it_finds_again_and_the_workspace_is_as_it_was(caller) -> None:
+    await result(caller, "write_file('kept.txt', 'old'); write_file('below/more.txt', 'm')")
+    code = """
+write_file("new/a.txt", "text")
+write_file("kept.txt", "changed")
+first = [read_file("new/a.txt"), read_file("./kept.txt", 1, 3), [each["name"] for each in list_files()]]
+delete_file("new/a.txt")
+delete_file("below/more.txt")
+gone = []
+for name in ("new/a.txt", "below/more.txt"):
+    try:
+        read_file(name)
+    except FileNotFoundError:
+        gone.append(name)
+try:
+    delete_file("never.txt")
+except FileNotFoundError as error:
+    gone.append("never.txt")
+write_file("large.bin", bytes(3_000_000) * 2)
+[first, gone, [each["name"] for each in list_files()], len(read_file("large.bin", encoding=None))]
+"""
+    report = await caller.run(code, dry_run=True)
+    assert report["error"] is None, report["error"]
+    first, gone, left, size = report["result"]
+    assert first == ["text", "han", ["below/more.txt", "kept.txt", "new/a.txt"]]
+    assert gone == ["new/a.txt", "below/more.txt", "never.txt"]
+    assert (left, size) == (["kept.txt", "large.bin"], 6_000_000)
+    assert report["dry_run"] == [
+        {"tool": "write_file", "arguments": {"filename": "new/a.txt", "size": 4}},
+        {"tool": "write_file", "arguments": {"filename": "kept.txt", "size": 7}},
+        {"tool": "delete_file", "arguments": {"filename": "new/a.txt"}},
+        {"tool": "delete_file", "arguments": {"filename": "below/more.txt"}},
+        {"tool": "write_file", "arguments": {"filename": "large.bin", "size": 6_000_000}},
+    ]
+    assert "files" not in report
+    assert await result(caller, "[read_file('kept.txt'), [each['name'] for each in list_files()]]") == [
+        "old",
+        ["below/more.txt", "kept.txt"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("write_file('../x', 'y')", "ValueError"),
+        ("write_file('.runs/x', 'y')", "PermissionError"),
+        ("write_file('x', 'y', encoding='base64')", "ValueError"),
+        ("[write_file(f'{n}', bytes(30_000_000)) for n in range(3)]", "OSError"),
+    ],
+)
+async def test_a_dry_run_fails_where_the_run_would_and_holds_no_more_than_its_bound(caller, call, kind) -> None:
+    assert (await caller.run(call, dry_run=True))["error"]["type"] == kind
+
+
+async def test_a_dry_run_knows_that_the_workspace_is_full(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_WORKSPACE_QUOTA_MB": "1"}) as caller:
+        report = await caller.run("write_file('x', 'y' * 2_000_000)", dry_run=True)
+    assert "The workspace is full" in report["error"]["message"]

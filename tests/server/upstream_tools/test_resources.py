@@ -1,0 +1,126 @@
+"""Resources and prompts of upstream servers, as code reaches them, over both eras of the protocol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ..conftest import Caller, in_this_process
+from .test_registry import ONE_SPARE, configure, connected, error, result, upstream
+
+LIBRARY = """
+import sys
+from mcp.server import MCPServer
+from mcp.types import CallToolResult, ResourceLink, ToolAnnotations
+
+server = MCPServer('library', log_level='ERROR')
+
+@server.resource('book://first', name='first', mime_type='text/plain', description='The first book.')
+def first() -> str:
+    return '[1, 2]'
+
+@server.resource('book://table', name='table', mime_type='application/json')
+def table() -> str:
+    return '{"rows": [1, 2]}'
+
+@server.resource('book://cover', name='cover', mime_type='image/png')
+def cover() -> bytes:
+    return bytes(40)
+
+@server.resource('book://by/{author}', name='by')
+def by(author: str) -> str:
+    return 'written by ' + author
+
+@server.prompt(description='Ask about a book.')
+def ask(title: str, tone: str = 'kind') -> str:
+    return title + tone
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)
+def find() -> CallToolResult:
+    'Find a book.'
+    return CallToolResult(content=[ResourceLink(type='resource_link', uri='book://first', name='first')])
+
+server.run()
+"""
+
+
+def configured(home: Path) -> Path:
+    (home / "library.py").write_text(LIBRARY)
+    library = {"command": sys.executable, "args": [str(home / "library.py")]}
+    return configure(
+        home,
+        **{
+            "my-library": library,
+            "up": upstream(),
+            "shut": {**library, "allow": ["find"]},
+            "asked": {**library, "approve": "always"},
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+async def caller(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Caller]:
+    async with in_this_process(configured(tmp_path_factory.mktemp("home")), ONE_SPARE) as caller:
+        yield caller
+
+
+@pytest.mark.parametrize("kind", ["stdio-modern", "stdio-legacy"])
+@pytest.mark.parametrize("isolation", ["restricted", "process"])
+async def test_code_follows_a_link_that_a_tool_gave(kind: str, isolation: str, tmp_path: Path) -> None:
+    async with connected(kind, configured(tmp_path)) as caller:
+        code = "link = await tools.my_library.find()\nread_resource('my_library', link['uri'])"
+        assert await result(caller, code, isolation=isolation) == "[1, 2]"
+
+
+async def test_text_is_text_json_is_parsed_and_bytes_are_a_handle(caller) -> None:
+    code = """
+cover = read_resource("my-library", "book://cover")
+[read_resource("my-library", "book://table"), await read_resource("my-library", "book://by/ada"),
+ cover["mime_type"], cover["size"], len(read_file(cover["handle"], encoding=None))]
+"""
+    report = await caller.run(code)
+    assert report["result"] == [{"rows": [1, 2]}, "written by ada", "image/png", 40, 40]
+    assert [(each["tool"], each["ok"]) for each in report["tool_calls"]] == [("my-library.read_resource", True)] * 3
+
+
+async def test_resources_and_prompts_are_listed(caller) -> None:
+    resources, prompts, none = await result(
+        caller, "[list_resources('my-library'), list_prompts('my_library'), list_prompts('up')]"
+    )
+    assert {
+        "uri": "book://first",
+        "name": "first",
+        "description": "The first book.",
+        "mime_type": "text/plain",
+    } in resources
+    assert "book://by/{author}" in {each.get("uri_template") for each in resources}
+    [prompt] = prompts
+    assert (prompt["name"], prompt["description"]) == ("ask", "Ask about a book.")
+    assert [(each["name"], each["required"]) for each in prompt["arguments"]] == [("title", True), ("tone", False)]
+    assert none == []
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("read_resource('my-library', 'book://none')", "refused the resource 'book://none'"),
+        ("read_resource('my-libary', 'book://first')", "Did you mean my-library?"),
+        ("read_resource('shut', 'book://first')", "does not allow shut.read_resource"),
+        ("read_resource('asked', 'book://first')", "so a user has to approve"),
+        ("list_prompts('nowhere')", "There is no server 'nowhere'"),
+    ],
+)
+async def test_what_cannot_be_read_says_why(caller, call: str, said: str) -> None:
+    failed = await error(caller, call)
+    assert failed["type"] == "ToolError"
+    assert said in failed["message"]
+
+
+async def test_what_a_resource_holds_is_hidden_like_what_a_tool_answers(tmp_path: Path) -> None:
+    configured(tmp_path)
+    async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_PRIVACY": "auto"}) as caller:
+        shown = await result(caller, "read_resource('my-library', 'book://by/ada.lovelace@example.com')")
+    assert shown.startswith("written by [EMAIL")
