@@ -140,7 +140,8 @@ class Worker:
 
     def rehearse(self) -> None:
         """Run a job of nothing, while there is time: each page that a job writes to is copied after a fork."""
-        self._encoded(self._run("0", {}))
+        self._dialect.begin()
+        self._encoded(_with(self._run("0", {}), self._dialect.end(session=True)))
 
     def answer_next(self, bounds: Bounds | None) -> None:
         """Wait for a job, run it within the `bounds` of this process, and report. Raises `HostGone`."""

@@ -2,10 +2,14 @@
 
 The walk of `facades_walk` calls with harmless arguments; this one calls with spies, in processes of its own, each
 sealed as a worker is. What leaks differs between versions of Python, so it runs on each.
+
+Guest modules need no walk of their own: their code is compiled as a program's is, and what they import of the host a
+program can import too. So the walk takes what they are given, which are facades like any other.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -14,11 +18,12 @@ from typing import Any
 
 import pytest
 
-from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect import facades, guest_modules
 
 from . import planted_leaks
 
 _ROOT = Path(__file__).parents[3]
+_GUEST_MODULES = _ROOT / "sandbox" / "guest_modules"
 _GROUPS = 16
 _SECONDS_MAX = 600
 """Where something hangs without using the processor; the walk itself bounds what it uses."""
@@ -48,6 +53,19 @@ def test_no_spy_is_handed_anything_opaque(modules: list[str]) -> None:
     assert found["calls"] > 100 * len(modules)
     assert found["found"] == []
     assert found["slow"] == []
+
+
+def test_what_guest_modules_import_is_walked_or_guest_code_itself() -> None:
+    walked_modules = {name for group in groups() for name in group}
+    of_the_host = set()
+    for file in _GUEST_MODULES.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                of_the_host |= {alias.name for alias in node.names if not guest_modules.exists(alias.name)}
+            elif isinstance(node, ast.ImportFrom) and not node.level and not guest_modules.exists(node.module or ""):
+                of_the_host.add(node.module or "")
+    assert "_sealab_os" in of_the_host
+    assert of_the_host - walked_modules == set()
 
 
 @pytest.mark.parametrize("leak", planted_leaks.PLANTED)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -60,6 +62,9 @@ class Code:
             loop.close()
             GUEST.call_host, GUEST.namespace, GUEST.write = before
             guest_modules.forget()
+            with warnings.catch_warnings():  # of databases that the code left open; here its process goes on
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
 
 
 @pytest.fixture
