@@ -1,8 +1,8 @@
 """Which names of this machine a request may be sent to, and which pages may send one.
 
-A security boundary: a web page whose name has come to stand for 127.0.0.1 (DNS rebinding) sends that name as `Host`, and
-its own as `Origin`. Each is judged whole, and a second header of either is refused: what else reads the first, or takes
-what stands behind an `@` for the host, would see another name than was judged here.
+A security boundary: a web page whose name has come to stand for 127.0.0.1 (DNS rebinding) sends that name as `Host`,
+and its own as `Origin`. Each is judged whole, and a second header of either is refused: what else reads the first, or
+takes what stands behind an `@` for the host, would see another name than was judged here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NamedHosts:
             hosts = [value for key, value in scope["headers"] if key == b"host"]
             origins = [value for key, value in scope["headers"] if key == b"origin"]
             if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
-                text = "The Host of the request is not this server's. Send it to the address at which the server serves."
+                text = "The Host of the request is not this server's. Send it to the address that it listens on."
                 return await refusal(_MISDIRECTED, text)(scope, receive, send)
             if len(origins) > 1 or not self._origins.issuperset(origins):
                 text = "The Origin of the request is another's. Call the server from a program, not from a web page."
