@@ -23,6 +23,7 @@ from typing import Any
 
 from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
+from .. import event_loop
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, late_annotations
@@ -50,6 +51,7 @@ def seal() -> int:
     enum_.keep_names()
     asyncio_.keep_loops()
     contextvars_.keep_variables()
+    event_loop.keep_contexts()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()
