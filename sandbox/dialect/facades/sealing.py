@@ -50,6 +50,7 @@ def seal() -> int:
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()
+    asyncio_.keep_paths()
     contextvars_.keep_variables()
     event_loop.keep_contexts()
     functools_.keep_cached_properties()
