@@ -792,11 +792,12 @@ REAL_CONTEXTS = {
     "a namespace that looks like a future": """
         import types
         async def main():
-            duck = types.SimpleNamespace(get_loop=asyncio.get_running_loop, cancel=lambda *given, **named: False)
-            duck.add_done_callback = lambda call, *, context=None: told.append(context)
-            vars_of = {"_asyncio_future_blocking": True}
-            duck = types.SimpleNamespace(**vars_of, get_loop=duck.get_loop, cancel=duck.cancel,
-                add_done_callback=duck.add_done_callback)
+            duck = types.SimpleNamespace(**{
+                "_asyncio_future_blocking": True,
+                "get_loop": asyncio.get_running_loop,
+                "cancel": lambda *given, **named: False,
+                "add_done_callback": lambda call, *, context=None: told.append(context),
+            })
             await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
         hold(lambda: asyncio.run(main()))""",
     "an object whose dictionary makes it look like a future": """
@@ -840,7 +841,7 @@ class Awaited:
     def __init__(self, future): self.future = future
     def __await__(self): yield self.future
 async def work(): pass
-async def wait_for(future): await Awaited(future)
+async def wait_for(future): await (future if isinstance(future, Future) else Awaited(future))
 def hold(way):
     try: way()
     except (AttributeError, RuntimeError, TypeError): pass
