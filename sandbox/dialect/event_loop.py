@@ -86,6 +86,7 @@ def new_loop() -> GuestLoop:
     return GuestLoop()  # type: ignore[abstract]  # what it lacks raises NotImplementedError, as meant
 
 
+_new_future: Final = asyncio.Future.__new__
 _initialize_future: Final[Callable[..., None]] = asyncio.Future.__init__
 _initialize_task: Final[Callable[..., None]] = asyncio.Task.__init__
 
@@ -186,7 +187,9 @@ class GuestLoop(asyncio.AbstractEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a future of this loop."""
-        return asyncio.Future(loop=self)
+        future: asyncio.Future[Any] = _new_future(asyncio.Future)
+        _initialize_future(future, loop=self)
+        return future
 
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]  # its options differ between versions
         """Run a coroutine beside the others."""
