@@ -894,6 +894,66 @@ print(len(contextvars.copy_context()), held, text)
     assert done.stdout == "2 24 0.33\n", done.stderr
 
 
+def test_a_dictionary_that_objects_are_given_is_copied_and_shared() -> None:
+    result = run(
+        """
+        import copy, functools
+        class Borg:
+            shared = {"first": 1, "_private": 2}
+            def __init__(self): self.__dict__ = self.shared
+            @functools.cached_property
+            def late(self): return self.first
+            def private(self): return self._private
+        one, two = Borg(), Borg()
+        one.second = 2
+        Borg.shared["third"] = 3
+        other = copy.copy(one)
+        other.second = 4
+        one.late
+        follower = Borg()
+        follower.__dict__ = one.__dict__
+        follower.__dict__["fourth"] = 4
+        result = [two.second, hasattr(one, "third"), other.second, two.late, one.private(), two.fourth, sorted(vars(two))]
+        """
+    )
+    assert result == [2, False, 4, 1, 2, 4, ["_private", "first", "fourth", "late", "second"]]
+
+
+@pytest.mark.parametrize("key", ["'__class__'", "'__get__'", "'__signature__'", "'__builtins__'", "1", "Text('a')"])
+def test_no_dictionary_of_attributes_has_a_key_that_source_could_not_spell(key: str) -> None:
+    with pytest.raises(TypeError):
+        run(f"class Text(str): pass\nclass A: pass\na = A()\na.__dict__ = {{{key}: 1}}")
+
+
+def test_a_decimal_context_lives_as_long_as_its_flags() -> None:
+    result = run_sealed(
+        """
+        import decimal, gc, operator, weakref
+        class Context(decimal.Context):
+            __match_args__ = ("traps",)
+        def traps(context):
+            match context:
+                case Context(found): return found
+        ways = [lambda context: context.flags, lambda context: getattr(context, "traps"), operator.attrgetter("flags"),
+                traps, lambda context: decimal.Context.__getattribute__(context, "flags")]
+        alive, dead = [], []
+        for way in ways:
+            context = Context()
+            known, held = weakref.ref(context), way(context)
+            del context
+            gc.collect()
+            alive.append(known() is not None)
+            held.copy()
+            del held
+            for number in range(2_500):  # so many that what nobody holds is looked for
+                decimal.Context().flags
+            dead.append(known() is None)
+        result = [alive, dead]
+        """
+    )
+    assert result == [[True] * 5, [True] * 5]
+
+
 def test_the_text_of_a_task_shows_no_path_of_the_host() -> None:
     result = run_sealed(
         """

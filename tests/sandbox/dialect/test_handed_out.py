@@ -1122,7 +1122,7 @@ WAYS = {
     "a descriptor of the host for a hook": """
         import abc, functools
         class O:
-            def __call__(self, *a): pass
+            def __call__(self, *a): return NotImplemented
         o = O()
         try: o.__dict__ = {"__get__": lambda obj, cls: told.append(cls) or (lambda *x: NotImplemented)}
         except TypeError: pass
