@@ -14,15 +14,18 @@ but a connection may come back over another one.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 from .caller import LOCAL
+from .errors import RequestRefused
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 _CREDENTIALS = "http credentials "
 _SESSION = "http session "
+_SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
@@ -53,6 +56,13 @@ def of_mcp_session(session: str) -> str:
 
 
 def session_of(scope: str, name: str) -> str:
-    """Return what the sandbox calls the session that the callers of a scope call `name`."""
+    """Return what the sandbox calls the session that the callers of a scope call `name`. Raises `RequestRefused`.
+
+    A name has no `/`, so none that a caller gives stands for a session of other credentials.
+    """
+    if not _SESSION_NAME.fullmatch(name):
+        raise RequestRefused(
+            "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
+        )
     owner = scope.removeprefix(_CREDENTIALS)
     return name if owner == scope else f"{owner}/{name}"

@@ -18,10 +18,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
+from ..guest.type_flags import replace_method
 from . import green_threads
 from .facades.stand_ins import contextvars_
 
@@ -116,10 +117,49 @@ def finish(loop: asyncio.AbstractEventLoop) -> None:
                 task.result()
 
 
-def _check_context(context: object) -> None:
-    """Raise `TypeError` for a context of the code's own: its `run` would be handed what a task is stepped by."""
-    if context is not None and type(context) not in (Context, contextvars_.Context):
-        raise TypeError(f"a Context was expected, not {type(context).__name__!r}. Use contextvars.copy_context().")
+_new_future: Final = asyncio.Future.__new__
+_initialize_future: Final[Callable[..., None]] = asyncio.Future.__init__
+_initialize_task: Final[Callable[..., None]] = asyncio.Task.__init__
+
+
+def keep_contexts() -> None:
+    """Let no future or task of this process hand a real context to code.
+
+    Written in C, they tell their loop of one, and a task what it waits for. So their loop is a `GuestLoop`, and a task
+    holds the stand-in for a context, which C takes as it is. A task that starts at once would need a real one: it
+    starts in the next round, as it does in Python where no loop runs.
+    """
+    replace_method(asyncio.Future, "__init__", _future_of_loop)
+    replace_method(asyncio.Task, "__init__", _task_of_loop)
+
+
+def _future_of_loop(self: asyncio.Future[Any], *, loop: object = None) -> None:
+    _check_loop(loop)
+    _initialize_future(self, loop=loop)
+
+
+def _task_of_loop(
+    self: asyncio.Task[Any],
+    coro: object,
+    *,
+    loop: object = None,
+    name: object = None,
+    context: object = None,
+    **options: object,
+) -> None:
+    _check_loop(loop)
+    if context is None:
+        context = contextvars_.copy_context()
+    elif type(context) is not contextvars_.Context:
+        raise TypeError(contextvars_.NO_CONTEXT.format(type(context).__name__))
+    if sys.version_info >= (3, 12):
+        options.pop("eager_start", None)
+    _initialize_task(self, coro, loop=loop, name=name, context=context, **options)
+
+
+def _check_loop(loop: object) -> None:
+    if loop is not None and type(loop) is not GuestLoop:
+        raise TypeError(f"a loop made by new_event_loop() was expected, not {type(loop).__name__!r}. Leave it out.")
 
 
 class _Timer(events.TimerHandle):
@@ -157,8 +197,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.Handle:
         """Call back in the next round."""
-        _check_context(context)
-        handle = events.Handle(callback, args, self, context)
+        handle = events.Handle(callback, args, self, contextvars_.real_context(context))
         self._ready.append(handle)
         self._wake()
         return handle
@@ -175,8 +214,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.TimerHandle:
         """Call back when the loop's clock shows `when`."""
-        _check_context(context)
-        timer = _Timer(when, callback, args, self, context)
+        timer = _Timer(when, callback, args, self, contextvars_.real_context(context))
         heapq.heappush(self._timers, timer)
         timer._queued = True
         self._wake()
@@ -184,7 +222,9 @@ class GuestLoop(asyncio.AbstractEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a future of this loop."""
-        return asyncio.Future(loop=self)
+        future: asyncio.Future[Any] = _new_future(asyncio.Future)
+        _initialize_future(future, loop=self)
+        return future
 
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]  # its options differ between versions
         """Run a coroutine beside the others."""

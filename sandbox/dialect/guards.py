@@ -28,7 +28,14 @@ from .formatting import format_string, format_string_map
 from .names import Verdict
 from .shields import SHIELDED, shielded, unshielded
 from .unsafe_c_methods import REMAKING, remade
-from .views import DictionaryView, attributes_view, real_target, shown_attributes, shown_names
+from .views import (
+    DictionaryView,
+    are_attributes,
+    attributes_view,
+    shared_attributes,
+    shown_attributes,
+    shown_names,
+)
 
 MISSING: Final = object()
 
@@ -286,7 +293,7 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
 
 def _real_dictionary(obj: object) -> dict[str, object]:
     found = _instance_attribute(obj, "__dict__")
-    if type(found) is not dict:
+    if not are_attributes(found):
         raise AttributeError(f"{type(obj).__name__!r} object has no attribute '__dict__'", name="__dict__")
     return found
 
@@ -624,13 +631,13 @@ def _change_class(obj: object, value: object) -> None:
 
 
 def _change_dict(obj: object, value: object) -> None:
-    """Let objects share one dictionary (the Borg pattern), where no class of the host reads from it."""
+    """Let objects share their attributes (the Borg pattern), where no class of the host reads them."""
     if not _is_pure(type(obj)):
         raise SecurityError("'__dict__' of this object cannot be replaced; set its attributes one by one")
-    shared = value if (target := real_target(value)) is None else target
-    if type(shared) is not dict:
+    attributes = shared_attributes(value)
+    if attributes is None:
         raise TypeError(f"__dict__ must be set to a dictionary, not a {type(value).__name__!r}")
-    object.__setattr__(obj, "__dict__", shared)
+    object.__setattr__(obj, "__dict__", attributes)
 
 
 def _is_pure(cls: type) -> bool:

@@ -6,8 +6,9 @@ A view is a `dict` of the present entries under their plain names, so that `json
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn
+from typing import Final, NoReturn, TypeGuard
 
 from .names import DEFINABLE, HOOK_NAMES, NATIVE, PREFIX, Verdict, demangle, judge, mangle
 
@@ -73,18 +74,48 @@ class DictionaryView(dict[str, object]):
         raise TypeError("this dictionary cannot be pickled; make a dict of it")
 
 
-def real_target(view: object) -> dict[str, object] | None:
-    """Return the dictionary behind a view, or None for anything else."""
-    target = getattr(view, "_target", None) if type(view) is DictionaryView else None
-    return target if type(target) is dict else None
-
-
 def namespace_of(view: object) -> dict[str, object] | None:
     """Return the variables behind a view of a module's variables, or None for anything else.
 
     Not the dictionary behind a view of attributes: variables keep their spelling, attributes do not.
     """
-    return real_target(view) if getattr(view, "_spell", None) is _variable_name else None
+    return _target(view, _variable_name)
+
+
+class SharedAttributes(dict[str, object]):
+    """The attributes of the objects that were given one dictionary, `given`, as their `__dict__`."""
+
+    __slots__ = ("__weakref__", "given")
+    given: dict[str, object]
+
+
+_shared: Final[weakref.WeakValueDictionary[int, SharedAttributes]] = weakref.WeakValueDictionary()
+"""By the identity of the dictionary that was given, which each keeps alive."""
+
+
+def are_attributes(value: object) -> TypeGuard[dict[str, object]]:
+    """Return whether an object keeps its attributes in `value`, where it is what the object has as `__dict__`."""
+    return type(value) is dict or type(value) is SharedAttributes
+
+
+def shared_attributes(given: object) -> dict[str, object] | None:
+    """Return what is to be the `__dict__` of an object for which code gave `given`, or None for no dictionary.
+
+    Behind a view it is the dictionary of the object that the view shows. Of any other dictionary it is a copy, always
+    the same one: into its own code could later put what it likes, under a private name of the host. Raises `TypeError`
+    for a key that no attribute can have.
+    """
+    target = _target(given, _attribute_key)
+    if target is not None:
+        return target
+    if type(given) is not dict and type(given) is not DictionaryView:
+        return None
+    attributes = _shared.get(id(given))
+    if attributes is None:
+        attributes = SharedAttributes((_attribute_key(key), value) for key, value in given.items())
+        attributes.given = given
+        _shared[id(given)] = attributes
+    return attributes
 
 
 def attributes_view(attributes: dict[str, object]) -> DictionaryView:
@@ -116,6 +147,10 @@ def _is_shown(key: object) -> bool:
     if type(key) is not str or not key.startswith("_"):
         return type(key) is not str or not key.startswith(PREFIX) or key.startswith(f"{PREFIX}_")
     return key in NATIVE or key in DEFINABLE
+
+
+def _target(view: object, spell: Callable[[str], str]) -> dict[str, object] | None:
+    return view._target if type(view) is DictionaryView and getattr(view, "_spell", None) is spell else None
 
 
 def _attribute_key(key: str) -> str:

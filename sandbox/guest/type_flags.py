@@ -1,9 +1,13 @@
-"""Security boundary: the flags of classes, which no store from Python reaches (`tp_flags` in Include/object.h)."""
+"""Security boundary: what no store from Python reaches in a class: its flags, and its methods where it is immutable.
+
+The flags are `tp_flags` of Include/object.h.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterable
 from typing import Final
 
 IMMUTABLE: Final = 1 << 8
@@ -18,7 +22,29 @@ flags_of: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
 
 def set_flag(cls: type, flag: int) -> None:
     """Set one of the flags above. Raises RuntimeError on an interpreter whose types are laid out otherwise."""
+    _flags(cls).value |= flag
+
+
+def replace_method(cls: type, name: str, method: Callable[..., object]) -> None:
+    """Put `method` into an immutable class. Raises as `set_flag` does."""
+    flags = _flags(cls)
+    flags.value &= ~IMMUTABLE
+    try:
+        type.__setattr__(cls, name, method)
+    finally:
+        flags.value |= IMMUTABLE
+
+
+def remove_methods(cls: type, names: Iterable[str]) -> None:
+    """Take methods out of a class, whether it was written in C or not. Those it does not have are passed over."""
+    (members,) = gc.get_referents(cls.__dict__)  # `type.__delattr__` finds none in a type that CPython itself defines
+    for name in names:
+        members.pop(name, None)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))  # empties the caches of attributes
+
+
+def _flags(cls: type) -> ctypes.c_ulong:
     flags = ctypes.c_ulong.from_address(id(cls) + _OFFSET)
     if flags.value != flags_of(cls):
         raise RuntimeError("the classes of this Python cannot be sealed: it is not a CPython laid out as expected")
-    flags.value |= flag
+    return flags

@@ -28,26 +28,11 @@ T = TypeVar("T")
 _PIN: Final = re.compile(r"v([1-9][0-9]{0,8})")
 
 
-class _Stack:
-    """The names of the skills that are being called, outermost first.
-
-    Code finds it by `contextvars.copy_context()`, and can set the variable: what it set is not believed.
-    """
-
-    __slots__ = ("_names",)  # which guest source cannot spell
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        if hasattr(self, "_names"):  # `__init__` is an ordinary method, which code may call again
-            raise TypeError("this object cannot be made anew")
-        self._names = names
-
-
-_calling: ContextVar[_Stack] = ContextVar("skills that are being called")
-
-
-def _called() -> tuple[str, ...]:
-    found = _calling.get(None)
-    return found._names if type(found) is _Stack else ()
+_calling: ContextVar[tuple[str, ...]] = ContextVar("skills that are being called", default=())
+"""Their names, outermost first."""
+_set_calling: Final = _calling.set
+_reset_calling: Final = _calling.reset
+"""Held here, since a sealed process has no method that sets a variable of the host."""
 
 
 @dataclass(slots=True)
@@ -211,7 +196,7 @@ def _skill(name: str, version: int | None = None) -> Skill:
     try:
         told = cast("Mapping[str, Any]", GUEST.call_host("use_skill", {"name": name, "version": version}))
     except LookupError as error:
-        asking = [*_called(), *_LOADED.loading]
+        asking = [*_calling.get(), *_LOADED.loading]
         needed = f" The skill {asking[-1]!r} needs it." if asking else ""
         raise AttributeError(f"{error.args[0]}{needed}") from None
     skill = _loaded(told, pinned=version is not None)
@@ -247,16 +232,16 @@ def _loaded(told: Mapping[str, Any], *, pinned: bool) -> Skill:
 
 def _tracked(name: str, call: Callable[[], object]) -> object:
     """Call a skill, remembering for everything it calls that it is being called."""
-    stack = _called()
+    stack = _calling.get()
     if name in stack[:-1]:
         circle = " → ".join([*stack[stack.index(name) :], name])
         raise RuntimeError(f"The skills {circle} call one another in a circle. Let one of them do without the next.")
     within = stack if stack[-1:] == (name,) else (*stack, name)
-    token = _calling.set(_Stack(within))
+    token = _set_calling(within)
     try:
         answer = call()
     finally:
-        _calling.reset(token)
+        _reset_calling(token)
     if type(answer) is CoroutineType:
         tracked = cast("CoroutineType[Any, Any, object]", _awaited(within, answer))
         tracked.__name__ = tracked.__qualname__ = name  # what Python names when it was never awaited
@@ -265,8 +250,8 @@ def _tracked(name: str, call: Callable[[], object]) -> object:
 
 
 async def _awaited(stack: tuple[str, ...], coroutine: Coroutine[Any, Any, T]) -> T:
-    token = _calling.set(_Stack(stack))
+    token = _set_calling(stack)
     try:
         return await coroutine
     finally:
-        _calling.reset(token)
+        _reset_calling(token)

@@ -162,7 +162,7 @@ class ZygoteLauncher:
         except OSError as error:
             raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
         ours.setblocking(False)
-        seconds = _START_SECONDS + (_PACKAGES_SECONDS if self._orders.packages else 0)
+        seconds = _START_SECONDS + (_PACKAGES_SECONDS if self._config.packages else 0)
         self._hello = self._loop.create_future()
         try:
             with theirs, tempfile.TemporaryFile(buffering=0) as told:

@@ -82,7 +82,7 @@ def _attribute(owner: object, name: str) -> object:
     if type(attribute_of_class(type(owner), "__dict__")) is not GetSetDescriptorType:
         return _UNKNOWN
     own = object.__getattribute__(owner, "__dict__")
-    return own.get(name, _UNKNOWN) if type(own) is dict else _UNKNOWN
+    return dict.get(own, name, _UNKNOWN) if derives(type(own), dict) else _UNKNOWN
 
 
 def _item(container: object, key: object) -> object:

@@ -9,6 +9,7 @@ from typing import cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.host.pools import Pools
 from ...sandbox.job import Json
+from ..errors import RequestRefused
 from ..scopes import session_of
 from .broker import Arguments, Calls, Handler
 
@@ -49,4 +50,8 @@ async def _list_sessions(pools: Pools, calls: Calls, _arguments: Arguments) -> J
 
 
 async def _close_session(pools: Pools, calls: Calls, arguments: Arguments) -> Json:
-    return pools.close_session(session_of(calls.caller.scope, cast("str", arguments["name"])))
+    try:
+        session = session_of(calls.caller.scope, cast("str", arguments["name"]))
+    except RequestRefused as error:
+        raise HostCallError(str(error), type="ValueError") from error
+    return pools.close_session(session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from .executor import Executor
 
 _LOG = logging.getLogger(__name__)
-_SESSION_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +163,6 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
     ):
         if not 0 < asked <= most:
             raise RequestRefused(f"{name} is {asked:g}, which is not allowed. Give more than 0 and at most {most:g}.")
-    if request.session is not None and not _SESSION_NAME.fullmatch(request.session):
-        raise RequestRefused(
-            "The session's name cannot be used. Give 1 to 64 letters, digits, dots, dashes or underscores."
-        )
     session = None if request.session is None else session_of(request.caller.scope, request.session)
     isolation = executor.offer.named(request.isolation, settings)
     if isolation is None:

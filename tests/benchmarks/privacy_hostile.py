@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.privacy_hostile [PAIRS]
 
-Prints those whose time grows much faster than the text, and ends with 1 if there are any.
+Then every expression on texts that are made of its own words, for a step that takes much longer than a plain search.
+Prints those whose time grows much faster than the text, or whose step is long, and ends with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import sys
 import time
 
 from sealab.server.privacy.detection.analyzer import RECOGNIZERS
+from tests.server.privacy.expressions import MOST_COST, cost_of, hostile_units, patterns_of
 from tests.server.privacy.hostile_pieces import PIECES
 
+UNITS = 60
 SHORT, LONG, SHORTEST_SECONDS, MOST_GROWTH = 8_000, 64_000, 0.5, 24
 
 
@@ -45,7 +48,18 @@ def main() -> int:
                         flush=True,
                     )
     print(f"{len(PIECES) + len(pairs)} texts, {slow} slow")
-    return bool(slow)
+    held = 0
+    dice = random.Random(7)
+    for find, _ in RECOGNIZERS:
+        for unit in [unit for pattern in patterns_of(find) for unit in hostile_units(pattern, dice, UNITS)]:
+            cost, pattern = cost_of(find, unit)
+            if cost > MOST_COST:
+                held += 1
+                print(
+                    f"{find.__name__}: {cost:.0f} plain searches in one step, on {unit!r}: {pattern[:60]}", flush=True
+                )
+    print(f"{held} texts on which one step takes long")
+    return bool(slow or held)
 
 
 if __name__ == "__main__":

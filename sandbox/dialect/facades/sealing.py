@@ -23,12 +23,13 @@ from typing import Any
 
 from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
+from .. import event_loop
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, late_annotations
 from .binding import bind_methods
 from .read_only_table import table
-from .stand_ins import asyncio_, contextvars_, copy_, enum_, functools_, inspect_, typing_, weakref_
+from .stand_ins import asyncio_, contextvars_, copy_, decimal_signals, enum_, functools_, inspect_, typing_, weakref_
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
@@ -49,7 +50,10 @@ def seal() -> int:
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()
+    asyncio_.keep_paths()
     contextvars_.keep_variables()
+    event_loop.keep_contexts()
+    decimal_signals.keep_owners()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

@@ -27,7 +27,7 @@ from .recognizers.network import devices
 from .recognizers.numbers import cards, ibans, social_security_numbers, wallets
 from .recognizers.people import people
 from .recognizers.phones import phones
-from .recognizers.secrets import secrets
+from .recognizers.secrets import long_secrets, secrets
 from .recognizers.tables import sql_rows, tables
 
 Find = Callable[[str], Iterable[Finding]]
@@ -37,6 +37,7 @@ _OWN_PATTERN_SECONDS: Final = 2.0
 _FIELD_TYPES = tuple(PiiType)
 RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (secrets, (PiiType.SECRET,)),
+    (long_secrets, (PiiType.SECRET,)),
     (emails, (PiiType.EMAIL,)),
     (cards, (PiiType.CARD,)),
     (ibans, (PiiType.IBAN,)),
@@ -69,7 +70,7 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (sql_rows, _FIELD_TYPES),
 )
 
-FAR_LOOKING = frozenset({json_pairs, markup, secrets, sql_rows, tables})
+FAR_LOOKING = frozenset({json_pairs, long_secrets, markup, sql_rows, tables})
 """Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""
 
 

@@ -27,12 +27,18 @@ VALUES_MAX = 50_000
 BYTES_MAX = 8_000_000
 """Bytes that they may have together."""
 _SCOPES_MAX = 10_000
+_LOOKED_AT = 32
+_SHRUNK_AFTER = 4
+"""Waits until a wait that has doubled is halved again to the first."""
 
 
 class Brake:
     """Lets each scope do something `most` times, and then not until it has waited `seconds`.
 
     Where it `grows`, each wait is twice as long as the one before, up to a day, and shrinks as slowly.
+
+    A scope costs its caller one made-up header, so none makes it forget another: it forgets those alone whose waits
+    are over and have shrunk again. Where it knows as many as it may, all further ones are counted as one.
     """
 
     def __init__(self, most: int, seconds: float, *, grows: bool = False) -> None:
@@ -40,6 +46,7 @@ class Brake:
         self._seconds = seconds
         self._grows = grows
         self._scopes: OrderedDict[str, _Spent] = OrderedDict()
+        self._others = self._unspent()
         self._changing = threading.Lock()
 
     def room(self, scope: str) -> int:
@@ -51,24 +58,38 @@ class Brake:
         """Note that it was done so often."""
         with self._changing:
             spent = self._current(scope)
+            if spent is not self._others:
+                self._scopes[scope] = spent
             spent.count += count
             if spent.count >= self.most:
                 spent.until = time.monotonic() + spent.seconds
 
     def _current(self, scope: str) -> _Spent:
-        now = time.monotonic()
         spent = self._scopes.get(scope)
         if spent is None:
-            spent = self._scopes[scope] = _Spent(now + self._seconds, self._seconds)
-            while len(self._scopes) > _SCOPES_MAX:
-                self._scopes.popitem(last=False)
-        elif now >= spent.until:
+            if self._is_full():
+                spent = self._others
+            else:
+                return self._unspent()
+        now = time.monotonic()
+        if now >= spent.until:
             if self._grows:
                 longer = 2 * spent.seconds if spent.count >= self.most else spent.seconds / 2
                 spent.seconds = min(max(longer, self._seconds), _DAY)
             spent.count, spent.until = 0, now + spent.seconds
-        self._scopes.move_to_end(scope)
         return spent
+
+    def _unspent(self) -> _Spent:
+        return _Spent(time.monotonic() + self._seconds, self._seconds)
+
+    def _is_full(self) -> bool:
+        """Forget what is as good as new among those looked at longest ago; return whether there is room for no more."""
+        now = time.monotonic()
+        for _ in range(min(_LOOKED_AT, _SCOPES_MAX) if len(self._scopes) >= _SCOPES_MAX else 0):
+            scope, spent = self._scopes.popitem(last=False)
+            if now < spent.until + (_SHRUNK_AFTER * spent.seconds if self._grows else 0):
+                self._scopes[scope] = spent
+        return len(self._scopes) >= _SCOPES_MAX
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
-"""Whom a bound counts an HTTP request for: its credentials, else the address that it comes from.
+"""Who sends an HTTP request, as bounds count and as MCP sessions know it.
 
-Not a security boundary: `scopes` decides what a caller may read.
+What a caller may read, `scopes` decides.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
+def credentials_of(scope: Scope) -> str:
+    """Return a mark of the credentials that a request was sent with; empty where there are none."""
+    credentials = header(scope, b"authorization")
+    return hashlib.sha256(credentials).hexdigest() if credentials else ""
+
+
 def caller_of(scope: Scope) -> str:
-    """Return who sends a request."""
-    if credentials := header(scope, b"authorization"):
-        return hashlib.sha256(credentials).hexdigest()
+    """Return whom a bound counts a request for: its credentials, else the address that it comes from."""
     client = scope.get("client")
-    return "" if client is None else str(client[0])
+    return credentials_of(scope) or ("" if client is None else str(client[0]))

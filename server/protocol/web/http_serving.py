@@ -28,6 +28,7 @@ from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
 from .mcp_sessions import CALLERS_WORTH, McpSessions
+from .named_hosts import NamedHosts
 
 MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."
@@ -126,13 +127,11 @@ def _asgi(mcp: MCPServer[None], app: App, address: Address, port: int) -> tuple[
     names = ["127.0.0.1", "localhost", "[::1]", address.in_url]
     web = mcp.streamable_http_app(
         streamable_http_path=MCP_PATH,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
-            allowed_origins=[f"http://{name}:{port}" for name in names],
-        ),
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # `NamedHosts` does it
         max_request_body_size=BODY_BYTES_MAX,
         max_sessions=settings.http_sessions_max * CALLERS_WORTH,
     )
     sessions = McpSessions(web, settings.http_sessions_max, host="127.0.0.1", path=MCP_PATH)
     bodies = Bodies(sessions, settings.http_bodies_mb * 1_000_000)
-    return Exchanges(FairStarts(bodies), partial(_why_not_ready, app)), sessions
+    named = NamedHosts(FairStarts(bodies), names, port)
+    return Exchanges(named, partial(_why_not_ready, app)), sessions

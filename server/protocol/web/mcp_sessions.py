@@ -1,6 +1,10 @@
 """MCP sessions, which the 2025 era has: so many for each caller, and the idlest ends where one more is opened.
 
 An ended session is answered 404, upon which a client initializes a new one (MCP 2025-11-25, Session Management).
+
+A security boundary: `scopes` tells callers without credentials by their session. So an id counts only if it names a
+session that is open and was opened with the same credentials. In the protocol of 2026-07-28, which has no sessions, any
+other id is taken out of the request; before it, a request with one is answered 404.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from dataclasses import dataclass
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .callers import caller_of, header
+from .callers import caller_of, credentials_of, header
 from .error_responses import refusal
 
 CALLERS_WORTH = 2
@@ -31,6 +35,7 @@ class _Session:
     """One session: whose it is, and how many requests and streams are open in it."""
 
     id: bytes
+    credentials: str
     caller: str
     user: object
     requests: int = 0
@@ -60,15 +65,15 @@ class McpSessions:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        name = header(scope, _ID)
+        session = self._named(name, scope)
         version = header(scope, _VERSION)
         if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self._app(scope, receive, send)
+            await self._app(scope if session is not None else _without_id(scope), receive, send)
             return
-        name = header(scope, _ID)
         if name is None:
             await self._open(scope, receive, send)
             return
-        session = self._sessions.get(name)
         if session is None:
             await refusal(_NOT_FOUND, "Session not found. Initialize a new one.")(scope, receive, send)
             return
@@ -76,6 +81,11 @@ class McpSessions:
             status = await self._pass_on(scope, receive, send)
         if status == _NOT_FOUND or (scope["method"] == "DELETE" and status is not None and status < _FAILED_FROM):
             self._forget(session)
+
+    def _named(self, name: bytes | None, scope: Scope) -> _Session | None:
+        """Return the session of that id, if the request was sent with its credentials."""
+        session = None if name is None else self._sessions.get(name)
+        return session if session is not None and session.credentials == credentials_of(scope) else None
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":  # which opens none, and is told so
@@ -93,7 +103,7 @@ class McpSessions:
             if message["type"] == "http.response.start" and message["status"] < _FAILED_FROM and opened is None:
                 name = next((value for key, value in message.get("headers", []) if key.lower() == _ID), None)
                 if name is not None:
-                    opened = _Session(name, caller, scope.get("user"), requests=1)
+                    opened = _Session(name, credentials_of(scope), caller, scope.get("user"), requests=1)
                     self._sessions[name] = opened
                     self._of.setdefault(caller, {})[opened] = None
                     self._opening[caller] -= 1
@@ -202,3 +212,8 @@ class McpSessions:
         of.pop(session, None)
         if not of:
             del self._of[session.caller]
+
+
+def _without_id(scope: Scope) -> Scope:
+    """Return a request without the id of a session."""
+    return {**scope, "headers": [(key, value) for key, value in scope["headers"] if key != _ID]}

@@ -9,6 +9,8 @@ descriptor (`descriptors`), a method of a base of its class works on it (`bases`
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import decimal
 import gc
 import operator
 import sys
@@ -452,14 +454,18 @@ class Misuse:
                     before = now
 
     def variables(self) -> Iterator[forks.Step]:
-        """Set each variable of the context to what it is not, then use all that was reached."""
+        """Set each variable of the context, a real one too, to what it is not, then use all that was reached."""
         sample = [(path, value) for path, value in self.values if type(value) not in _FUNCTIONS]
+        decimal.getcontext()  # keeps its context in a variable
         copy_context: Any = facades.find("contextvars").copy_context  # type: ignore[union-attr]  # as it is given
-        for variable in copy_context():
+        for variable in (*contextvars.copy_context(), *copy_context()):
             for forged in (bytes(400), self.space["Spy"](), guarded_getattr, None, 1):  # type: ignore[operator]  # a class
 
                 def act(variable: Any = variable, forged: Any = forged) -> Iterator[str]:
-                    token = variable.set(forged)
+                    try:
+                        token = guarded_getattr(variable, "set")(forged)  # type: ignore[operator]  # a method
+                    except AttributeError:
+                        return
                     try:
                         for path, value in sample:
                             for reason in self._used(value):

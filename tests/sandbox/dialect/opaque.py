@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextvars
 import functools
 import gc
 import os
@@ -32,6 +33,7 @@ from sealab.sandbox.guest.guest import GUEST
 from .. import facades_walk
 
 _NEVER = (types.ModuleType, types.FrameType, types.CodeType, types.CellType)
+_REAL_VARIABLES = frozenset({contextvars.Context, contextvars.ContextVar, contextvars.Token})
 _RAW_METHODS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -121,6 +123,8 @@ class Opaque:
             return lambda _value: f"a {kind.__name__}"
         if _is(kind, asyncio.AbstractEventLoop) and not _is(kind, GuestLoop) and not ownership.is_guest_class(kind):
             return lambda _value: "a real event loop"
+        if kind in _REAL_VARIABLES:
+            return lambda _value: f"a real {kind.__name__}, which leads to the variables of the host"
         if _is(kind, type):
             return self._why_class
         if _is(kind, (dict, types.MappingProxyType)):

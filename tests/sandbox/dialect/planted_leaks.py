@@ -13,8 +13,10 @@ import builtins
 import contextvars
 import copy
 import dataclasses
+import decimal
 import enum
 import functools
+import gc
 import keyword
 import sys
 import types
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from sealab.sandbox.dialect import classes, facades, names, namespace, shields
+from sealab.sandbox.dialect.facades.stand_ins import contextvars_
 from sealab.sandbox.guest import ownership
 
 from .opaque import is_of_guest
@@ -198,6 +201,15 @@ def _functional_enums() -> None:
     _give("enum", "Enum", enum.Enum)
 
 
+def _real_contexts() -> None:
+    _give("contextvars", "copy_context", contextvars.copy_context)
+
+
+def _host_variables() -> None:
+    decimal.getcontext()  # keeps its context in a variable
+    _give("decimal", "getcontext", lambda: next(iter(contextvars.copy_context())))
+
+
 PLANTED: Mapping[str, Planted] = {
     "a: a field's default": Planted(_field_defaults, "builtins.str", "the raw method format"),
     "a: a field that was renamed": Planted(_renamed_fields, "builtins.str", "the raw method format"),
@@ -218,6 +230,8 @@ PLANTED: Mapping[str, Planted] = {
     "i: a property of the host": Planted(_properties, "fractions.Fraction", "'fget' replaced"),
     "i: a list of the host": Planted(_containers, "keyword.softkwlist", "removed"),
     "i: a functional enum": Planted(_functional_enums, "enum.Enum", "unjudged name"),
+    "j: a real context": Planted(_real_contexts, "contextvars.copy_context", "a real Context"),
+    "j: a variable of the host": Planted(_host_variables, "decimal.getcontext", "a real ContextVar"),
 }
 
 
@@ -285,8 +299,9 @@ class _Trusting:
 
 
 def _variables() -> None:
+    (methods,) = gc.get_referents(vars(contextvars.ContextVar))
+    methods |= {"set": contextvars_._set, "reset": contextvars_._reset}
     _TRUSTED.set(None)
-    _give("contextvars", "copy_context", contextvars.copy_context)
     _give("decimal", "getcontext", _Trusting())
 
 

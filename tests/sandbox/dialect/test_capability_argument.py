@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import enum
+import subprocess
 import sys
 import types
 from abc import ABCMeta
@@ -746,21 +747,233 @@ def test_code_of_the_library_copies_nothing_into_an_object_that_the_class_did_no
     assert result is None
 
 
-def test_a_loop_of_the_codes_own_is_told_of_no_stack() -> None:
+REAL_CONTEXTS = {
+    "a loop of the code's own, for a task": "hold(lambda: asyncio.Task(work(), loop=Loop()))",
+    "a loop of the code's own, for a future": """
+        def call_back():
+            future = asyncio.Future(loop=Loop())
+            future.add_done_callback(print)
+            future.set_result(1)
+        hold(call_back)""",
+    "a loop of the code's own, by super": """
+        class Task(asyncio.Task):
+            def __init__(self, *given, **options): super().__init__(*given, **options)
+        hold(lambda: Task(work(), loop=Loop()))
+        hold(lambda: asyncio.Task.__init__(Task(work()), work(), loop=Loop()))
+        hold(lambda: getattr(asyncio.Future, "__init__")(Future(), loop=Loop()))""",
+    "a loop that derives from the worker's": """
+        loop = asyncio.new_event_loop()
+        def derive():
+            class Derived(type(loop)):
+                def call_soon(self, call, *given, context=None): told.append(context)
+            asyncio.Future(loop=Derived()).add_done_callback(print)
+        hold(derive)""",
+    "a future whose loop lies, gathered": """
+        class Lying(asyncio.Future):
+            def get_loop(self): return Loop()
+        def gather():
+            gathered = asyncio.gather(Lying(loop=asyncio.new_event_loop()))
+            gathered.add_done_callback(print)
+            gathered.set_result([])
+        hold(gather)
+        hold(lambda: asyncio.shield(Lying(loop=asyncio.new_event_loop())))""",
+    "a future with a method of its own, awaited": """
+        class Told(Future):
+            def add_done_callback(self, call, *, context=None):
+                told.append(context)
+                super().add_done_callback(call, context=context)
+        async def main():
+            future = Told()
+            asyncio.get_running_loop().call_later(0.001, future.set_result, 1)
+            assert await future == 1
+        asyncio.run(main())""",
+    "a future with a method among its attributes": """
+        async def main():
+            future = Future()
+            future.add_done_callback = lambda call, *, context=None: told.append(context)
+            await asyncio.wait([asyncio.create_task(wait_for(future))], timeout=0.001)
+        asyncio.run(main())""",
+    "a namespace that looks like a future": """
+        import types
+        async def main():
+            duck = types.SimpleNamespace(**{
+                "_asyncio_future_blocking": True,
+                "get_loop": asyncio.get_running_loop,
+                "cancel": lambda *given, **named: False,
+                "add_done_callback": lambda call, *, context=None: told.append(context),
+            })
+            await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
+        hold(lambda: asyncio.run(main()))""",
+    "an object whose dictionary makes it look like a future": """
+        class Duck:
+            def get_loop(self): return asyncio.get_running_loop()
+            def add_done_callback(self, call, *, context=None): told.append(context)
+            def cancel(self, *given, **named): return False
+        def ways(duck, known):
+            yield lambda: setattr(duck, "__dict__", known)
+            yield lambda: setattr(duck, "__dict__", {}) or duck.__dict__.update(known)
+            yield lambda: setattr(duck, "__dict__", shared) or shared.update(known)
+            yield lambda: setattr(duck, "__dict__", globals())
+        shared = {}
+        _asyncio_future_blocking = True
+        async def main():
+            for number in range(4):
+                duck = Duck()
+                hold(list(ways(duck, {"_asyncio_future_blocking": True}))[number])
+                await asyncio.wait([asyncio.create_task(wait_for(duck))], timeout=0.001)
+        hold(lambda: asyncio.run(main()))""",
+    "a task that starts at once": """
+        class Told(Future):
+            def add_done_callback(self, call, *, context=None): told.append(context)
+        async def main():
+            future = Told()
+            hold(lambda: asyncio.Task(wait_for(future), loop=asyncio.get_running_loop(), eager_start=True))
+            hold(lambda: asyncio.create_task(wait_for(future), eager_start=True))
+            await asyncio.sleep(0)
+        asyncio.run(main())""",
+}
+KNOWN_CONTEXTS = """
+import asyncio, contextvars, decimal
+decimal.getcontext()
+told = []
+class Loop:
+    def get_debug(self): return False
+    def call_soon(self, call, *given, context=None): told.append(context)
+    def create_future(self): return asyncio.Future(loop=self)
+class Future(asyncio.Future): pass
+class Awaited:
+    def __init__(self, future): self.future = future
+    def __await__(self): yield self.future
+async def work(): pass
+async def wait_for(future): await (future if isinstance(future, Future) else Awaited(future))
+def hold(way):
+    try: way()
+    except (AttributeError, RuntimeError, TypeError): pass
+"""
+
+
+@pytest.mark.parametrize("program", REAL_CONTEXTS.values(), ids=REAL_CONTEXTS.keys())
+def test_no_future_or_task_hands_out_a_real_context(program: str) -> None:
+    shown = "[each for each in told if type(each) not in (contextvars.Context, type(None)) or list(each or ())]"
+    assert run_sealed(f"{KNOWN_CONTEXTS}\n{dedent(program)}\nresult = len({shown})") == 0
+
+
+def test_a_loop_of_the_codes_own_is_refused_with_the_way_out() -> None:
     result = run_sealed(
         """
         import asyncio
-        told = []
-        class Loop:
-            def get_debug(self): return True
-            def call_exception_handler(self, context): told.append(context)
-        future = asyncio.Future(loop=Loop())
-        future.set_exception(ValueError())
-        del future
-        result = [len(context["source_traceback"]) for context in told]
+        async def work(): pass
+        found = []
+        for make in (lambda: asyncio.Future(loop=object()), lambda: asyncio.Task(work(), loop=object())):
+            try: make()
+            except TypeError as error: found.append(str(error))
+        result = found
         """
     )
-    assert result == [0]
+    assert result == ["a loop made by new_event_loop() was expected, not 'object'. Leave it out."] * 2
+
+
+def test_a_sealed_process_has_no_method_that_sets_a_variable_of_the_host() -> None:
+    source = """
+import contextvars, decimal, operator
+from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect.facades import sealing
+facades.preload()
+own = contextvars.ContextVar("own")
+own.set(1), own.set(2)  # so that CPython has cached where the method is
+decimal.getcontext()
+sealing.seal()
+held = 0
+for variable in contextvars.copy_context():
+    for name in ("set", "reset"):
+        for way in (lambda: getattr(variable, name), lambda: getattr(contextvars.ContextVar, name),
+                    lambda: vars(contextvars.ContextVar)[name], lambda: operator.methodcaller(name, 1)(variable),
+                    lambda: operator.attrgetter(name)(variable), lambda: variable.set(1)):
+            try: way()
+            except (AttributeError, KeyError): held += 1
+with decimal.localcontext() as context: context.prec = 2; text = str(decimal.Decimal(1) / 3)
+print(len(contextvars.copy_context()), held, text)
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout == "2 24 0.33\n", done.stderr
+
+
+def test_a_dictionary_that_objects_are_given_is_copied_and_shared() -> None:
+    result = run(
+        """
+        import copy, functools
+        class Borg:
+            shared = {"first": 1, "_private": 2}
+            def __init__(self): self.__dict__ = self.shared
+            @functools.cached_property
+            def late(self): return self.first
+            def private(self): return self._private
+        one, two = Borg(), Borg()
+        one.second = 2
+        Borg.shared["third"] = 3
+        other = copy.copy(one)
+        other.second = 4
+        one.late
+        follower = Borg()
+        follower.__dict__ = one.__dict__
+        follower.__dict__["fourth"] = 4
+        result = [two.second, hasattr(one, "third"), other.second, two.late, one.private(), two.fourth, sorted(vars(two))]
+        """
+    )
+    assert result == [2, False, 4, 1, 2, 4, ["_private", "first", "fourth", "late", "second"]]
+
+
+@pytest.mark.parametrize("key", ["'__class__'", "'__get__'", "'__signature__'", "'__builtins__'", "1", "Text('a')"])
+def test_no_dictionary_of_attributes_has_a_key_that_source_could_not_spell(key: str) -> None:
+    with pytest.raises(TypeError):
+        run(f"class Text(str): pass\nclass A: pass\na = A()\na.__dict__ = {{{key}: 1}}")
+
+
+def test_a_decimal_context_lives_as_long_as_its_flags() -> None:
+    result = run_sealed(
+        """
+        import decimal, gc, operator, weakref
+        class Context(decimal.Context):
+            __match_args__ = ("traps",)
+        def traps(context):
+            match context:
+                case Context(found): return found
+        ways = [lambda context: context.flags, lambda context: getattr(context, "traps"), operator.attrgetter("flags"),
+                traps, lambda context: decimal.Context.__getattribute__(context, "flags")]
+        alive, dead = [], []
+        for way in ways:
+            context = Context()
+            known, held = weakref.ref(context), way(context)
+            del context
+            gc.collect()
+            alive.append(known() is not None)
+            held.copy()
+            del held
+            for number in range(2_500):  # so many that what nobody holds is looked for
+                decimal.Context().flags
+            dead.append(known() is None)
+        result = [alive, dead]
+        """
+    )
+    assert result == [[True] * 5, [True] * 5]
+
+
+def test_the_text_of_a_task_shows_no_path_of_the_host() -> None:
+    result = run_sealed(
+        """
+        import asyncio
+        async def main():
+            tasks = [asyncio.create_task(each) for each in (asyncio.sleep(9), asyncio.to_thread(len, []))]
+            tasks.append(asyncio.create_task(asyncio.wait_for(asyncio.sleep(9), 9)))
+            tasks.append(asyncio.gather(tasks[0]))
+            await asyncio.sleep(0)
+            handle = asyncio.get_running_loop().call_soon(asyncio.gather)
+            return [repr(each) for each in [*tasks, handle]]
+        result = asyncio.run(main())
+        """
+    )
+    assert "sleep() running at tasks.py:" in result[0]
+    assert not [text for text in result if "/" in text]
 
 
 def test_no_memory_of_a_buffer_outlives_it() -> None:

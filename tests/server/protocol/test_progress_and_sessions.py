@@ -62,6 +62,8 @@ async def test_progress_never_goes_back(caller: Caller) -> None:
         ("progress(True)", "TypeError", "not bool"),
         ("progress(0.5, 3)", "TypeError", "a message as text, not int"),
         ("close_session(3)", "TypeError", "for name"),
+        ("close_session('a/b')", "ValueError", "1 to 64 letters, digits, dots"),
+        ("close_session('')", "ValueError", "1 to 64 letters, digits, dots"),
     ],
 )
 async def test_wrong_arguments_say_what_to_give(tmp_path: Path, call: str, error: str, said: str) -> None:

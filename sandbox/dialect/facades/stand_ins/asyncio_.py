@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import coroutines, format_helpers
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
+from types import CodeType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from ... import event_loop, green_threads
@@ -30,6 +32,28 @@ class _Policy:
 def keep_loops() -> None:
     """Let nothing in this process make a loop that has descriptors, threads or processes."""
     asyncio.events.__dict__["_event_loop_policy"] = _Policy()  # `set_event_loop_policy` warns from Python 3.14 on
+
+
+def keep_paths() -> None:
+    """Let the text of a task or a handle show of a file of the host its name alone."""
+    source: Callable[[object], tuple[str, int] | None] = vars(format_helpers)["_get_function_source"]
+    described: Callable[[object], str] = vars(coroutines)["_format_coroutine"]
+
+    def named(function: object) -> tuple[str, int] | None:
+        found = source(function)
+        return found and (_file_name(found[0]), found[1])
+
+    def shown(coroutine: object) -> str:
+        text = described(coroutine)
+        code = getattr(coroutine, "cr_code", None) or getattr(coroutine, "gi_code", None)
+        return text.replace(code.co_filename, _file_name(code.co_filename)) if type(code) is CodeType else text
+
+    vars(format_helpers)["_get_function_source"] = named
+    vars(coroutines)["_format_coroutine"] = shown
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2] if path.startswith("/") else path
 
 
 _current: list[event_loop.GuestLoop] = []

@@ -27,7 +27,7 @@ from ....guest.real_classes import attribute_of_class, class_dict, derives, mro_
 from ...classes import private_names, shown_type
 from ...names import NATIVE, PREFIX, REPLACING_METHOD, SETTABLE, Verdict, demangle, exact, judge
 from ...unsafe_c_methods import remade
-from ...views import DictionaryView
+from ...views import DictionaryView, are_attributes
 
 __all__ = ["Error", "copy", "deepcopy", "replace"]
 
@@ -258,7 +258,7 @@ def _own_attributes(x: object, state: object) -> dict[str, object] | None:
     """Return a copy of attributes that code may still hold. Raises TypeError for one of the host's that `x` lacks."""
     if state is None:
         return None
-    if type(state) is not dict:
+    if not are_attributes(state):
         raise TypeError("__getstate__ must return a dict here, or the class must define __setstate__")
     state, own, is_error = dict(state), _dictionary_of(x), isinstance(x, BaseException)
     for name, value in state.items():
@@ -277,7 +277,7 @@ def _dictionary_of(x: object) -> dict[str, object]:
         own = object.__getattribute__(x, "__dict__")
     except AttributeError:
         return {}
-    return own if type(own) is dict else {}
+    return own if are_attributes(own) else {}
 
 
 def _slot_of(x: object, name: str) -> object:
@@ -310,7 +310,7 @@ def _shown(x: object, state: object) -> object:
     """
     if type(state) is tuple:
         return tuple(_shown(x, part) for part in state)
-    if type(state) is not dict:
+    if not are_attributes(state):
         return state
     state = dict(state)
     if not any(map(_is_private, state)):

@@ -17,6 +17,7 @@ from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
 from ...guards import guarded_getattr
 from ...names import demangle, exact, is_of_host
+from ...views import are_attributes
 from .typing_ import get_type_hints
 
 __all__ = [
@@ -93,7 +94,7 @@ def _attributes(obj: object) -> dict[str, object] | None:
         return None
     with suppress(AttributeError):
         found = object.__getattribute__(obj, "__dict__")
-        return found if type(found) is dict else None
+        return found if are_attributes(found) else None
     return None
 
 

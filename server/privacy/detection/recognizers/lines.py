@@ -13,10 +13,12 @@ _LINE = re.compile(
     (?: ["']? (?P<key>[^\W\d_][\w .()/&'’#-]{0,48}?) ["']? (?:\*\*|__)? [ \t]{0,8} [:：] (?:\*\*|__)? (?=[ \t\r\n：]|\Z) )?
     [ \t]{0,200} (?P<value>[^\n]{0,600}) """
 )
+# A start at each tab is enough, and a value is read once: `_inline` finds where it ends.
 _INLINE = re.compile(
-    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ \t]{0,8}([^\W\d_][\w .#'’-]{0,40}?)[ ]?:[ \t]{1,8}([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160})(?=[,;|})\n]|\Z)",
+    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
     re.MULTILINE,
 )
+_ENDS_INLINE = frozenset(",;|})\n")
 # Cardholder ........ Jane Doe
 _LEADER = re.compile(r"(?m)^[ \t]{0,40}([^\W\d_][\w /&'’#-]{1,40}?)[ ]?\.{3,80}:?[ ]{1,4}([^\s.][^\n]{1,200})$")
 _COMMENT = re.compile(r"[ \t]#[ \t].{0,600}\Z")
@@ -32,8 +34,16 @@ def lines(text: str) -> Iterator[Finding]:
     if ":" not in text and "：" not in text:
         return
     yield from _nested(text)
+    done = 0
     for match in _INLINE.finditer(text):
-        yield from field(text, (match[1],), *match.span(2))
+        start, end = match.span(2)
+        if match.start() < done:
+            continue
+        if end < len(text) and text[end] not in _ENDS_INLINE:
+            end = text.rfind(")", start + 1, end)
+        if end > start:
+            done = end
+            yield from field(text, (match[1],), start, end)
 
 
 def _nested(text: str) -> Iterator[Finding]:

@@ -48,13 +48,17 @@ _VENDORS = {
     "Groq, xAI, Perplexity": r"(?:gsk_[A-Za-z0-9]{40,60}|xai-[A-Za-z0-9]{60,100}|pplx-[A-Za-z0-9]{40,60})",
     "New Relic, Sentry, PlanetScale, Atlassian": r"(?:NRAK-[A-Z0-9]{27}|sntrys_[A-Za-z0-9_=+/-]{40,300}|pscale_(?:tkn|pw)_[A-Za-z0-9_-]{30,60}|ATATT3[A-Za-z0-9_=-]{40,250})",
     "age": r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
-    "JSON web token": r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{10,2000}",
     "web hook": r"https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|[\w-]{1,60}\.webhook\.office\.com)/[A-Za-z0-9_/@-]{20,300}",
     "password hash": r"\$(?:2[abxy]\$\d\d\$[A-Za-z0-9./]{53}|argon2(?:id|i|d)\$[^\s\"',;]{20,300}|[156y]\$[^\s\"':,;]{10,200})",
     "password hash of a web framework": r"(?:pbkdf2_sha256\$\d{1,8}\$[A-Za-z0-9]{4,40}\$[A-Za-z0-9+/=]{40,60}|scrypt:\d{1,8}:\d:\d\$[A-Za-z0-9]{4,40}\$[0-9a-f]{60,140})",
 }
 # The first characters, looked at before anything else: most positions of a text end here.
-_VENDOR = re.compile(r"(?<![A-Za-z0-9_])(?:" + "|".join(_VENDORS.values()) + ")")
+_VENDOR = re.compile(r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9$])(?:" + "|".join(_VENDORS.values()) + ")")
+# A JSON web token's first part may begin anywhere in a run of its characters: each run is read once.
+_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{11,}+(?=\.[A-Za-z0-9_-]{8})")
+_WEB_TOKEN_BEGINS = re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{8}")
+_WEB_TOKEN = re.compile(r"eyJ[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]{10,2000}+")
+_LONGEST_FIRST_PART = 4003
 # What the others need, in lower case, to be looked for at all.
 _LONG = re.compile(r"[^\s\"',;<>]{13}")
 _HEADER_WORDS = ("bearer ", "basic ", "token ", "digest ", "apikey ", "negotiate ")
@@ -65,7 +69,9 @@ _STRONG_WORDS = (
 )  # fmt: skip
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OPENVPN STATIC KEY V1)-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,50}-----")
-_PUTTY = re.compile(r"(?m)^PuTTY-User-Key-File-\d[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,120}?Private-MAC: [0-9a-f]{16,128}")
+_PUTTY = re.compile(
+    r"(?m)^PuTTY-User-Key-File-\d[^\n]{0,80}\n(?:(?!PuTTY-User-Key-File-)[^\n]{0,200}\n){1,120}?Private-MAC: [0-9a-f]{16,128}"
+)
 _LONGEST_KEY = 20_000
 _IN_URL = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"]{0,64}:([^\s/'\"]{1,128})@(?=[\w.\[-])")
 _HEADER = re.compile(
@@ -101,8 +107,6 @@ def secrets(text: str) -> Iterator[Finding]:
     for match in _VENDOR.finditer(text) if _LONG.search(text) else ():
         if not _is_word(match[0]):
             yield Finding(*match.span(), PiiType.SECRET, 1.0)
-    if "BEGIN " in text or "PuTTY" in text:
-        yield from _private_keys(text)
     for match in _IN_URL.finditer(text) if "://" in text else ():
         if not match[1].startswith(("$", "{", "<", "%(")) and set(match[1]) != {"*"}:
             yield Finding(*match.span(1), PiiType.SECRET, 1.0)
@@ -115,6 +119,14 @@ def secrets(text: str) -> Iterator[Finding]:
                 yield Finding(*match.span(match.lastindex or 1), PiiType.SECRET, 0.9)
     if holds(lower, _STRONG_WORDS):
         yield from _told(text)
+
+
+def long_secrets(text: str) -> Iterator[Finding]:
+    """Yield private keys and JSON web tokens: no other secret is as long."""
+    if "BEGIN " in text or "PuTTY" in text:
+        yield from _private_keys(text)
+    if "eyJ" in text:
+        yield from _web_tokens(text)
 
 
 def entropy(text: str) -> float:
@@ -132,6 +144,18 @@ def _private_keys(text: str) -> Iterator[Finding]:
         yield Finding(begin.start(), end, PiiType.SECRET, 1.0)
     for putty in _PUTTY.finditer(text):
         yield Finding(*putty.span(), PiiType.SECRET, 1.0)
+
+
+def _web_tokens(text: str) -> Iterator[Finding]:
+    done = 0
+    for run in _RUN.finditer(text):
+        least = max(done, run.start(), run.end() - _LONGEST_FIRST_PART)
+        # Where one that begins here is none, one that begins later in the run is none either.
+        begins = _WEB_TOKEN_BEGINS.search(text, least, run.end())
+        token = begins and _WEB_TOKEN.match(text, begins.start())
+        if token:
+            done = token.end()
+            yield Finding(*token.span(), PiiType.SECRET, 1.0)
 
 
 def _told(text: str) -> Iterator[Finding]:

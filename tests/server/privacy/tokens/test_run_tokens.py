@@ -219,6 +219,45 @@ def test_whoever_uses_up_what_is_allowed_waits_twice_as_long_each_time(clock: li
         assert brake.room("a") == 10
 
 
+@pytest.mark.parametrize("grows", [False, True])
+def test_other_scopes_make_it_forget_no_scope_that_waits(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, grows: bool
+) -> None:
+    monkeypatch.setattr("sealab.server.privacy.tokens.run_tokens._SCOPES_MAX", 100)
+    brake = Brake(10, 60, grows=grows)
+    brake.spend("waits", 10)
+    brake.spend("has spent", 7)
+    for other in range(300):
+        assert brake.room(f"asks {other}") == 10
+    for other in range(300):
+        brake.spend(f"spends {other}", 1)
+    assert brake.room("waits") == 0
+    assert brake.room("has spent") == 3
+    assert len(brake._scopes) == 100
+    # As many as there is no place for have one allowance between them.
+    assert brake.room("one more") == brake.room("another") == 0
+    clock[0] += 59
+    assert brake.room("waits") == brake.room("another") == 0
+    clock[0] += 1
+    assert brake.room("waits") == brake.room("another") == 10
+
+
+def test_a_scope_is_forgotten_once_its_wait_would_be_the_first_again(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sealab.server.privacy.tokens.run_tokens._SCOPES_MAX", 10)
+    brake = Brake(10, 60, grows=True)
+    for scope in range(10):
+        brake.spend(f"first {scope}", 10)
+    clock[0] += 60
+    brake.spend("late", 1)
+    assert "late" not in brake._scopes
+    clock[0] += 240
+    brake.spend("late", 1)
+    assert "late" in brake._scopes
+    assert brake.room("late") == 9
+
+
 def test_a_brake_that_does_not_grow_asks_for_the_same_wait(clock: list[float]) -> None:
     brake = Brake(10, 60)
     for _ in range(5):

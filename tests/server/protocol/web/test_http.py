@@ -65,7 +65,18 @@ def test_a_client_on_this_machine_is_served(url: str) -> None:
     assert post(url, Host="localhost:8000", Origin=f"http://localhost:{urlsplit(url).port}") == 200
 
 
-@pytest.mark.parametrize("host", ["attacker.example", "attacker.example:8000", "127.0.0.1.attacker.example:80"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "attacker.example",
+        "attacker.example:8000",
+        "127.0.0.1.attacker.example:80",
+        "127.0.0.1:80@attacker.example",
+        "127.0.0.1:",
+        "localhost:8000/",
+        "",
+    ],
+)
 def test_a_name_that_was_made_to_stand_for_this_machine_is_refused(url: str, host: str) -> None:
     assert post(url, Host=host) == 421
     assert post(url, MODERN, Host=host) == 421
@@ -77,6 +88,33 @@ def test_a_name_that_was_made_to_stand_for_this_machine_is_refused(url: str, hos
 def test_a_web_page_from_elsewhere_is_refused(url: str, origin: str) -> None:
     assert post(url, Origin=origin) == 403
     assert post(url, MODERN, Origin=origin) == 403
+
+
+def status_of(url: str, *headers: tuple[str, str]) -> int:
+    """Return the status of a request that is sent with these headers, each of them as often as it is given."""
+    where = urlsplit(url)
+    assert where.hostname is not None
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=10)
+    connection.putrequest("POST", where.path, skip_host=True)
+    body = json.dumps(INITIALIZE).encode()
+    given = (("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"))
+    for name, value in (*given, ("Content-Length", str(len(body))), *headers):
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_a_second_name_behind_a_good_one_is_refused(url: str) -> None:
+    here = f"127.0.0.1:{urlsplit(url).port}"
+    host, origin = ("Host", here), ("Origin", f"http://{here}")
+    assert status_of(url, host, origin) == 200
+    assert status_of(url, host, origin, ("Origin", "http://attacker.example")) == 403
+    assert status_of(url, host, ("Origin", "http://attacker.example"), origin) == 403
+    assert status_of(url, host, origin, origin) == 403
+    assert status_of(url, host, ("Host", "attacker.example")) in {400, 421}
+    assert status_of(url) in {400, 421}
 
 
 def test_only_loopback_is_listened_on(url: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ....waiting import wait_until
 from ...conftest import HttpServer, http_process
-from .raw import HEADERS, INITIALIZE, PING, asked, begun, call, connected, opened, post, read, run
+from .raw import HEADERS, INITIALIZE, MODERN, PING, asked, begun, call, connected, opened, post, read, run
 
 MAXIMUM = 10
 
@@ -117,3 +119,46 @@ def test_the_values_of_a_session_that_has_ended_leave_the_vault(server: HttpServ
     for session in sessions[:2]:
         assert asked(server.url, "DELETE", "/mcp", mcp_session_id=session).status == 200
     wait_until(lambda: values_kept(server, sessions[2]) == 1)
+
+
+@pytest.mark.parametrize("other", [{}, {"authorization": "Bearer B"}], ids=["none", "others"])
+def test_a_session_is_unknown_to_who_has_not_its_credentials(server: HttpServer, other: dict[str, str]) -> None:
+    mine = {"authorization": "Bearer A"}
+    session = opened(server.url, **mine)
+    for method in ("POST", "GET", "DELETE"):
+        headers = {**HEADERS, "mcp-session-id": session, **other}
+        if method == "POST":
+            answer = post(server.url, PING, mcp_session_id=session, **other)
+        else:
+            answer = asked(server.url, method, **headers)
+        assert answer.status == 404, method
+        assert answer.message == post(server.url, PING, mcp_session_id="unknown", **other).message
+    assert status_in(server, session, **mine) == 200
+    without = opened(server.url)
+    assert status_in(server, without, **mine) == 404
+    assert status_in(server, without) == 200
+
+
+def test_a_request_without_sessions_has_the_scope_of_none_that_it_makes_up(server: HttpServer) -> None:
+    def token_of(**headers: str) -> str:
+        code = "sanitize_pii('mary@corp.example')"
+        report = run(server.url, code, **headers).message["result"]["structuredContent"]
+        return str(report["result"])
+
+    shared = token_of()
+    assert token_of(mcp_session_id="made-up") == shared
+    assert token_of(mcp_session_id=opened(server.url, authorization="Bearer A")) == shared
+    assert token_of(mcp_session_id=opened(server.url)) != shared
+
+
+def test_code_ends_no_session_of_a_caller_with_other_credentials(server: HttpServer) -> None:
+    mine = {"authorization": "Bearer A"}
+
+    def result(code: str, **headers: str) -> Any:
+        return post(server.url, call(code, session="main"), **MODERN, **headers).message["result"]["structuredContent"]
+
+    assert result("kept = 7\nkept", **mine)["result"] == 7
+    name = f"{hashlib.sha256(b'Bearer A').hexdigest()}/main"
+    refused = run(server.url, f"close_session({name!r})").message["result"]["structuredContent"]["error"]
+    assert (refused["type"], refused["message"][:34]) == ("ValueError", "The session's name cannot be used.")
+    assert result("kept", **mine)["result"] == 7
