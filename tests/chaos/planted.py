@@ -20,8 +20,8 @@ def wrong_results() -> None:
     """Add one to every third whole number."""
     right = execute._report
 
-    def report(*arguments: Any) -> Any:
-        made = right(*arguments)
+    def report(*arguments: Any, **more: Any) -> Any:
+        made = right(*arguments, **more)
         if isinstance(made["result"], int) and next(_numbers) % 3 == 0:
             made["result"] += 1
         return made

@@ -13,6 +13,8 @@ from sealab.sandbox.job import Job, Json, Limits, Outcome
 
 
 async def no_calls(name: str, arguments: Mapping[str, Json]) -> Json:
+    if name == "judge_calls":  # asked before a program that calls tools starts
+        return None
     raise AssertionError(f"the code called {name} with {arguments}")
 
 

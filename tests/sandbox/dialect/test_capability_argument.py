@@ -923,7 +923,7 @@ def test_a_dictionary_that_objects_are_given_is_copied_and_shared() -> None:
     assert result == [2, False, 4, 1, 2, 4, ["_private", "first", "fourth", "late", "second"]]
 
 
-@pytest.mark.parametrize("key", ["'__class__'", "'__get__'", "'__signature__'", "'__builtins__'", "1", "Text('a')"])
+@pytest.mark.parametrize("key", ["'__class__'", "'__get__'", "'__globals__'", "'__builtins__'", "1", "Text('a')"])
 def test_no_dictionary_of_attributes_has_a_key_that_source_could_not_spell(key: str) -> None:
     with pytest.raises(TypeError):
         run(f"class Text(str): pass\nclass A: pass\na = A()\na.__dict__ = {{{key}: 1}}")

@@ -225,6 +225,8 @@ ASKS = "import asyncio\nasync def ask(n):\n    return await call_tool('up.slow',
 
 
 async def waits_for_ever(name, arguments):
+    if name == "judge_calls":
+        return
     with slot_given_back():
         await asyncio.sleep(60)
 

@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 from sealab.sandbox.dialect import facades
+from sealab.sandbox.dialect.facades.module_allow_list import SUBMODULES
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.report.substitutes import instead_of
 
@@ -29,7 +30,8 @@ def test_a_promised_module_can_be_imported_and_gives_each_name_it_lists(module: 
     facade = facades.find(module)
 
     assert facade is not None
-    assert facades.exports()[module] == set(dir(facade))
+    others = facades.exports()[module].symmetric_difference(dir(facade))
+    assert others <= set(SUBMODULES.get(module, ()))  # another test may have imported these
     assert all(hasattr(facade, name) for name in facades.exports()[module])
     run(f"import {module}")
 
@@ -337,8 +339,8 @@ def test_warnings_are_the_codes_own() -> None:
 def test_logging_goes_to_standard_error() -> None:
     source = """
     import logging
-    logging.basicConfig(level="INFO", format="%(levelname)s %(name)s: %(message)s")
-    log = logging.getLogger("a.b")
+    logging.basicConfig(force=True, level="INFO", format="%(levelname)s %(name)s: %(message)s")
+    log = logging.getLogger("out.err")
     log.info("%s and %(x)s" if False else "got %d", 3)
     log.debug("hidden")
     try:
@@ -347,12 +349,12 @@ def test_logging_goes_to_standard_error() -> None:
         log.exception("failed")
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("{levelname}|{message}|{who}", style="{"))
-    logging.getLogger("a").addHandler(handler)
-    logging.getLogger("a").propagate = False
+    logging.getLogger("out").addHandler(handler)
+    logging.getLogger("out").propagate = False
     log.warning("w", extra={"who": "me"})
     """
     assert run(source).stderr == (
-        "INFO a.b: got 3\nERROR a.b: failed\nTraceback (most recent call last):\n"
+        "INFO out.err: got 3\nERROR out.err: failed\nTraceback (most recent call last):\n"
         '  File "<code>", line 8, in <module>\nZeroDivisionError: division by zero\nWARNING|w|me\n'
     )
 

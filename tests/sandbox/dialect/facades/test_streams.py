@@ -92,6 +92,7 @@ def test_arguments_may_be_assigned_and_nothing_else_of_sys():
 def test_reports_of_errors_and_warnings_go_to_standard_error():
     ran = run("""
     import logging, traceback, unittest, warnings
+    warnings.simplefilter("always")
     warnings.warn("careful")
     logging.getLogger("x").warning("logged")
     try:
