@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -153,6 +154,43 @@ write_file("large.bin", bytes(3_000_000) * 2)
 )
 async def test_a_dry_run_fails_where_the_run_would_and_holds_no_more_than_its_bound(caller, call, kind) -> None:
     assert (await caller.run(call, dry_run=True))["error"]["type"] == kind
+
+
+async def test_open_and_os_change_no_file_of_the_workspace_in_a_dry_run(caller) -> None:
+    await result(caller, "write_file('there.txt', 'old'); write_file('folder/in.txt', 'x')")
+    code = """
+import os, shutil, tempfile
+def tried(work, *given):
+    try:
+        work(*given)
+    except OSError as error:
+        return error.errno
+    return 0
+def written(name, mode):
+    with open(name, mode) as file:
+        file.write("new")
+refused = [
+    *(tried(written, name, mode) for name in ("there.txt", "new.txt") for mode in ("w", "a", "r+", "x")),
+    tried(os.remove, "there.txt"), tried(os.rename, "there.txt", "moved.txt"), tried(os.mkdir, "made"),
+    tried(os.rename, "/tmp/kept", "brought.txt"), tried(os.utime, "there.txt", (1, 1)),
+    tried(shutil.copy, "there.txt", "copied.txt"), tried(shutil.rmtree, "folder"),
+]
+with tempfile.NamedTemporaryFile("w+") as file:
+    file.write("temporary")
+    file.seek(0)
+    read = file.read()
+with open("there.txt") as file:
+    found = file.read()
+"""
+    report = await caller.run(code + "[refused, read, found]", dry_run=True)
+    assert report["error"] is None, report
+    refused, read, found = report["result"]
+    assert (set(refused), read, found) == ({errno.EROFS}, "temporary", "old")
+    assert {"tool": "remove_path", "arguments": {"filename": "there.txt"}} in report["dry_run"]
+    assert "files" not in report
+    left = await result(caller, "sorted(each['name'] for each in list_files())")
+    assert {"there.txt", "folder/in.txt"} <= set(left)
+    assert not {"new.txt", "moved.txt", "brought.txt", "copied.txt"} & set(left)
 
 
 async def test_a_dry_run_knows_that_the_workspace_is_full(tmp_path: Path) -> None:
