@@ -792,7 +792,7 @@ REAL_CONTEXTS = {
             future = Future()
             future.add_done_callback = lambda call, *, context=None: told.append(context)
             await asyncio.wait([asyncio.create_task(wait_for(future))], timeout=0.001)
-        asyncio.run(main())""",
+        hold(lambda: asyncio.run(main()))""",
     "a namespace that looks like a future": """
         import types
         async def main():
@@ -830,7 +830,7 @@ REAL_CONTEXTS = {
             hold(lambda: asyncio.Task(wait_for(future), loop=asyncio.get_running_loop(), eager_start=True))
             hold(lambda: asyncio.create_task(wait_for(future), eager_start=True))
             await asyncio.sleep(0)
-        asyncio.run(main())""",
+        hold(lambda: asyncio.run(main()))""",
 }
 KNOWN_CONTEXTS = """
 import asyncio, contextvars, decimal
