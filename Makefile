@@ -44,8 +44,8 @@ imports: setup ## Import directions
 
 # The tests of one file run in one process, in their order, since they share servers and databases.
 TEST_PROCESSES ?= 2
-unit: setup ## The tests, in TEST_PROCESSES (2) processes
-	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+unit: setup ## The tests, or those of TESTS, in TEST_PROCESSES (2) processes
+	TEST_SCIENCE_PYTHON=$${TEST_SCIENCE_PYTHON:-$(SCIENCE_PYTHON)} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(TESTS)
 
 science: $(VENV)-science/.installed ## An interpreter with numpy, pandas and matplotlib, for the tests that use them
 
