@@ -257,8 +257,8 @@ class Registry:
         servers = {name: wired.named_server(name) for name in names}
         unlisted = {server for server in servers.values() if server is not None and not wired.catalog.is_listed(server)}
         if any("." not in name for name in servers):
-            await self.ask_unasked()
-        elif unlisted:
+            unlisted.update(self._unasked(wired))
+        if unlisted:
             await asyncio.wait([self._asked(wired, server) for server in unlisted], timeout=ASK_SECONDS)
         tools: dict[str, Tool | ToolUnknown] = {
             name: wired.catalog.get(name) for name in servers if name in wired.catalog
