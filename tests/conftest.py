@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from sealab.sandbox.dialect.facades.stand_ins import warnings_
 
 # Machines that run tests are shared and noisy, so no test fails for being slow; a run in CI repeats the last one.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +20,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "shared")
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def state_of_the_process() -> Iterator[None]:
+    """Take back what a server or code that runs in the tests' process leaves there, which else the next test meets."""
+    handlers = logging.getLogger().handlers
+    before = [(handler, list(handler.filters)) for handler in handlers]
+    with warnings_.catch_warnings():
+        yield
+    for handler, filters in before:
+        handler.filters[:] = filters
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

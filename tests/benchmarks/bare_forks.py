@@ -89,7 +89,7 @@ class EmptyForks:
 
         reserve()
         dialect = dialect_of(Isolation.RESTRICTED)
-        dialect.prepare()
+        dialect.prepare(())
         runner.warm(dialect)
         heap = HeapMap()
         self._plan = confine.prepare(confine.probe())

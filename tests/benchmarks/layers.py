@@ -34,7 +34,7 @@ def plans() -> dict[str, confine.Plan | None]:
     """One layer more in each; None is a fork that confines nothing."""
     isolation = Isolation(os.environ.get("ISOLATION", "restricted"))
     dialect = dialect_of(isolation)
-    dialect.prepare()
+    dialect.prepare(())
     runner.warm(dialect)
     everything = confine.prepare(confine.probe(), isolation=isolation)
     without_namespaces = replace(everything, namespaced=False, scratch_bytes=0, own_init=False)

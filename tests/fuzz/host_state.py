@@ -32,6 +32,10 @@ _CHANGING_MODULES = frozenset(
 _CACHES = frozenset(
     [
         "sealab.sandbox.dialect.classes._REAL",
+        "sealab.sandbox.dialect.guest_modules._compiled",
+        "sealab.sandbox.dialect.guest_modules._first_run",
+        "sealab.sandbox.dialect.guest_modules._compiled",
+        "sealab.sandbox.dialect.guest_modules._first_run",
         "sealab.sandbox.dialect.formatting._has_lookups",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
         "sealab.sandbox.dialect.facades.stand_ins.log_records._level_names",

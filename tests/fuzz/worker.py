@@ -60,7 +60,7 @@ class Worker:
 
     def __init__(self) -> None:
         dialect = RestrictedPython()
-        dialect.prepare()
+        dialect.prepare(())
         importlib.import_module("sealab.sandbox.report.failures")
         self.oracle = Oracle()
         GUEST.call_host, GUEST.call_host_async = facades_walk._answer, facades_walk._answer_later  # type: ignore[assignment]  # answers are JSON
