@@ -332,6 +332,10 @@ def _steps(seen: Seen, _context: Context) -> str | None:
 
 SETTLED: Mapping[str, tuple[str, object]] = {
     "L-AW-18": ("the dialect has descriptors, so that __get__ runs; that is no attack", f"{MARKER}descriptor ran"),
+    "L-ML-20": (
+        "code may write files of its workspace, SQLite's among them, which its host writes and counts",
+        f"{MARKER}sqlite file created",
+    ),
     "K-FS-12": ("full Python has a scratch /tmp of its own, limited in size", f"{MARKER}['/tmp']"),
 }
 """Cases, by their `id` in CORPORA, that contradict what SECURITY.md says: that, and the one result that it explains."""

@@ -73,7 +73,9 @@ _OF_OURS_GIVEN: Final = frozenset(
 )
 _SEALS: Final = tuple(value for name, value in vars(ownership).items() if name.endswith("SEAL"))
 _GIVEN_BY_WRAPS: Final = frozenset({"__wrapped__"})
-_METHODS_GIVEN: Final = frozenset({id(classes._of_type)}) | frozenset(
+_METHODS_GIVEN: Final = frozenset(
+    {id(classes._of_type), id(event_loop._future_of_loop), id(event_loop._task_of_loop)}
+) | frozenset(
     id(value)
     for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject)
     for base in _mro(cls)
