@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..guest.guest import GUEST
 from .disclosure import said_by
 
 _MISSING: Final = object()
 _WORDS_CHARS_MAX: Final = 2000
+_LEFT_OUT: Final = "The code ended itself, so its `result` is not shown. Let it run to its end to return one.\n"
 _exit_code_of = SystemExit.__dict__["code"].__get__
 
 
@@ -19,7 +21,8 @@ def result_of(
 
     A `result` of an earlier run stays readable, from `beneath`, where names are looked up that the namespace has not;
     but it does not count. Under the name `last_value` the code leaves the value of its last expression. Whatever the
-    code raises comes through, but for an ordinary `SystemExit`: that is an end without a last expression.
+    code raises comes through, but for an ordinary `SystemExit`: that is an end without a result, since what `result`
+    holds by then may be of an earlier step, and standard error says so.
     """
     before = namespace.pop("result", _MISSING)
     if before is not _MISSING:
@@ -30,7 +33,9 @@ def result_of(
     except SystemExit as leaving:
         if not _is_ordinary(leaving):
             raise
-        return namespace.get("result")
+        if "result" in namespace:
+            GUEST.error_output(_LEFT_OUT)
+        return None
     finally:
         namespace.pop(last_value, None)
         if before is not _MISSING:

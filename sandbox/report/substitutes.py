@@ -83,7 +83,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
         "use email.message_from_string(text) for each message": "mailbox",
         "use hashlib.scrypt or hashlib.pbkdf2_hmac": "crypt",
         "use open(path) and read it": "importlib.resources linecache mmap",
-        "there is nothing to see in it": "antigravity",
+        "there is nothing to see in it": "antigravity this",
     }
 )
 """What to use instead → the names that it stands for. No isolation has more of these."""

@@ -31,7 +31,7 @@ class GuestModule(Facade):
             return variables[name]
         if is_of_host(name):
             return object.__getattribute__(self, name)
-        value = member(self, demangle(name), _MISSING)
+        value = _asked(self, demangle(name), _MISSING)
         if value is not _MISSING:
             return value
         if name.startswith("__") and name != "__annotations__":  # those of its class
@@ -107,6 +107,14 @@ def member(module: GuestModule, name: str, default: object) -> object:
 
     Raises whatever that function raises but for `AttributeError`.
     """
+    try:
+        return _asked(module, name, default)
+    except AttributeError:
+        return default
+
+
+def _asked(module: GuestModule, name: str, default: object) -> object:
+    """As `member`, but an `AttributeError` of the module's own, which may say what to use instead, comes through."""
     variables = _variables_of(module)
     if not _is_shown(name):
         return default
@@ -115,10 +123,7 @@ def member(module: GuestModule, name: str, default: object) -> object:
     own = variables.get("__getattr__")
     if own is None or name.startswith("__"):
         return default
-    try:
-        return cast("Any", own)(name)
-    except AttributeError:
-        return default
+    return cast("Any", own)(name)
 
 
 def view_of(module: GuestModule) -> DictionaryView:

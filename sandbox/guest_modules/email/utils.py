@@ -1,6 +1,7 @@
 """`email.utils` of the library, whose message identifiers name no host."""
 
-import email._utils as _library
+import secrets
+import time
 from email._utils import *
 from email._utils import (
     _format_timetuple_and_zone as _format_timetuple_and_zone,
@@ -16,5 +17,6 @@ from email._utils import (
 
 
 def make_msgid(idstring=None, domain=None):
-    """Return a new identifier of a message."""
-    return _library.make_msgid(idstring, domain or "localhost")
+    """Return a new identifier of a message (RFC 5322, section 3.6.4)."""
+    own = f".{idstring}" if idstring else ""
+    return f"<{int(time.time() * 100)}.{secrets.randbits(96)}{own}@{domain or 'localhost'}>"

@@ -531,14 +531,6 @@ def cpu_count():
 process_cpu_count = cpu_count
 
 
-def getpid():
-    return 2
-
-
-def getppid():
-    return 1
-
-
 def getuid():
     return _USER
 
@@ -569,4 +561,6 @@ def __getattr__(name):
     instead = ""
     if name in _PROCESSES or name.startswith(("exec", "spawn")):
         instead = "; no other process can be started here: call an upstream tool that does it, or write it in Python"
+    if name in {"getpid", "getppid"}:
+        instead = "; code here has no process to name: use uuid.uuid4() for a name of its own"
     raise AttributeError(f"module 'os' has no attribute {name!r}{instead}")

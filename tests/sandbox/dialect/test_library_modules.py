@@ -303,7 +303,7 @@ def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_i
     import email._utils, xml.sax.saxutils
     seen = [email._utils.quote('"'), xml.sax.saxutils.urllib.parse.quote("a b")]
     try:
-        email._utils.make_msgid()
+        email._utils.socket.getfqdn()
     except ImportError as error:
         seen.append(str(error))
     seen
@@ -312,3 +312,20 @@ def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_i
 
     assert (quoted, encoded) == ('\\"', "a%20b")
     assert error.startswith("module 'socket' is not available here; there is no network")
+
+
+def test_os_names_no_process_and_messages_have_identifiers_all_the_same() -> None:
+    source = """
+    import email.utils, os
+    told = []
+    for name in ("getpid", "getppid"):
+        try:
+            getattr(os, name)()
+        except AttributeError as error:
+            told.append("uuid.uuid4()" in str(error))
+    [told, email.utils.make_msgid("own", "x.example")]
+    """
+    told, identifier = run(source).value  # type: ignore[misc]  # two
+    assert told == [True, True]
+    assert identifier.startswith("<")
+    assert identifier.endswith(".own@x.example>")

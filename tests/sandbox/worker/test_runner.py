@@ -89,7 +89,9 @@ async def test_output_before_a_failure_is_kept(pool):
 async def test_leaving_well_is_an_ordinary_end(pool, leaving):
     outcome = await run(pool, f"print('kept')\n1\n{leaving}")
     assert (outcome.status, outcome.result, outcome.output, outcome.notes) == (Status.OK, None, "kept\n", {})
-    assert (await run(pool, f"result = 'set'\n{leaving}")).result == "set"
+    left = await run(pool, f"result = 'of an earlier step'\n{leaving}")
+    assert (left.status, left.result) == (Status.OK, None)
+    assert left.stderr.startswith("The code ended itself, so its `result` is not shown.")
     within = f"import asyncio\nasync def main():\n    {leaving.replace(chr(10), ';')}\nasyncio.run(main())"
     assert (await run(pool, within)).status is Status.OK
 
