@@ -18,6 +18,7 @@ import secrets
 import stat
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -64,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where a path leads: a name below the workspace's root, or below the one beside it."""
 
     path: str
@@ -73,6 +74,7 @@ class _Place:
 
     @property
     def is_top(self) -> bool:
+        """Whether it is one of the folders that are always there."""
         return self.path in {"/", HERE, TEMPORARY}
 
 
@@ -88,6 +90,7 @@ class RunFiles:
         self._turn = threading.RLock()
         self._handles: OrderedDict[tuple[str, bool], int] = OrderedDict()
         self._temporary: str | None = None
+        self._made: list[str] = []
         self._closed = False
         workspace.live.add(self)
 
@@ -98,9 +101,9 @@ class RunFiles:
             while self._handles:
                 os.close(self._handles.popitem()[1])
             self._workspace.live.discard(self)
-            temporary, self._temporary = self._temporary, None
-            if temporary is not None:
-                self._workspace.remove_tree((temporary,))
+            self._temporary = None
+            while self._made:
+                self._workspace.remove_tree((self._made.pop(),))
 
     def removed_bytes(self) -> int:
         """Count the bytes of files that have no name any more and are still open here."""
@@ -119,14 +122,16 @@ class RunFiles:
             place = self._place(path, is_new=mode in {"w", "x", "a"})
             if place.is_top:
                 raise _is_a_folder(path)
-            if mode in {"r", "r+"}:
-                handle = self._opened(place, writable=mode == "r+")
+            if mode == "r":
+                handle = self._opened(place, writable=False)
+            elif mode == "r+":
+                handle = self._opened(self._changeable(place), writable=True)
             else:
                 handle = self._opened_for_change(place, mode)
             return Status.of(os.fstat(handle))
 
-    def _opened_for_change(self, place: _Place, mode: str) -> int:
-        name = self._changeable(place, makes_temporary=True)
+    def _opened_for_change(self, place: Place, mode: str) -> int:
+        name = self._changeable(place, makes=True).name
         ledger = self._workspace.ledger
         with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
             current = folder.status(name.leaf)
@@ -161,9 +166,8 @@ class RunFiles:
         if offset is not None:
             _judge_number(offset)
         with self._turn:
-            place = self._place(path)
-            name = self._changeable(place)
-            with self._workspace.ledger.locked(), refusing(name):
+            place = self._changeable(self._place(path))
+            with self._workspace.ledger.locked(), refusing(place.name):
                 handle = self._found(place, identity, writable=True)
                 status = os.fstat(handle)
                 start = status.st_size if offset is None else offset
@@ -183,9 +187,8 @@ class RunFiles:
         """Make an open file this long."""
         _judge_number(size)
         with self._turn:
-            place = self._place(path)
-            name = self._changeable(place)
-            with self._workspace.ledger.locked(), refusing(name):
+            place = self._changeable(self._place(path))
+            with self._workspace.ledger.locked(), refusing(place.name):
                 handle = self._found(place, identity, writable=True)
                 status = os.fstat(handle)
                 with self._workspace.ledger.change(
@@ -227,22 +230,23 @@ class RunFiles:
                 return [Entry(each[1:], Status(each, True, 0, 0)) for each in (TEMPORARY, HERE)]
             if path == TEMPORARY and self._temporary is None:
                 return []
-            name = place.name
-            if place.is_kept_run and not name.parts:
+            if place.is_kept_run and not place.name.parts:
                 raise _not_found(path)
-            root = self._workspace.beside if place.is_kept_run else self._workspace.root
-            with refusing(name):
-                if name.parts and self.status(path).is_folder is False:
-                    raise NotAFile(f"{shown(path)} is a file, not a folder.", errno.ENOTDIR)
-                with root.open_folder(name.parts) as folder:
-                    found = [
-                        Entry(leaf, Status.of(status))
-                        for leaf, status in folder.entries()
-                        if (is_plain(status) or stat.S_ISDIR(status.st_mode))
-                        and speakable(leaf)
-                        and (name.parts or leaf != RUNS)
-                    ]
-            return sorted(found, key=lambda entry: entry.name)
+            if place.name.parts and not self.status(path).is_folder:
+                raise NotAFile(f"{shown(path)} is a file, not a folder.", errno.ENOTDIR)
+            return sorted(self._entries(place), key=lambda entry: entry.name)
+
+    def _entries(self, place: Place) -> Sequence[Entry]:
+        """Return what stands in a folder that is there."""
+        root, name = self._workspace.beside if place.is_kept_run else self._workspace.root, place.name
+        with refusing(name), root.open_folder(name.parts) as folder:
+            return [
+                Entry(leaf, Status.of(status))
+                for leaf, status in folder.entries()
+                if (is_plain(status) or stat.S_ISDIR(status.st_mode))
+                and speakable(leaf)
+                and (name.parts or leaf != RUNS)
+            ]
 
     def make_folder(self, path: str) -> None:
         """Make one folder."""
@@ -250,7 +254,7 @@ class RunFiles:
             place = self._place(path, is_new=True)
             if place.is_top:
                 raise NotAFile(f"There is a {shown(path)} already.", errno.EEXIST)
-            name = self._changeable(place, makes_temporary=True)
+            name = self._changeable(place, makes=True).name
             ledger = self._workspace.ledger
             with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
                 if folder.status(name.leaf) is not None:
@@ -264,7 +268,7 @@ class RunFiles:
             place = self._place(path)
             if place.is_top:
                 raise _is_a_folder(path)
-            name = self._changeable(place)
+            name = self._changeable(place).name
             ledger = self._workspace.ledger
             with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
                 current = _plain(folder, name, path)
@@ -275,7 +279,7 @@ class RunFiles:
         """Remove an empty folder."""
         with self._turn:
             place = self._place(path)
-            name = self._changeable(place)
+            name = self._changeable(place).name
             if place.is_top:
                 raise Reserved(f"{shown(path)} stays. Remove what is in it.", errno.EBUSY)
             ledger = self._workspace.ledger
@@ -294,8 +298,8 @@ class RunFiles:
             source_place, target_place = self._place(path), self._place(target, is_new=True)
             if source_place.is_top or target_place.is_top:
                 raise Reserved(f"{shown(path)} or {shown(target)} stays as it is.", errno.EBUSY)
-            source = self._changeable(source_place)
-            goal = self._changeable(target_place, makes_temporary=True)
+            source = self._changeable(source_place).name
+            goal = self._changeable(target_place, makes=True).name
             root, ledger = self._workspace.root, self._workspace.ledger
             with (
                 ledger.locked(),
@@ -329,8 +333,7 @@ class RunFiles:
         """Say when a plain file was last changed; a folder is left as it is."""
         _judge_number(modified_ns)
         with self._turn:
-            place = self._place(path)
-            self._changeable(place)
+            place = self._changeable(self._place(path))
             if self.status(path).is_folder:
                 return
             with refusing(place.name):
@@ -340,7 +343,7 @@ class RunFiles:
         """How full the workspace is."""
         return self._workspace.usage()
 
-    def _place(self, path: str, *, is_new: bool = False) -> _Place:
+    def _place(self, path: str, *, is_new: bool = False) -> Place:
         """Judge a path by its letters. What has a name that nothing can have is not there, where it is not made."""
         try:
             return self._judged_place(path)
@@ -349,47 +352,57 @@ class RunFiles:
                 raise
             raise _not_found(path) from None
 
-    def _judged_place(self, path: str) -> _Place:
+    def _judged_place(self, path: str) -> Place:
         if self._closed:
             raise NotFound("The run has ended. Nothing more is done for it.")
         if type(path) is str:
             if path in {"/", HERE}:
-                return _Place(path, Name(()))
+                return Place(path, Name(()))
             if path == TEMPORARY:
-                return _Place(path, Name(() if self._temporary is None else (self._temporary,)))
+                return Place(path, Name(() if self._temporary is None else (self._temporary,)))
             if path.startswith(f"{HERE}/"):
                 name = Name.parse(path[len(HERE) + 1 :])
-                return self._kept_place(path, name) if name.reserved else _Place(path, name)
+                return self._kept_place(path, name) if name.reserved else Place(path, self._at(name))
             if path.startswith(f"{TEMPORARY}/"):
                 name = Name.parse(path[len(TEMPORARY) + 1 :])
                 if len(name.parts) >= DEPTH_MAX:
                     raise NameRefused(f"{shown(path)} is too deep.", errno.ENAMETOOLONG)
                 # Until there is a folder nothing is found in it: this name can be no one's.
-                return _Place(path, Name((self._temporary or TEMPORARY_PREFIX, *name.parts)))
+                return Place(path, Name((self._temporary or TEMPORARY_PREFIX, *name.parts)))
         raise _not_found(path)
 
-    def _kept_place(self, path: str, name: Name) -> _Place:
-        self._workspace.settle_runs()
-        return _Place(path, Name(self._workspace.kept_at(name, self._owner)), is_kept_run=True)
+    def _at(self, name: Name) -> Name:
+        """Return where in the workspace a name leads."""
+        return name
 
-    def _changeable(self, place: _Place, *, makes_temporary: bool = False) -> Name:
-        """Return the name of what is going to be changed, the run's own temporary folder made where it is needed."""
+    def _kept_place(self, path: str, name: Name) -> Place:
+        self._workspace.settle_runs()
+        return Place(path, Name(self._workspace.kept_at(name, self._owner)), is_kept_run=True)
+
+    def _changeable(self, place: Place, *, makes: bool = False) -> Place:
+        """Return the place of what is going to be changed; one that it `makes` may need the run's temporary folder."""
         if place.is_kept_run or place.path == "/":
             raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
-        if makes_temporary and self._temporary is None and place.path.startswith(f"{TEMPORARY}/"):
-            self._temporary = TEMPORARY_PREFIX + secrets.token_hex(8)
-            ledger = self._workspace.ledger
-            with (
-                ledger.locked(),
-                refusing(place.name),
-                self._workspace.root.open_folder(()) as top,
-                ledger.change(more_bytes=0, more_entries=1),
-            ):
-                top.make(self._temporary)
-            return self._place(place.path).name
-        return place.name
+        if makes and self._temporary is None and place.path.startswith(f"{TEMPORARY}/"):
+            self._temporary = self._new_temporary()
+            return self._place(place.path)
+        return place
 
-    def _opened(self, place: _Place, *, writable: bool) -> int:
+    def _new_temporary(self) -> str:
+        """Make a folder that is gone when the run ends, and return its name."""
+        made = TEMPORARY_PREFIX + secrets.token_hex(8)
+        ledger = self._workspace.ledger
+        with (
+            ledger.locked(),
+            refusing(Name((made,))),
+            self._workspace.root.open_folder(()) as top,
+            ledger.change(more_bytes=0, more_entries=1),
+        ):
+            top.make(made)
+        self._made.append(made)
+        return made
+
+    def _opened(self, place: Place, *, writable: bool) -> int:
         if place.is_kept_run:
             if writable:
                 raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
@@ -399,7 +412,7 @@ class RunFiles:
             handle, status = self._workspace.root.open_file(place.name, flags)
         return self._keep(handle, status, writable=writable)
 
-    def _found(self, place: _Place, identity: str, *, writable: bool) -> int:
+    def _found(self, place: Place, identity: str, *, writable: bool) -> int:
         """Return the descriptor of an open file, opened again by its path where it was let go."""
         for key in ((identity, True), (identity, False)):
             handle = self._handles.get(key)

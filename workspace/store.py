@@ -69,6 +69,11 @@ class File:
     size: int
     modified: str
 
+    @classmethod
+    def of(cls, found: Found) -> File:
+        """Describe what was found."""
+        return cls("/".join(found.parts), found.size, _iso(found.modified_ns))
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -151,9 +156,8 @@ class Workspace:
         *,
         encoding: Encoding = "utf-8",
         append: bool = False,
-        dry_run: bool = False,
     ) -> Written:
-        """Write a file, making its folders; `append` adds to what is there. With `dry_run` it is only judged.
+        """Write a file, making its folders; `append` adds to what is there.
 
         `content` is text, or base64 text with that encoding, or bytes, which are taken as they are. Raises
         `NameRefused`, `Reserved`, `ContentRefused`, `NotAFile`, `QuotaFull` or `Unavailable`; then the workspace is as
@@ -170,9 +174,6 @@ class Workspace:
             before = current.st_size if current is not None else 0
             size = len(data) + (before if append else 0)
             more_entries = len(missing) + (current is None)
-            if dry_run:
-                self.ledger.judge(more_bytes=size - before, more_entries=more_entries)
-                return Written(filename, size)
             with self.ledger.change(more_bytes=size - before, more_entries=more_entries):
                 try:
                     if append and current is not None:
@@ -295,10 +296,10 @@ class Workspace:
             else:
                 self.ledger.recount(found.append)
             used_bytes = self.ledger.used_bytes
-        files = sorted(("/".join(entry.parts), entry) for entry in found if _listable(entry))
+        files = sorted(filter(_listable, found), key=lambda entry: "/".join(entry.parts))
         return Listing(
             path=str(name),
-            files=tuple(File(file, entry.size, _iso(entry.modified_ns)) for file, entry in files[:limit]),
+            files=tuple(map(File.of, files[:limit])),
             count=len(files),
             used_bytes=used_bytes,
             quota_bytes=self.ledger.quota_bytes,
@@ -312,8 +313,8 @@ class Workspace:
             if run_id is not None and owner is not None and entry.parts[0] == run_folder(owner, run_id):
                 yield entry._replace(parts=(RUNS, run_id, *entry.parts[1:]))
 
-    def delete(self, filename: str, *, dry_run: bool = False) -> Deleted:
-        """Delete a file, and the folders it leaves empty. With `dry_run` it is only judged.
+    def delete(self, filename: str) -> Deleted:
+        """Delete a file, and the folders it leaves empty.
 
         Raises `NameRefused`, `Reserved`, `NotFound`, `NotAFile` or `Unavailable`.
         """
@@ -324,8 +325,6 @@ class Workspace:
                 if current is None:
                     raise NotFound(f"There is no {shown(filename)} to delete. List the files to see what there is.")
                 judge(current, name)
-                if dry_run:
-                    return Deleted(filename, deleted=True)
                 with self.ledger.change(more_bytes=-current.st_size, more_entries=-1):
                     folder.unlink(name.leaf)
             self.ledger.give_back(entries=self._prune(name.folder))

@@ -26,7 +26,6 @@ from ..privacy.tokens.run_tokens import RunTokens
 from .approvals import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
-from .dry_files import DryFiles
 
 _LOG = logging.getLogger(__name__)
 Arguments = Mapping[str, Json]
@@ -77,7 +76,6 @@ class Calls:
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
     dry_run: bool = False
-    dry_files: DryFiles = field(default_factory=DryFiles)
     tell: Tell | None = None
     tell_progress: TellProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)

@@ -7,13 +7,14 @@ Paths are those that the code sees, `/workspace/…` and `/tmp/…`. What the wo
 from __future__ import annotations
 
 import base64
-import errno
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import cast
 
 from ...sandbox.job import Json
-from ...workspace.errors import Reserved, WorkspaceError
+from ...workspace.dry_run_files import DryRunFiles
+from ...workspace.errors import WorkspaceError
 from ...workspace.run_files import HERE, Mode, RunFiles, Status
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
@@ -21,8 +22,17 @@ from .broker import Arguments, Calls, Handler
 
 CONTENT_CHARS_MAX = 8 * 1024 * 1024
 """Characters that one call writes."""
-_READS = frozenset({"file_read", "file_status", "list_folder", "disk_usage"})
-"""The functions that change nothing; `file_open` changes nothing with the mode "r"."""
+_CHANGES = MappingProxyType(
+    {
+        "file_open": "open",
+        "make_folder": "os.mkdir",
+        "remove_path": "os.remove",
+        "remove_folder": "os.rmdir",
+        "rename_path": "os.rename",
+        "set_modified": "os.utime",
+    }
+)
+"""The functions that a dry run notes, by what the code calls them; "file_open" unless its mode is "r"."""
 
 _Work = Callable[[Calls, RunFiles, Arguments], Json]
 _TEXT = (str,)
@@ -54,21 +64,19 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
 def _handler(workspace: Workspace, name: str, work: _Work, takes: Mapping[str, tuple[type, ...]]) -> Handler:
     """Make a handler that needs all it takes, and also takes what the code has closed in the meantime."""
 
-    def answer(calls: Calls, arguments: Arguments) -> Json:
-        first = calls.outermost
-        files = first.files
-        if files is None:
-            files = first.files = RunFiles(workspace, calls.caller.scope)
+    def answer(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
         try:
             for identity in cast("str", arguments.get("closed", "")).split():
                 files.release(identity)
-            _judge_dry(first, name, arguments)
-            return work(calls, files, arguments)
+            answered = work(calls, files, arguments)
         except WorkspaceError as error:
             return {"errno": error.number, "why": str(error)}
+        _note_dry(calls, name, arguments)
+        return answered
 
     async def answer_in_thread(calls: Calls, arguments: Arguments) -> Json:
-        return await in_thread(Kind.FILES, partial(answer, calls, arguments))
+        # Here, not in a thread: calls that are made at once find the same files.
+        return await in_thread(Kind.FILES, partial(answer, calls, files_of(calls, workspace), arguments))
 
     return Handler(
         answer_in_thread,
@@ -79,18 +87,22 @@ def _handler(workspace: Workspace, name: str, work: _Work, takes: Mapping[str, t
     )
 
 
-def _judge_dry(calls: Calls, name: str, arguments: Arguments) -> None:
-    """Refuse and note a change of the workspace in a dry run; what is temporary may change."""
-    reads = name in _READS or (name == "file_open" and arguments["mode"] == "r")
-    if not calls.dry_run or reads:
+def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
+    """Return the files of the execution that makes these calls."""
+    first = calls.outermost
+    if first.files is None:
+        first.files = (DryRunFiles if calls.dry_run else RunFiles)(workspace, calls.caller.scope)
+    return first.files
+
+
+def _note_dry(calls: Calls, name: str, arguments: Arguments) -> None:
+    """Note what a dry run would have changed in the workspace; what is temporary is nobody's concern."""
+    if not calls.dry_run or name not in _CHANGES or arguments.get("mode") == "r":
         return
-    paths = [cast("str", arguments[each]) for each in ("filename", "target") if each in arguments]
-    if any(path.startswith(f"{HERE}/") for path in paths):
-        calls.log.note_dry(name, {"filename": _name(paths[0]), **({"target": _name(paths[1])} if paths[1:] else {})})
-        raise Reserved(
-            "A dry run changes no file of the workspace. Write with write_file(), which a dry run only notes.",
-            errno.EROFS,
-        )
+    paths = {each: cast("str", arguments[each]) for each in ("filename", "target") if each in arguments}
+    if any(path.startswith(f"{HERE}/") for path in paths.values()):
+        noted: dict[str, Json] = {each: _name(path) for each, path in paths.items()}
+        calls.log.note_dry(_CHANGES[name], noted | {"mode": arguments["mode"]} if "mode" in arguments else noted)
 
 
 def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -199,5 +211,5 @@ def _name(path: str) -> str:
 
 
 def _note_written(calls: Calls, path: str, size: int) -> None:
-    if path.startswith(f"{HERE}/"):
+    if path.startswith(f"{HERE}/") and not calls.dry_run:
         calls.written[_name(path)] = size

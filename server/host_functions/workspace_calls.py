@@ -10,11 +10,12 @@ from typing import cast
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
-from ...workspace.errors import NotFound
+from ...workspace.dry_run_files import DryRunFiles
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
 from .attachments import slice_of
 from .broker import Arguments, Calls, Handler
+from .file_calls import files_of
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
@@ -57,9 +58,11 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
 
 
 async def _read_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
-    content = calls.dry_files.read(cast("str", arguments["filename"]))
-    if content is not None:
-        return slice_of(content, arguments)
+    files = _dry_files(workspace, calls)
+    if files is not None:
+        content = await in_thread(Kind.FILES, partial(files.own_content, cast("str", arguments["filename"])))
+        if content is not None:
+            return slice_of(content, arguments)
     read = partial(workspace.read, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
     return asdict(await in_thread(Kind.FILES, read))
 
@@ -79,55 +82,41 @@ async def _written(
     workspace: Workspace, calls: Calls, filename: str, content: str | bytes, encoding: Encoding = "utf-8"
 ) -> Json:
     """Write a file; in a dry run note it down, and have the run find it."""
-    write = partial(workspace.write, filename, content, encoding=encoding, dry_run=calls.dry_run)
-    written = await in_thread(Kind.FILES, write)
-    if calls.dry_run:
-        data = content if isinstance(content, bytes) else encoded(content, encoding)
-        calls.dry_files.write(filename, data)
-        calls.log.note_dry("write_file", {"filename": filename, "size": written.size})
-    else:
+    files = _dry_files(workspace, calls)
+    if files is None:
+        written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
         calls.written[written.filename] = written.size
-    return asdict(written)
+        return asdict(written)
+    data = content if isinstance(content, bytes) else encoded(content, encoding)
+    await in_thread(Kind.FILES, partial(files.write_whole, filename, data))
+    calls.log.note_dry("write_file", {"filename": filename, "size": len(data)})
+    return {"filename": filename, "size": len(data)}
 
 
 async def _list_files(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     list_files = partial(workspace.list, **arguments, owner=calls.caller.scope)  # type: ignore[arg-type]  # Handler.check has judged them
-    folder = cast("str", arguments.get("subpath", "."))
-    try:
-        listing = asdict(await in_thread(Kind.FILES, list_files))
-    except NotFound:
-        files = calls.dry_files.listed(folder, [])
-        if not files:
-            raise
-        return {"path": folder, "files": files, "count": len(files)}
-    if calls.dry_files.files:
-        listing["files"] = calls.dry_files.listed(folder, listing["files"])
-        listing["count"] = len(listing["files"])
-    return listing
+    files = _dry_files(workspace, calls)
+    if files is None:
+        return asdict(await in_thread(Kind.FILES, list_files))
+    return asdict(await in_thread(Kind.FILES, partial(files.list_whole, cast("str", arguments.get("subpath", ".")))))
 
 
 async def _delete_file(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:
     filename = cast("str", arguments["filename"])
-    if calls.dry_run:
-        return await _delete_dry(workspace, calls, filename)
-    deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
-    calls.written.pop(deleted.filename, None)
-    return asdict(deleted)
-
-
-async def _delete_dry(workspace: Workspace, calls: Calls, filename: str) -> Json:
-    """Note down what would be deleted, and have it be gone for the run."""
-    own = calls.dry_files.read(filename) is not None
-    try:
-        await in_thread(Kind.FILES, partial(workspace.delete, filename, dry_run=True))
-    except NotFound:
-        if not own:
-            raise
-        calls.dry_files.delete(filename, hides=False)
-    else:
-        calls.dry_files.delete(filename, hides=True)
+    files = _dry_files(workspace, calls)
+    if files is None:
+        deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
+        calls.written.pop(deleted.filename, None)
+        return asdict(deleted)
+    await in_thread(Kind.FILES, partial(files.delete, filename))
     calls.log.note_dry("delete_file", {"filename": filename})
     return {"filename": filename, "deleted": True}
+
+
+def _dry_files(workspace: Workspace, calls: Calls) -> DryRunFiles | None:
+    """Return the files of a dry run; None where it is none."""
+    files = files_of(calls, workspace) if calls.dry_run else None
+    return files if isinstance(files, DryRunFiles) else None
 
 
 async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Json:

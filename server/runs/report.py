@@ -48,7 +48,7 @@ class ToolCall(TypedDict):
 
 
 class DryCall(TypedDict):
-    """A call that a dry run noted down and did not make: of a tool that may write, or of `write_file`, `delete_file`.
+    """A call that a dry run noted down and did not make: of a tool that may write, or what changes files or skills.
 
     Of `write_file` the arguments are `filename` and `size`, in bytes.
     """

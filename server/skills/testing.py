@@ -90,8 +90,7 @@ async def run_tests(
     )
     calls.source = program
     if within is not None:
-        calls.dry_run, calls.dry_files = within.dry_run, within.dry_files
-        calls.log, calls.approvals = within.log, within.approvals
+        calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
     settings = executor.settings
     limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
     wider = bool(plan.draft.extra.get("wider"))

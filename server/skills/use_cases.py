@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NotRequired
 from typing_extensions import TypedDict
 
 from ...sandbox.job import Json, Outcome, Reading
+from ...skills_db.errors import SkillNotFound, SkillRefused
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
 from ...workspace.errors import WorkspaceError
@@ -139,14 +140,25 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     if recorder is not None:
         recordings = await context.executor.privacy.kept_value(request.caller.scope, recorder.recordings())
         draft = replace(draft, recordings=recordings)
-    saved = await context.service.ask(lambda store: store.save(draft))
+    version = await _stored_as(context, draft, request.within)
     return SavedSkill(
-        name=saved.name,
-        version=saved.version,
+        name=draft.name,
+        version=version,
         signature=draft.signature,
         description=draft.description,
         warnings=warnings,
     )
+
+
+async def _stored_as(context: SkillContext, draft: SkillDraft, within: Calls | None) -> int:
+    """Store a skill and return its version. In a dry run it is only noted down."""
+    if within is None or not within.dry_run:
+        return (await context.service.ask(lambda store: store.save(draft))).version
+    within.log.note_dry("save_skill", {"name": draft.name})
+    try:
+        return (await stored(context, draft.name)).latest + 1
+    except SkillNotFound:
+        return 1
 
 
 async def load(context: SkillContext, name: str, version: int | None = None) -> LoadedSkill:
@@ -326,8 +338,6 @@ def _draft(request: SaveRequest, facts: SkillFacts) -> SkillDraft:
 
 def _refuse_too_much(draft: SkillDraft) -> None:
     """Raise `SkillRefused` where the run that asks, if one does, has saved as much as one may."""
-    from ...skills_db.errors import SkillRefused
-
     payer = account()
     if payer is None:
         return
@@ -390,7 +400,6 @@ async def _knows(context: SkillContext, tool: str) -> bool:
 
 
 def _missing_skills(store: SkillStore, draft: SkillDraft) -> list[str]:
-    from ...skills_db.errors import SkillNotFound
 
     missing: list[str] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(used, (draft.name, used)) for used in draft.skills]

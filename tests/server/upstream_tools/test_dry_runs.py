@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -149,51 +148,61 @@ write_file("large.bin", bytes(3_000_000) * 2)
         ("write_file('../x', 'y')", "ValueError"),
         ("write_file('.runs/x', 'y')", "PermissionError"),
         ("write_file('x', 'y', encoding='base64')", "ValueError"),
-        ("[write_file(f'{n}', bytes(30_000_000)) for n in range(3)]", "OSError"),
     ],
 )
-async def test_a_dry_run_fails_where_the_run_would_and_holds_no_more_than_its_bound(caller, call, kind) -> None:
+async def test_a_dry_run_fails_where_the_run_would(caller, call, kind) -> None:
     assert (await caller.run(call, dry_run=True))["error"]["type"] == kind
 
 
-async def test_open_and_os_change_no_file_of_the_workspace_in_a_dry_run(caller) -> None:
+async def test_what_open_and_os_change_in_a_dry_run_it_finds_changed_and_the_workspace_is_as_it_was(caller) -> None:
     await result(caller, "write_file('there.txt', 'old'); write_file('folder/in.txt', 'x')")
     code = """
-import os, shutil, tempfile
-def tried(work, *given):
-    try:
-        work(*given)
-    except OSError as error:
-        return error.errno
-    return 0
-def written(name, mode):
-    with open(name, mode) as file:
-        file.write("new")
-refused = [
-    *(tried(written, name, mode) for name in ("there.txt", "new.txt") for mode in ("w", "a", "r+", "x")),
-    tried(os.remove, "there.txt"), tried(os.rename, "there.txt", "moved.txt"), tried(os.mkdir, "made"),
-    tried(os.rename, "/tmp/kept", "brought.txt"), tried(os.utime, "there.txt", (1, 1)),
-    tried(shutil.copy, "there.txt", "copied.txt"), tried(shutil.rmtree, "folder"),
-]
+import os, pathlib, shutil, tempfile
+with open("there.txt", "a") as file:
+    file.write(" and new")
+os.rename("there.txt", "moved.txt")
+os.mkdir("made")
+shutil.copy("moved.txt", "made/copy.txt")
+shutil.rmtree("folder")
+os.utime("moved.txt", (1, 1))
 with tempfile.NamedTemporaryFile("w+") as file:
     file.write("temporary")
-    file.seek(0)
-    read = file.read()
-with open("there.txt") as file:
-    found = file.read()
+write_file("made/third.txt", "third")
+pathlib.Path("made/third.txt").write_text("3")
+found = sorted(str(path) for path in pathlib.Path(".").rglob("*") if path.is_file())
 """
-    report = await caller.run(code + "[refused, read, found]", dry_run=True)
+    before = await result(caller, "sorted(each['name'] for each in list_files())")
+    tail = "[found, read_file('made/copy.txt'), os.path.exists('folder'), os.path.getmtime('moved.txt')]"
+    report = await caller.run(code + tail, dry_run=True)
     assert report["error"] is None, report
-    refused, read, found = report["result"]
-    assert (set(refused), read, found) == ({errno.EROFS}, "temporary", "old")
-    assert {"tool": "remove_path", "arguments": {"filename": "there.txt"}} in report["dry_run"]
+    found, copied, has_folder, modified = report["result"]
+    own = {"moved.txt", "made/copy.txt", "made/third.txt"}
+    assert own <= set(found)
+    assert not {"there.txt", "folder/in.txt"} & set(found)
+    assert (copied, has_folder, modified) == ("old and new", False, 1)
+    noted = [(each["tool"], each["arguments"]) for each in report["dry_run"]]
+    assert noted[:3] == [
+        ("open", {"filename": "there.txt", "mode": "a"}),
+        ("os.rename", {"filename": "there.txt", "target": "moved.txt"}),
+        ("os.mkdir", {"filename": "made"}),
+    ]
+    assert ("os.remove", {"filename": "folder/in.txt"}) in noted
+    assert ("write_file", {"filename": "made/third.txt", "size": 5}) in noted
     assert "files" not in report
-    left = await result(caller, "sorted(each['name'] for each in list_files())")
-    assert {"there.txt", "folder/in.txt"} <= set(left)
-    assert not {"new.txt", "moved.txt", "brought.txt", "copied.txt"} & set(left)
+    assert await result(caller, "sorted(each['name'] for each in list_files())") == before
+    assert await result(caller, "read_file('there.txt')") == "old"
 
 
 async def test_a_dry_run_knows_that_the_workspace_is_full(tmp_path: Path) -> None:
     async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_WORKSPACE_QUOTA_MB": "1"}) as caller:
         report = await caller.run("write_file('x', 'y' * 2_000_000)", dry_run=True)
     assert "The workspace is full" in report["error"]["message"]
+
+
+async def test_a_skill_that_a_dry_run_saves_is_judged_tested_and_not_stored(caller) -> None:
+    save = "save_skill('double', 'def double(x):\\n    return 2 * x', tests='assert double(2) == {}')"
+    report = await caller.run(save.format(4), dry_run=True)
+    assert (report["result"]["name"], report["result"]["version"]) == ("double", 1)
+    assert report["dry_run"] == [{"tool": "save_skill", "arguments": {"name": "double"}}]
+    assert (await caller.run(save.format(5), dry_run=True))["error"] is not None
+    assert await result(caller, "list_skills()['count']") == 0
