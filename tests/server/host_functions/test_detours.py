@@ -34,7 +34,10 @@ async def test_in_a_dry_run_the_tests_of_a_skill_call_nothing_either(tmp_path: P
         report = await caller.run(SAVE.format(tests=tests), dry_run=True)
     assert report["output"] == ""
     assert not file.exists()
-    assert report["dry_run"] == [{"tool": "up.append", "arguments": {"path": str(file), "line": "x"}}]
+    assert report["dry_run"] == [
+        {"tool": "up.append", "arguments": {"path": str(file), "line": "x"}},
+        {"tool": "save_skill", "arguments": {"name": "quiet"}},
+    ]
 
 
 async def test_a_report_tells_of_the_calls_that_the_tests_of_a_skill_made(tmp_path: Path) -> None:
