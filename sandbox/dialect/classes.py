@@ -8,6 +8,8 @@ of an object and nothing else.
 from __future__ import annotations
 
 import builtins
+import io
+import struct
 import types
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping
@@ -44,8 +46,12 @@ _set_on_class = type.__setattr__
 _NAMED_TUPLE: Final = type(types.resolve_bases((NamedTuple,))[0])
 _ENUM_BODY: Final = type(EnumMeta.__prepare__("Probe", ()))
 _TYPED_DICTIONARY: Final = type(types.new_class("Probe", (TypedDict,)))
-_NO_BASES: Final = (type, staticmethod, classmethod, super, types.GenericAlias)
-"""Metaclasses, and what hands on the attributes of a host object: of a subclass they would count as the code's own."""
+_NO_BASES: Final = (
+    type, staticmethod, classmethod, super, types.GenericAlias, struct.Struct, io.IncrementalNewlineDecoder,
+)  # fmt: skip
+"""Metaclasses; what hands on the attributes of a host object, which of a subclass would count as the code's own; and
+what C code goes on to work with after it called the code, which of a subclass could be initialized again by then.
+"""
 _IMPLICIT: Final = frozenset(
     {*CLASS_BODY, "__orig_bases__", "__type_params__", "__static_attributes__", "__firstlineno__"}
 )
@@ -271,7 +277,8 @@ def _check_base(base: object) -> None:
     if base in _REAL or issubclass(base, _NO_BASES):
         shown = shown_type(base).__name__
         raise TypeError(
-            f"{shown!r} cannot be a base class here; use a class decorator or __init_subclass__ in place of a metaclass"
+            f"{shown!r} cannot be a base class here; keep one in an attribute, or use a class decorator or "
+            "__init_subclass__ in place of a metaclass"
         )
 
 

@@ -119,6 +119,7 @@ def finish(loop: asyncio.AbstractEventLoop) -> None:
 
 _new_future: Final = asyncio.Future.__new__
 _initialize_future: Final[Callable[..., None]] = asyncio.Future.__init__
+_loop_of: Final[Callable[..., object]] = asyncio.Future.__dict__["_loop"].__get__
 _initialize_task: Final[Callable[..., None]] = asyncio.Task.__init__
 
 
@@ -134,6 +135,7 @@ def keep_contexts() -> None:
 
 
 def _future_of_loop(self: asyncio.Future[Any], *, loop: object = None) -> None:
+    _check_once(self)
     _check_loop(loop)
     _initialize_future(self, loop=loop)
 
@@ -147,6 +149,7 @@ def _task_of_loop(
     context: object = None,
     **options: object,
 ) -> None:
+    _check_once(self)
     _check_loop(loop)
     if context is None:
         context = contextvars_.copy_context()
@@ -155,6 +158,24 @@ def _task_of_loop(
     if sys.version_info >= (3, 12):
         options.pop("eager_start", None)
     _initialize_task(self, coro, loop=loop, name=name, context=context, **options)
+
+
+class _Submitted:
+    """A call as an executor of the code's own gets it: it can be called, and has no attributes to read or set."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def __call__(self) -> None:
+        self._call()
+
+
+def _check_once(future: asyncio.Future[Any]) -> None:
+    """Refuse to initialize a future again: C code may be at work with what that would take away."""
+    if _loop_of(future) is not None:
+        raise RuntimeError(f"{type(future).__name__} object is initialized already")
 
 
 def _check_loop(loop: object) -> None:
@@ -243,7 +264,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
                 ended.set_result(None)
 
         if executor is not None:
-            executor.submit(call)
+            executor.submit(_Submitted(call))
         elif green_threads.AVAILABLE:
             self._calls.add(ended)
             green_threads.start(call)

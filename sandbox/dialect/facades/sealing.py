@@ -29,7 +29,18 @@ from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, late_annotations
 from .binding import bind_methods
 from .read_only_table import table
-from .stand_ins import asyncio_, contextvars_, copy_, decimal_signals, enum_, functools_, inspect_, typing_, weakref_
+from .stand_ins import (
+    array_values,
+    asyncio_,
+    contextvars_,
+    copy_,
+    decimal_signals,
+    enum_,
+    functools_,
+    inspect_,
+    typing_,
+    weakref_,
+)
 
 _TEXTS = annotations.compiler_flag
 """The flag of code whose annotations are texts."""
@@ -54,6 +65,7 @@ def seal() -> int:
     contextvars_.keep_variables()
     event_loop.keep_contexts()
     decimal_signals.keep_owners()
+    array_values.convert_first()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

@@ -1,0 +1,200 @@
+"""C code that calls guest code and then goes on: what it works with is not gone by then.
+
+Each program would end the process, or show memory, where that does not hold.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ..sealed import run_sealed
+
+REFUSED = {
+    "a Struct that is initialized again while it packs": """
+        import struct
+        try:
+            class S(struct.Struct): pass
+            result = "a base"
+        except TypeError as error:
+            result = str(error)[:50]""",
+    "an incremental decoder": """
+        import io
+        try:
+            class D(io.IncrementalNewlineDecoder): pass
+            result = "a base"
+        except (AttributeError, TypeError):
+            result = "'Struct' cannot be a base class here; keep one in "[:50]""",
+}
+
+PROGRAMS = {
+    "an array that shrinks while an item is stored": (
+        """
+        import array
+        changed = []
+        for code, value in (("q", 7), ("d", 7.5)):
+            for put in (
+                lambda a, v: a.__setitem__(5, v), lambda a, v: a.insert(5, v), lambda a, v: a.append(v),
+                lambda a, v: a.extend([v]), lambda a, v: a.extend(iter((v,))), lambda a, v: a.fromlist([v]),
+            ):
+                a = array.array(code, [0]) * 1_000
+                class Value:
+                    def __index__(self):
+                        del a[:]
+                        return 7
+                    def __float__(self):
+                        del a[:]
+                        return 7.5
+                try:
+                    put(a, Value())
+                except IndexError:
+                    pass
+                changed.append(list(a) in ([], [value]))
+        result = all(changed)
+        """,
+        True,
+    ),
+    "values that an array takes and those that it refuses": (
+        """
+        import array
+        a, told = array.array("i", (n for n in range(3))), []
+        a.extend(range(2)); a.extend(array.array("i", [9])); a[0:2] = array.array("i", [5]); a[-1] = True; a.fromlist([4])
+        f = array.array("f", [1]); f[0] = 2; f.append(0.5)
+        for wrong in (lambda: a.append("x"), lambda: a.__setitem__(0, 1.5), lambda: a.fromlist((1,)), lambda: f.append("x"),
+                      lambda: a.__setitem__(slice(1), [1]), lambda: a.append(1 << 40), lambda: a.__setitem__(99, 1)):
+            try:
+                wrong()
+            except (IndexError, OverflowError, TypeError) as error:
+                told.append(type(error).__name__)
+        result = [list(a), list(f), told]
+        """,
+        [[5, 2, 0, 1, 1, 4], [2.0, 0.5],
+         ["TypeError", "TypeError", "TypeError", "TypeError", "TypeError", "OverflowError", "IndexError"]],
+    ),
+    "decimal's context is exchanged while C works with it": (
+        """
+        import decimal, numbers
+        kept = []
+        def exchange():
+            decimal.setcontext(decimal.Context(Emax=9, Emin=-9))
+            for size in range(40, 400, 8):
+                kept.extend(bytes([65]) * size for _ in range(50))
+        class Number:
+            @property
+            def numerator(self):
+                exchange()
+                return 1
+            denominator = 10**30
+        class Digits(list):
+            def __iter__(self):
+                exchange()
+                return list.__iter__(self)
+        class Key(str):
+            __hash__ = str.__hash__
+            def __eq__(self, other):
+                exchange()
+                return False
+        numbers.Rational.register(Number)
+        ways = (
+            lambda: decimal.Decimal("NaN") < Number(), lambda: decimal.Decimal("9e99") < Number(),
+            lambda: decimal.Decimal(Digits([0, (1,), "F"])), lambda: format(decimal.Decimal("NaN"), "n"),
+            lambda: decimal.Decimal("1.5").__format__("n", {Key("decimal_point"): 1}),
+        )
+        for way in ways:
+            decimal.setcontext(decimal.Context(traps=[]))
+            try:
+                way()
+            except (AttributeError, TypeError, ValueError, decimal.DecimalException):
+                pass
+        result = [text for text in kept if text.strip(b"A")] == []
+        """,
+        True,
+    ),
+    "contexts of decimal are what Python makes of them": (
+        """
+        import decimal
+        D, told = decimal.Decimal, []
+        decimal.getcontext().prec = 7
+        with decimal.localcontext() as ctx:
+            ctx.prec = 3
+            told.append(str(D(1) / D(3)))
+            with decimal.localcontext(decimal.Context(prec=2), rounding=decimal.ROUND_UP):
+                told.append(str(D(1) / D(3)))
+            told.append(str(D(1) / D(3)))
+        told.append(str(D(1) / D(3)))
+        for n in range(21_000):
+            with decimal.localcontext(prec=4) as ctx:
+                pass
+        told.append(str(D(1) / D(3)))
+        with decimal.localcontext(prec=5, traps=[decimal.Inexact]) as ctx:
+            try:
+                D(1) / D(3)
+            except decimal.Inexact:
+                told.append(ctx.prec)
+        for wrong in (lambda: decimal.localcontext(5), lambda: decimal.localcontext(none=1), lambda: decimal.setcontext(1)):
+            try:
+                wrong()
+            except TypeError:
+                told.append("TypeError")
+        result = told
+        """,
+        ["0.333", "0.34", "0.333", "0.3333333", "0.3333333", 5, "TypeError", "TypeError", "TypeError"],
+    ),
+    "a task that is made anew while it runs": (
+        """
+        import asyncio
+        told = []
+        class Task(asyncio.Task): pass
+        class Future(asyncio.Future): pass
+        async def other(): pass
+        async def main():
+            loop = asyncio.get_running_loop()
+            async def body():
+                coroutine = other()
+                try:
+                    asyncio.Task.__init__(task, coroutine, loop=loop)
+                except RuntimeError as error:
+                    told.append(str(error))
+                coroutine.close()
+            task = Task(body(), loop=loop)
+            await task
+            future = Future(loop=loop)
+            try:
+                future.__init__(loop=loop)
+            except RuntimeError as error:
+                told.append(str(error))
+        asyncio.run(main())
+        result = told
+        """,
+        ["Task object is initialized already", "Future object is initialized already"],
+    ),
+    "an executor of the code's own gets nothing that can be changed": (
+        """
+        import asyncio
+        told = []
+        class Executor:
+            def submit(self, call):
+                for name in ("anything", "__doc__", "__defaults__"):
+                    try:
+                        setattr(call, name, ())
+                        told.append(name)
+                    except (AttributeError, TypeError):
+                        pass
+                call()
+        async def main():
+            return await asyncio.get_running_loop().run_in_executor(Executor(), lambda: "answer")
+        result = [asyncio.run(main()), told]
+        """,
+        ["answer", []],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_c_code_works_with_stays(name: str) -> None:
+    source, result = PROGRAMS[name]
+    assert run_sealed(source) == result
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_be_initialized_again_is_no_base(name: str) -> None:
+    assert run_sealed(REFUSED[name]) == "'Struct' cannot be a base class here; keep one in "[:50]
