@@ -42,13 +42,11 @@ def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection
     wrong = [unknown_argument(tool.full_name, each, known, takes) for each, known in _all_unknown(tool, written)]
     if not more and not wrong:
         wrong += [missing_argument(tool.full_name, each, takes) for each in _required(tool) if each not in written]
-    if misfit(tool.full_name, schema, values, takes, others_unknown=True):
-        each_alone = [
-            misfit(tool.full_name, schema, {name: values[name]}, takes, others_unknown=True) for name in values
-        ]
-        wrong += [each for each in each_alone if each is not None]
-    if not wrong and not more and len(values) == len(written):
-        wrong += filter(None, [misfit(tool.full_name, schema, values, takes)])
+    whole = not more and len(values) == len(written)
+    first = misfit(tool.full_name, schema, values, takes, others_unknown=not whole)
+    if first is not None:
+        alone = (misfit(tool.full_name, schema, {each: values[each]}, takes, others_unknown=True) for each in values)
+        wrong += list(filter(None, alone)) or ([] if wrong else [first])
     return wrong
 
 
