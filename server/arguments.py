@@ -52,12 +52,14 @@ def misfit(
     takes: str,
     *,
     formats: FormatChecker | None = None,
+    others_unknown: bool = False,
 ) -> str | None:
     """Return what is wrong with arguments of `taker`, or None where they fit. Takes CPU time: call it in a thread.
 
-    `takes` says which arguments there are; of the schema's formats those in `formats` are checked.
+    `takes` says which arguments there are; of the schema's formats those in `formats` are checked. With
+    `others_unknown` there may be further arguments, so only what is wrong with a value by itself is said.
     """
-    error = _first_error(schema, arguments, formats)
+    error = _first_error(schema, arguments, formats, others_unknown=others_unknown)
     return None if error is None else _message(taker, error, takes)
 
 
@@ -141,7 +143,7 @@ def _cut(text: str) -> str:
 
 
 def _first_error(
-    schema: object, arguments: Mapping[str, Json], formats: FormatChecker | None
+    schema: object, arguments: Mapping[str, Json], formats: FormatChecker | None, *, others_unknown: bool
 ) -> ValidationError | None:
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
     validator = _validator_class(_dialect(schema))
@@ -151,6 +153,8 @@ def _first_error(
 
     try:
         errors = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
+        if others_unknown:
+            errors = (each for each in errors if each.absolute_path and each.absolute_schema_path[0] == "properties")
         return cast("ValidationError | None", exceptions.best_match(errors))
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None

@@ -277,6 +277,8 @@ _RUNTIME: dict[str, object] = {
     )
     for form in ("", "_sync")
 }
+RUNTIME_NAMES = frozenset(_RUNTIME)
+"""The helpers of other bridges."""
 _LIKE_A_DICT: dict[str, object] = {
     "keys": lambda: list(_names(None)),
     "values": lambda: [_server(name) for name in _names(None)],

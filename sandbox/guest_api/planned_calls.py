@@ -1,6 +1,8 @@
 """Which upstream tools a program calls, as far as its source says it: so that the host can judge them before it runs.
 
-Nothing depends on it that protects anybody: the host judges each call again when it is made.
+A program is refused for a name or an argument that its tool does not have, or for a missing `await`, only where a call
+is certain to be made and its failure is not caught. Nothing depends on it that protects anybody: the host judges each
+call again when it is made.
 """
 
 from __future__ import annotations
@@ -17,25 +19,36 @@ from ..errors import Refused
 from ..guest.guest import GUEST
 from ..job import Json
 from . import hosted_tools
+from .certain_calls import certain_calls
+from .unawaited_calls import unawaited_calls
+from .written_arguments import is_plain, written_arguments
 
 CALLS_MAX: Final = 200
 """Calls that are told of one program; the host judges further ones when they are made."""
 
 _NAME_CHARS_MAX: Final = 200
+_ARGUMENTS_CHARS_MAX: Final = 100_000
+"""Characters of arguments that are told of one program, about."""
 _NO_TOOLS: Final = frozenset(
     {"get", "get_tool_definition", "items", "keys", "list_servers", "list_tools", "search_tools", "values"}
+    | hosted_tools.RUNTIME_NAMES
 )
 _CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError"})
 
 Path = tuple[str, ...]
 """What follows `tools` in a chain of names: `()` is `tools` itself, `("git",)` a server, or a tool without one."""
+_TOOL_PATH: Final = 2
 _CALL_TOOL: Final = ("call_tool",)
 _RUNTIME: Final = ("runtime",)
 """Of other bridges: `mcp.runtime` has the helpers that `tools` has."""
 
 
 def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
-    """Return the calls of tools that stand in a source, in its order: `[name, line, whether a failure is caught]`.
+    """Return the calls of tools that stand in a source, in its order: `[name, line, are failures caught, calls]`.
+
+    `calls` says of each call on that line whose failure is not caught `{given, others, more, positional}` as in
+    `Written`, `unawaited` where it cannot be awaited as it stands, and `certain` where the program cannot run to its
+    end without it, nor after its failure.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
     tool whose name only running it would tell.
@@ -52,7 +65,7 @@ def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
         return []  # it has been compiled before: the run will say what is wrong
     program = _Program(roots)
     program.read(tree)
-    return program.calls()
+    return program.calls(tree)
 
 
 def judged(calls: list[Json]) -> Refused | None:
@@ -80,6 +93,7 @@ class _Program:
 
     roots: dict[str, Path]
     bound: Counter[str] = field(default_factory=Counter)
+    imported: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, ast.expr | Path] = field(default_factory=dict)
     used: list[tuple[ast.expr, ast.Call | None, bool]] = field(default_factory=list)
     """Each chain with the call of it, if it is called, and whether a failure there is caught."""
@@ -112,7 +126,7 @@ class _Program:
                 case _:
                     left += [(each, caught) for each in ast.iter_child_nodes(node)]
 
-    def calls(self) -> list[Json]:
+    def calls(self, tree: ast.Module) -> list[Json]:
         """Return the calls as `planned_calls` does, each name once for a line."""
         for name, times in self.bound.items():
             self.roots.pop(name, None)
@@ -122,13 +136,28 @@ class _Program:
             path = meant if isinstance(meant, tuple) else self._path(meant)
             if path is not None:
                 self.roots[name] = path
-        found: dict[tuple[int, str], bool] = {}
+        places: dict[tuple[int, str], tuple[bool, list[ast.Call]]] = {}
         for chain, call, caught in self.used:
             tool = self._tool(chain, call)
             if tool is not None and len(tool) <= _NAME_CHARS_MAX:
                 place = (chain if call is None else call).lineno, tool
-                found[place] = found.get(place, True) and caught
-        return [[tool, line, caught] for (line, tool), caught in sorted(found.items())[:CALLS_MAX]]
+                before, calls = places.get(place, (True, []))
+                told = call is not None and not caught and self._is_tool(chain)
+                places[place] = before and caught, [*calls, call] if told and call is not None else calls
+        tell = _Telling(tree, self).tell if any(calls for _, calls in places.values()) else None
+        return [
+            [tool, line, caught, [] if tell is None else tell(calls)]
+            for (line, tool), (caught, calls) in sorted(places.items(), key=lambda each: each[0])[:CALLS_MAX]
+        ]
+
+    def is_call_tool(self, chain: ast.expr) -> bool:
+        """Return whether a chain of names means the helper `call_tool`."""
+        return self._path(chain) == _CALL_TOOL
+
+    def _is_tool(self, chain: ast.expr) -> bool:
+        """Return whether a chain of names is a tool itself, and no attribute of it."""
+        path = self._path(chain)
+        return path is not None and len(path) <= _TOOL_PATH
 
     def _bind(self, node: ast.AST) -> None:
         match node:
@@ -142,6 +171,8 @@ class _Program:
                     if root in {"tools", "mcp"}:
                         self.aliases[each.asname or root] = ()
         self.bound.update(_bound_by(node))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self.imported.update(_bound_by(node))
 
     def _path(self, chain: ast.expr) -> Path | None:
         parts: list[str] = []
@@ -172,6 +203,36 @@ class _Program:
         return ".".join(path[:2])
 
 
+class _Telling:
+    """Says what is known of the calls of one program, as long as there is room for it."""
+
+    def __init__(self, tree: ast.Module, program: _Program) -> None:
+        self._program = program
+        self._certain = certain_calls(tree, program.bound, program.imported)
+        self._unawaited = unawaited_calls(tree, program.bound)
+        self._chars_left = _ARGUMENTS_CHARS_MAX
+
+    def tell(self, calls: list[ast.Call]) -> list[Json]:
+        """Return what is known of calls, as `planned_calls` does."""
+        return [told for each in calls if (told := self._told(each)) is not None]
+
+    def _told(self, call: ast.Call) -> Json:
+        by_name = self._program.is_call_tool(call.func)
+        written = written_arguments(*(_passed(call) if by_name else (call.args, call.keywords)))
+        unawaited = id(call) in self._unawaited
+        certain = id(call) in self._certain if unawaited else self._certain.get(id(call), False)
+        told: Json = {
+            "given": written.given,
+            "others": sorted(written.others),
+            "more": written.more,
+            "positional": written.positional,
+            "unawaited": unawaited,
+            "certain": certain and not (by_name and _may_name_a_tool(call)),
+        }
+        self._chars_left -= len(str(told))
+        return told if self._chars_left >= 0 else None
+
+
 def _bound_by(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node binds by itself."""
     match node:
@@ -189,13 +250,45 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
 
 def _named_tool(call: ast.Call) -> str | None:
     """Return the tool that a call of `call_tool` names as text: by one text, or by a server's and a tool's."""
-    texts = [each.value if isinstance(each, ast.Constant) else None for each in call.args[:2]]
-    match texts:
-        case [str(server), str(tool)]:
+    match call.args:
+        case [ast.Constant(value=str(server)), ast.Constant(value=str(tool)), *_]:
             return f"{server}.{tool}"
-        case [str(name), *_]:
+        case [ast.Constant(value=str(name))] | [ast.Constant(value=str(name)), ast.Dict() | ast.Constant(value=None)]:
+            return name
+        case [ast.Constant(value=str(name)), _] if "." in name:
             return name
     return None
+
+
+def _passed(call: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
+    """Return what a call of `call_tool` passes to the tool: by position and by name."""
+    by_position, by_name = call.args[1:], call.keywords
+    if by_position and _is_text(by_position[0]):
+        by_position = by_position[1:]
+    if not by_position:
+        whole = next((each for each in by_name if each.arg == "arguments" and not _is_no_dict(each.value)), None)
+        by_position = [] if whole is None else [whole.value]
+        by_name = [each for each in by_name if each is not whole]
+    if len(by_position) == 1 and _is_none(by_position[0]):
+        by_position = []
+    return by_position, by_name
+
+
+def _may_name_a_tool(call: ast.Call) -> bool:
+    """Return whether the second argument of a call of `call_tool` may be the tool of a server named by the first."""
+    return len(call.args) > 1 and not (_is_no_dict(call.args[1]) or isinstance(call.args[1], ast.Dict))
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is str
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _is_no_dict(value: ast.expr) -> bool:
+    return is_plain(value) and not _is_none(value)
 
 
 def _beside(chain: ast.expr) -> Iterator[ast.expr]:

@@ -8,8 +8,10 @@ what it says: each call is judged again when it is made.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from ...sandbox.errors import HostCallError
@@ -17,24 +19,25 @@ from ...sandbox.host.call_slots import slot_given_back
 from ...sandbox.host.run_clock import paused
 from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
-from ...tools_registry.errors import RegistryError, ToolUnknown
+from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
+from ..host_work import Kind, in_thread
 from ..scopes import is_told
-from ..upstream_tools import approval
+from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
 from ..upstream_tools.wiring import config_of
+from .written_calls import Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
     from ..privacy.privacy import Privacy
-    from ..upstream_tools.registry import Registry
+    from ..upstream_tools.registry import Known, Registry
     from .broker import Arguments, Calls
 
 TOOLS_ASKED_MAX = 20
 """Tools that one question is about; calls of others are asked about when they are made."""
 
-CALLS_JUDGED_MAX = 200
 _REFUSED_SHOWN = 20
-_NAME_CHARS_MAX = 200
+_LEAVE_OUT = "Leave these calls out."
 
 
 @dataclass(slots=True)
@@ -57,27 +60,30 @@ class _Planned:
 
 
 async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    """Judge the calls that stand in a program: `[[name, line, whether a failure is caught], …]`.
+    """Judge the calls that stand in a program, sent as `planned_calls` tells them.
 
     Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
-    ends nothing. Names that mean nothing, and servers that cannot be asked, are left to the calls.
+    ends nothing. A name that means no tool, arguments that do not fit and a missing `await` end a program where one
+    such call is certain to be made; then those that are not certain are named too. Servers that cannot be asked are
+    left to the calls.
     """
     try:
         with slot_given_back():
-            return await _judged(registry, calls, _read(cast("Sequence[Json]", arguments["calls"])))
+            return await _judged(registry, calls, read_places(cast("Sequence[Json]", arguments["calls"])))
     except RegistryError:
         return None  # the calls will say it
 
 
-async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tuple[int, bool]]]) -> Json:
+async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Place]]) -> Json:
     known = await registry.known(named)
     refused: list[tuple[int, str]] = []
     to_ask: dict[str, _Planned] = {}
+    allowed: list[tuple[Tool, list[Place]]] = []
     for name, places in named.items():
         found = known.tools.get(name)
         if found is None:
             continue
-        lines = tuple(line for line, caught in places if not caught)
+        lines = tuple(place.line for place in places if not place.caught)
         if isinstance(found, ToolUnknown):
             refused += [(line, str(found)) for line in lines]
             continue
@@ -89,19 +95,54 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[tup
         if decision is Decision.REFUSE or found.server in known.quarantined:
             why = approval.why_refused(found.name, server) if decision is Decision.REFUSE else _quarantined(found)
             refused += [(line, why) for line in lines]
-        elif decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
+            continue
+        allowed.append((found, places))
+        if decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
             before = to_ask.get(found.full_name)
             earlier = () if before is None else before.lines
-            everywhere = tuple(sorted({*earlier, *(line for line, _ in places)}))
+            everywhere = tuple(sorted({*earlier, *(place.line for place in places)}))
             caught = not lines and (before is None or before.caught)
             to_ask[found.full_name] = _Planned(found, server, everywhere, caught)
             if calls.caller.ask is None:
                 refused += [(line, approval.why_unasked(found, server)) for line in lines]
-    if refused:
-        return await _refusal(registry, refused, [each.tool for each in to_ask.values()])
+    wrong = await _faults(registry, known, named, allowed)
+    if refused or any(each.certain for each in wrong):
+        if await _are_old(registry, wrong):
+            return await _judged(registry, calls, named)
+        instead = _LEAVE_OUT if refused else "Correct these calls, and run the program again."
+        refused += [(each.line, each.why) for each in wrong]
+        return await _refusal(registry, refused, [each.tool for each in to_ask.values()], instead)
     if not to_ask or calls.caller.ask is None:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values())[:TOOLS_ASKED_MAX])
+
+
+async def _faults(
+    registry: Registry,
+    known: Known,
+    named: Mapping[str, list[Place]],
+    allowed: Sequence[tuple[Tool, list[Place]]],
+) -> list[Fault]:
+    """Return what is wrong with the names and the arguments of calls."""
+    first_line = min((place.line for _, places in allowed for place in places), default=sys.maxsize)
+    wrong: list[Fault] = []
+    for name in known.unknown[:_REFUSED_SHOWN]:
+        if any(place.calls for place in named[name]):
+            try:
+                await discovery.found(registry, name)
+            except (ToolUnknown, ToolAmbiguous) as error:
+                wrong += unknown_faults(named[name], error, first_line=first_line)
+            except RegistryError:
+                continue  # the call will say it
+    if any(place.calls for _, places in allowed for place in places):
+        wrong += await in_thread(Kind.SEARCH, partial(faults, allowed, await registry.describer()))
+    return wrong
+
+
+async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
+    """Return whether faults were found by lists of tools of an earlier session; the servers are asked for new ones."""
+    servers = {each.server for each in wrong if each.server is not None}
+    return any([await registry.refresh(server) for server in sorted(servers)])
 
 
 async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
@@ -171,7 +212,12 @@ async def _fail(registry: Registry, tool: Tool, why: str) -> NoReturn:
     raise HostCallError(f"{why} {approval.what_else(await _reading(registry, [tool]))}", type="ToolError")
 
 
-async def _refusal(registry: Registry, refused: Sequence[tuple[int, str]], asked: Sequence[Tool]) -> Json:
+async def _refusal(
+    registry: Registry,
+    refused: Sequence[tuple[int, str]],
+    asked: Sequence[Tool],
+    instead: str = "Leave these calls out.",
+) -> Json:
     """Return why a program may not start: each call that is in the way with its line, and what can be done."""
     lines: dict[str, list[int]] = {}
     for line, why in sorted(refused):
@@ -182,7 +228,7 @@ async def _refusal(registry: Registry, refused: Sequence[tuple[int, str]], asked
     return {
         "message": f"Nothing was called. {' '.join(said)}",
         "line": min(line for line, _ in refused),
-        "instead": approval.what_else(await _reading(registry, asked)) if asked else "Leave these calls out.",
+        "instead": approval.what_else(await _reading(registry, asked)) if asked else instead,
     }
 
 
@@ -199,16 +245,6 @@ async def _reading(registry: Registry, tools: Iterable[Tool]) -> list[str]:
 
 def _quarantined(tool: Tool) -> str:
     return f"{tool.full_name} cannot be called until the user accepts what its server changed."
-
-
-def _read(sent: Sequence[Json]) -> dict[str, list[tuple[int, bool]]]:
-    """Return the calls by the names of their tools; what is none is left out, since a worker is not believed."""
-    named: dict[str, list[tuple[int, bool]]] = {}
-    for each in sent[:CALLS_JUDGED_MAX]:
-        match each:
-            case [str(name), int(line), bool(caught)] if 0 < line < 1 << 31 and len(name) <= _NAME_CHARS_MAX:
-                named.setdefault(name, []).append((line, caught))
-    return named
 
 
 def _lines(lines: Sequence[int]) -> str:

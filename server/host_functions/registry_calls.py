@@ -149,15 +149,9 @@ def pay(calls: Calls, count: int) -> None:
 
 
 def _by_position(tool: Tool, name: str) -> HostCallError:
-    from ...tools_registry.describing.schemas import parameters_of
+    from ..upstream_tools.tool_arguments import by_position
 
-    names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
-    takes = (
-        f"It takes {', '.join(names)}. Write {names[0].removesuffix('=…')}=… in the call."
-        if names
-        else "It takes none."
-    )
-    return HostCallError(f"{name}() takes its arguments by name, not by position. {takes}", type="TypeError")
+    return HostCallError(by_position(tool, name), type="TypeError")
 
 
 def failed(message: str) -> HostCallError:

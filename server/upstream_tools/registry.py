@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,10 +51,11 @@ _LOG = logging.getLogger(__name__)
 class Known:
     """What there is of tools of some names: each tool, or why the operator does not let it be called.
 
-    A name that means nothing yet, or several tools, is left out: a call of it will say so.
+    `unknown` are the names that mean no tool, or several. What a server may have that cannot be asked is left out.
     """
 
     tools: Mapping[str, Tool | ToolUnknown]
+    unknown: Sequence[str]
     configuration: Configuration
     quarantined: frozenset[str]
 
@@ -248,7 +249,7 @@ class Registry:
             await self._ask_one(wired, server)
             return wired.catalog.get(name, category)
 
-    async def known(self, names: Iterable[str]) -> Known:
+    async def known(self, names: Collection[str]) -> Known:
         """Return what there is of tools of names. Raises `RegistryError`.
 
         Servers whose tools are not known are asked, all at once, for `ASK_SECONDS` at most.
@@ -264,9 +265,17 @@ class Registry:
             name: wired.catalog.get(name) for name in servers if name in wired.catalog
         }
         rest = {name: server for name, server in servers.items() if name not in tools}
+        unknown: list[str] = []
         if rest:  # other spellings are compared with every tool
             tools |= await in_thread(Kind.SEARCH, partial(_known, wired, rest))
-        return Known(tools, wired.configuration, await wired.upstreams.quarantined())
+            rest = {name: server for name, server in rest.items() if name not in tools}
+            old = {server for server in rest.values() if server is not None and server not in wired.fresh}
+            if old:
+                await asyncio.wait([self._asked(wired, server) for server in old], timeout=ASK_SECONDS)
+                if old & wired.fresh:
+                    return await self.known(names)  # by what they have now
+            unknown = _unknown(wired, rest)
+        return Known(tools, unknown, wired.configuration, await wired.upstreams.quarantined())
 
     async def is_approved(self, tool: Tool, scope: str) -> bool:
         """Return whether the user of a scope said yes to all calls of a tool."""
@@ -429,6 +438,18 @@ def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | 
         except ToolUnknown as refusal:
             known[name] = refusal
     return known
+
+
+def _unknown(wired: Wired, servers: Mapping[str, str | None]) -> list[str]:
+    """Return which names mean no tool, by what every server says that may have them."""
+    all_known = all(
+        wired.catalog.is_listed(server) or wired.catalog.tools(server=server) for server in wired.configuration.enabled
+    )
+    return [
+        name
+        for name, server in servers.items()
+        if (server in wired.fresh if server is not None else all_known or "." in name)
+    ]
 
 
 def _overview_of(wired: Wired) -> str:

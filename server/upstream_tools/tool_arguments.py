@@ -5,14 +5,15 @@ What is not judged here the server checks anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.describing.casing import as_published
 from ...tools_registry.describing.schemas import parameters_of
 from ...tools_registry.models import Tool
-from ..arguments import misfit, unknown_argument
+from ..arguments import misfit, missing_argument, unknown_argument
+from ..privacy.token_texts import mentions_in
 
 _ROOT_KEYS_THAT_ADD = frozenset({"patternProperties", "propertyNames", "$dynamicRef"})
 
@@ -29,17 +30,66 @@ def checked(tool: Tool, given: Mapping[str, Json]) -> dict[str, Json]:
     return arguments
 
 
+def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection[str], *, more: bool) -> list[str]:
+    """Return why a call would be refused, as far as its source says. Takes CPU time: call it in a thread.
+
+    The values of `given` stand in the source, those of `others` do not; with `more` there may be further arguments.
+    Texts with a token in them are not judged, since the call may have a value in its place.
+    """
+    written = as_published(tool, {name: name for name in (*given, *others)})
+    values = {name: given[own] for name, own in written.items() if own in given and not _has_token(given[own])}
+    takes, schema = _takes(tool), tool.input_schema
+    wrong = [unknown_argument(tool.full_name, each, known, takes) for each, known in _all_unknown(tool, written)]
+    if not more and not wrong:
+        wrong += [missing_argument(tool.full_name, each, takes) for each in _required(tool) if each not in written]
+    whole = not more and len(values) == len(written)
+    first = misfit(tool.full_name, schema, values, takes, others_unknown=not whole)
+    if first is not None:
+        alone = (misfit(tool.full_name, schema, {each: values[each]}, takes, others_unknown=True) for each in values)
+        wrong += list(filter(None, alone)) or ([] if wrong else [first])
+    return wrong
+
+
 def _unknown(tool: Tool, arguments: Mapping[str, Json]) -> str | None:
+    unknown = next(_all_unknown(tool, arguments), None)
+    return None if unknown is None else unknown_argument(tool.full_name, *unknown, _takes(tool))
+
+
+def _all_unknown(tool: Tool, arguments: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names that the schema does not have, each with those that it has."""
     schema = tool.input_schema
     if not isinstance(schema, Mapping) or schema.get("additionalProperties") or _ROOT_KEYS_THAT_ADD & schema.keys():
-        return None
+        return
     known = [each.name for each in parameters_of(tool)]
-    if not known and not isinstance(schema.get("properties"), Mapping):
-        return None
-    unknown = next((name for name in arguments if name not in known), None)
-    return None if unknown is None else unknown_argument(tool.full_name, unknown, known, _takes(tool))
+    if known or isinstance(schema.get("properties"), Mapping):
+        yield from ((name, known) for name in arguments if name not in known)
+
+
+def _required(tool: Tool) -> list[str]:
+    """Return the arguments that the root of the schema itself requires."""
+    required = tool.input_schema.get("required") if isinstance(tool.input_schema, Mapping) else None
+    return [each for each in required if isinstance(each, str)] if isinstance(required, list | tuple) else []
+
+
+def _has_token(value: Json) -> bool:
+    if isinstance(value, str):
+        return bool(mentions_in(value, lenient=True))
+    if isinstance(value, dict):
+        return any(_has_token(each) for pair in value.items() for each in pair)
+    return isinstance(value, list) and any(map(_has_token, value))
 
 
 def _takes(tool: Tool) -> str:
     names = [each.name if each.required else f"{each.name}=…" for each in parameters_of(tool)]
     return f"It takes {', '.join(names)}." if names else "It takes no arguments."
+
+
+def by_position(tool: Tool, call: str) -> str:
+    """Return what to say of a call that passes arguments by position."""
+    names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
+    takes = (
+        f"It takes {', '.join(names)}. Write {names[0].removesuffix('=…')}=… in the call."
+        if names
+        else "It takes none."
+    )
+    return f"{call}() takes its arguments by name, not by position. {takes}"

@@ -13,7 +13,7 @@ GIVEN = {**hosted_tools.helpers(), "mcp_git": hosted_tools._server("git"), "git"
 
 
 def found(source: str) -> list[tuple[str, int]]:
-    return [(name, line) for name, line, _ in planned_calls(source, GIVEN)]
+    return [(name, line) for name, line, *_ in planned_calls(source, GIVEN)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""The calls that stand in a program, as its worker reads them in the source, and what is wrong with them.
+
+Nothing here is believed for more than a refusal: each call is judged again when it is made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...sandbox.job import Json
+from ...tools_registry.errors import ToolAmbiguous, ToolUnknown
+from ...tools_registry.models import Tool
+
+if TYPE_CHECKING:
+    from ...tools_registry.describing.details import Describer
+
+CALLS_JUDGED_MAX = 200
+_JUDGING_SECONDS = 2.0
+_NAME_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """One call whose failure the program does not catch; `certain` as `planned_calls` says it."""
+
+    line: int
+    given: Mapping[str, Json]
+    others: tuple[str, ...]
+    more: bool
+    positional: bool
+    unawaited: bool
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line on which a tool is called, and what is known of its calls there."""
+
+    line: int
+    caught: bool
+    calls: tuple[WrittenCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a call would fail; `server` is that of its tool, where there is one."""
+
+    line: int
+    why: str
+    certain: bool
+    server: str | None = None
+
+
+def read_places(sent: Sequence[Json]) -> dict[str, list[Place]]:
+    """Return the places by the names of their tools; what is none is left out, since a worker is not believed."""
+    named: dict[str, list[Place]] = {}
+    for each in sent[:CALLS_JUDGED_MAX]:
+        match each:
+            case [str(name), int(line), bool(caught), list(calls)] if _is_line(line) and len(name) <= _NAME_CHARS_MAX:
+                read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
+                named.setdefault(name, []).append(Place(line, caught, read))
+    return named
+
+
+def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, *, first_line: int) -> list[Fault]:
+    """Return the faults of calls whose name means no tool.
+
+    None is certain behind `first_line`, where the program first calls a tool that there is: servers may have further
+    tools after a call. A name much like that of a tool is taken for a slip all the same.
+    """
+    like_another = bool(error.candidates if isinstance(error, ToolAmbiguous) else error.nearest)
+    return [
+        Fault(call.line, str(error), call.certain and (like_another or call.line <= first_line))
+        for place in places
+        for call in place.calls
+    ]
+
+
+def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) -> list[Fault]:
+    """Return what is wrong with calls of tools; the first fault of a tool shows its signature.
+
+    Takes CPU time: call it in a thread. Arguments by position alone are left to the call, which raises `TypeError` for
+    them. What is not judged within `_JUDGING_SECONDS` is left to the calls.
+    """
+    until = time.monotonic() + _JUDGING_SECONDS
+    wrong: list[Fault] = []
+    for tool, places in found:
+        told = False
+        for call in (call for place in places for call in place.calls):
+            if time.monotonic() > until:
+                return wrong
+            for why in _faults_of(tool, call, describer):
+                shown = why if told else f"{why} Its signature: {describer.signature(tool)}"
+                wrong.append(Fault(call.line, shown, call.certain and not call.positional, tool.server))
+                told = True
+    return wrong
+
+
+def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[str]:
+    from ..upstream_tools.tool_arguments import by_position, misfits_as_written
+
+    if call.unawaited:
+        yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. Write `await` before it."
+    if call.positional:
+        yield by_position(tool, describer.call(tool))
+        return
+    yield from misfits_as_written(tool, call.given, call.others, more=call.more)
+
+
+def _read(line: int, sent: Json) -> WrittenCall | None:
+    match sent:
+        case {
+            "given": dict(given),
+            "others": list(others),
+            "more": bool(more),
+            "positional": bool(positional),
+            "unawaited": bool(unawaited),
+            "certain": bool(certain),
+        }:
+            names = tuple(each for each in others if isinstance(each, str))
+            return WrittenCall(line, given, names, more, positional, unawaited, certain)
+    return None
+
+
+def _is_line(line: int) -> bool:
+    return 0 < line < 1 << 31
