@@ -25,7 +25,7 @@ _SIGNALS: Final = ("flags", "traps")
 _initialize: Final[Any] = decimal.Context.__init__
 _copy_of: Final[Any] = decimal.Context.copy
 _get: Final[Any] = decimal.Context.__getattribute__
-_kept: Final[dict[int, decimal.Context]] = {}
+_contexts: Final[dict[int, decimal.Context]] = {}
 _to_use: Final[deque[decimal.Context]] = deque()
 
 
@@ -60,19 +60,19 @@ class localcontext:  # noqa: N801 - what code calls
 
 
 def _keep(context: decimal.Context) -> None:
-    if id(context) in _kept:
+    if id(context) in _contexts:
         return
-    if len(_kept) >= KEPT_MAX:
+    if len(_contexts) >= KEPT_MAX:
         raise RuntimeError(
             f"more than {KEPT_MAX} contexts were made current. Change one context, or use localcontext()."
         )
-    _kept[id(context)] = context
+    _contexts[id(context)] = context
     _to_use.append(context)
 
 
 def _copy(context: decimal.Context) -> decimal.Context:
     """Copy a context into a new one; where many are kept, into one of those that nobody else holds."""
-    for _ in range(_LOOKED_AT if len(_kept) >= USED_AGAIN_FROM else 0):
+    for _ in range(_LOOKED_AT if len(_contexts) >= USED_AGAIN_FROM else 0):
         _to_use.rotate()
         if _references(_to_use) <= _UNUSED and type(_to_use[0]) is decimal.Context:
             found = _to_use[0]
@@ -98,4 +98,4 @@ def _references_when_only_kept() -> int:
 
 
 _UNUSED: Final = _references_when_only_kept()
-"""References to a context that only `_kept` and `_to_use` hold."""
+"""References to a context that only `_contexts` and `_to_use` hold."""
