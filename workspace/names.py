@@ -21,6 +21,9 @@ DEPTH_MAX = 32
 RUNS = ".runs"
 """The name under which callers find what was kept of their runs. What it names lies beside the workspace, not in it."""
 
+SHOWN_AT = "/workspace/"
+"""Where the workspace stands for code, which may name a file in full."""
+
 HOME_OWNER = "home"
 """Whoever has the home itself. Runs of other owners are kept under a mark of their owner."""
 
@@ -77,8 +80,13 @@ class Name:
 
     @classmethod
     def parse(cls, text: object) -> Name:
-        """Judge the name of a file, or raise `NameRefused`. It is kept letter for letter, without a `./` before it."""
-        checked = _whole(text.removeprefix("./") or text if type(text) is str else text)
+        """Judge the name of a file, or raise `NameRefused`.
+
+        It is kept letter for letter, without a `./` or a `/workspace/` before it, which is where code finds it.
+        """
+        if type(text) is str:
+            text = text.removeprefix("./").removeprefix(SHOWN_AT) or text
+        checked = _whole(text)
         parts = tuple(checked.split("/"))
         if len(parts) > DEPTH_MAX:
             raise NameRefused(
@@ -92,7 +100,7 @@ class Name:
     def parse_folder(cls, text: object) -> Name:
         """Judge the name of a folder: `.` and the empty text are the workspace itself, a `/` at the end is allowed."""
         if type(text) is str:
-            if text in {"", ".", "./"}:
+            if text in {"", ".", "./", SHOWN_AT, SHOWN_AT[:-1]}:
                 return cls(())
             return cls.parse(text.removesuffix("/") or text)
         return cls.parse(text)

@@ -185,7 +185,7 @@ class Workspace:
                 except OSError:
                     self._prune(name.folder)
                     raise
-        return Written(filename, size)
+        return Written(str(name), size)
 
     def _append(self, name: Name, data: bytes) -> None:
         handle, status = self.root.open_file(name, os.O_WRONLY | os.O_APPEND)
@@ -328,7 +328,7 @@ class Workspace:
                 with self.ledger.change(more_bytes=-current.st_size, more_entries=-1):
                     folder.unlink(name.leaf)
             self.ledger.give_back(entries=self._prune(name.folder))
-        return Deleted(filename, deleted=True)
+        return Deleted(str(name), deleted=True)
 
     def usage(self) -> Usage:
         """How full the workspace is."""

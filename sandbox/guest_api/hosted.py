@@ -13,6 +13,7 @@ from ..dialect.facades.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
 from . import hosted_privacy, hosted_runs, hosted_skills, hosted_tools
+from .answers import awaitable
 
 _SLICE = 3 * 1024 * 1024
 """Characters or bytes in one answer: far below what a frame holds, and whole groups of base64."""
@@ -43,7 +44,7 @@ def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding
             return base64.b64decode(content) if encoding is None else content
 
 
-def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> Json:
+def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> object:
     """Write a workspace file and return `{filename, size}`; bytes are written as they are.
 
     Raises PermissionError, ValueError, OSError when the quota is used up.
@@ -56,11 +57,11 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> 
         )
     arguments: dict[str, Json] = {"filename": filename, "content": content, "encoding": encoding}
     if len(content) <= _PART_CHARS:
-        return GUEST.call_host("write_file", arguments)
+        return awaitable(GUEST.call_host("write_file", arguments))
     answer: Json = None
     for part, last in parts_of(content, encoding):
         answer = GUEST.call_host("write_file", {**arguments, "content": part, "last": int(last)})
-    return answer
+    return awaitable(answer)
 
 
 def parts_of(content: str, encoding: str) -> Iterator[tuple[str, bool]]:
@@ -86,15 +87,15 @@ def _cut(content: str, at: int) -> int:
     return line + 1 if line >= 0 else bracket if bracket >= 0 else end
 
 
-def list_files(subpath: str = ".") -> Json:
+def list_files(subpath: str = ".") -> object:
     """List workspace files below a folder, as `[{name, size, modified}]`."""
     answer = GUEST.call_host("list_files", {"subpath": subpath})
-    return cast("Mapping[str, Json]", answer)["files"]
+    return awaitable(cast("Mapping[str, Json]", answer)["files"])
 
 
-def delete_file(filename: str) -> Json:
+def delete_file(filename: str) -> object:
     """Delete a workspace file and return `{filename, deleted}`. Raises FileNotFoundError, PermissionError."""
-    return GUEST.call_host("delete_file", {"filename": filename})
+    return awaitable(GUEST.call_host("delete_file", {"filename": filename}))
 
 
 def helpers() -> dict[str, object]:

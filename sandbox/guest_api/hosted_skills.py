@@ -21,7 +21,7 @@ from ..dialect.facades.dynamic import Dynamic, dynamic
 from ..dialect.facades.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
-from .answers import answer_of
+from .answers import answer_of, awaitable
 from .converting import converted
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def load_skill(name: str, version: int | None = None) -> object:
 
 def list_skills(query: str | None = None, tag: str | None = None, limit: int = 50) -> object:
     """Return `{count, skills: [{name, version, description, signature, tags, runs, last_run}]}`."""
-    return answer_of(GUEST.call_host("list_skills", {"query": query, "tag": tag, "limit": limit}))
+    return awaitable(GUEST.call_host("list_skills", {"query": query, "tag": tag, "limit": limit}))
 
 
 def call_skill(name: str, version: int, arguments: Mapping[str, object]) -> object:

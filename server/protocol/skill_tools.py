@@ -66,7 +66,7 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
     ) -> Annotated[CallToolResult, SkillList]:
         found = await skills.listed(context, query, tag, limit)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
-        return answered(found, "\n".join(lines) or "no skills")
+        return answered(found, "\n".join(lines) or ("no skill fits" if query or tag else "no skills"))
 
     async def run_skill(
         name: str,

@@ -26,7 +26,10 @@ IMAGES_BYTES_MAX: Final = 4 * 1024 * 1024
 _SIGNATURES: Final = ((b"\x89PNG\r\n\x1a\n", PNG), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _WEBP: Final = (b"RIFF", b"WEBP")
 _ENDINGS: Final[Mapping[str, str]] = {PNG: "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
-_HEAD_CHARS: Final = 16
+_HEAD_BYTES: Final = 24
+"""Signature, size and little more: no image has less."""
+_HEAD_CHARS: Final = 36
+_HEADER: Final = slice(12, 16)
 _IMAGE_CHARS_MAX: Final = IMAGE_BYTES_MAX * 4 // 3 + 4
 _BYTES_NOTE: Final = re.compile(r"\d+ bytes as base64")
 
@@ -50,10 +53,16 @@ class Pictured:
 
 
 def image_type(content: bytes) -> str | None:
-    """Return the MIME type of an image that models take, by how it begins; None for anything else.
+    """Return the MIME type of an image that models take, by its first bytes; None for anything else.
 
+    A client sends what it is given to a model, whose provider refuses the whole conversation for a broken image.
     Sources: RFC 2083, section 12.12; ITU T.81, annex B; the GIF89a specification, section 17; RFC 9649, section 2.4.
     """
+    has_header = content[_HEADER] == b"IHDR" or not content.startswith(_SIGNATURES[0][0])
+    return _begun_type(content) if has_header and len(content) > _HEAD_BYTES else None
+
+
+def _begun_type(content: bytes) -> str | None:
     if content[:4] == _WEBP[0] and content[8:12] == _WEBP[1]:
         return "image/webp"
     return next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)
@@ -92,7 +101,7 @@ def _seen(
         return {"type": "image", "mime_type": kind, "size": len(content), "handle": f"{folder}/{name}"}
     if isinstance(value, Mapping) and value.get("type") == "image" and isinstance(handle := value.get("handle"), str):
         held = files.get(handle.removeprefix(f"{folder}/"), b"")
-        kind = image_type(held)
+        kind = _begun_type(held)
         if kind is not None:
             _give(held, kind, found)
     return value

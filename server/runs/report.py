@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from ...sandbox.job import Json
 from ..settings import OutputFormat
 from .compact import shortened, written
-from .truncation import SHOWN_CHARS, fit
+from .truncation import FIRST_OF, SHOWN_CHARS, fit
 
 _NEW_LINE = "\n"
 _TRACE_LINES_MAX = 24
@@ -163,7 +163,7 @@ def _shown(report: Report, form: OutputFormat) -> _Shown:
         fitted = fit(result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept)
         text, output, stderr = written(fitted.result, form), fitted.output, fitted.stderr
         for what, cut in fitted.cuts.items():
-            notes[what] = {**cut.to_json(), **_total_of(notes.get(what))}
+            notes[what] = _of_whole(cut.to_json(), notes.get(what))
     elif result != report["result"]:
         notes.setdefault("result", {"note": "long texts are shortened here; the structured content has them whole"})
     return _Shown(text if result is not None or report["success"] else None, output, stderr, notes)
@@ -180,8 +180,15 @@ def _said_of(cut: object) -> str:
     return f"{cut['shown']} of {cut['total']} shown{f' ({note})' if note else ''}{read_with}"
 
 
-def _total_of(cut: object) -> Mapping[str, object]:
-    return {"total": cut["total"]} if isinstance(cut, Mapping) and "total" in cut else {}
+def _of_whole(cut: Mapping[str, object], before: object) -> Mapping[str, object]:
+    """Return what is said of a cut, in the figures of the whole where what is cut was cut before."""
+    if not isinstance(before, Mapping) or "total" not in before:
+        return cut
+    told = {**cut, "total": before["total"]}
+    whole = FIRST_OF.search(str(before.get("note", "")))
+    if whole is not None and "note" in cut:
+        told["note"] = FIRST_OF.sub(lambda part: f"{part[1]}{whole[2]}", str(cut["note"]), count=1)
+    return told
 
 
 def _failure(error: ErrorReport) -> Iterator[str]:

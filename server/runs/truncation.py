@@ -18,6 +18,7 @@ A call that `read_with` names asks for a slice that is shown whole: what it give
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
@@ -30,6 +31,9 @@ from ...workspace.archive import RunArchive, What
 
 SHOWN_CHARS = 4_000
 """Characters of a result and an output that a text shows beside the structured content, which has more of them."""
+
+FIRST_OF = re.compile(r"(: the first \d+ of )(\d+)")
+"""How the note of a cut says how many items, keys or characters of the whole are shown."""
 
 CUTS_MAX = 5
 """Places within a result that are named one by one; the rest is counted."""
@@ -210,7 +214,7 @@ def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None,
     inner: dict[str, Cut] = {}
     for steps, cut in cutter.cuts:
         if not steps:
-            note += f": the first {cut.shown} of {cut.total} {cut.note}"
+            note += f": the first {cut.shown} of {cut.total} {cut.note}"  # as `FIRST_OF` reads it
         elif len(inner) < CUTS_MAX:
             inner[place("result", steps)] = replace(cut, read_with=read_with)
     left_out = sum(1 for steps, _ in cutter.cuts if steps) - len(inner)

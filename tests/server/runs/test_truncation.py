@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.server.runs.truncation import CUTS_MAX, fit
+
+from ..conftest import in_this_process
 
 
 def compact(value: object) -> str:
@@ -200,3 +203,13 @@ def test_of_one_call_with_long_arguments_these_are_cut():
     assert len(compact(fitted.dry_run)) <= 1000
     assert (shown["tool"], shown["arguments"]["to"]) == ("up.put", "a")
     assert "arguments of the first" in fitted.truncated()["dry_run"]["note"]
+
+
+async def test_a_text_counts_what_the_whole_result_has(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path) as caller:
+        for code, whole in (
+            ("[{'t': 'x' * 100, 'i': i} for i in range(400)]", "of 400 items"),
+            ("'x' * 100_000", "of 100000 characters"),
+        ):
+            answer = await caller.call("execute_code", code=code)
+            assert whole in answer.content[0].text  # type: ignore[union-attr]  # a text

@@ -435,3 +435,14 @@ async def test_what_is_not_a_text_among_tags_is_refused_by_code_as_by_the_tool(s
     code = "save_skill('tagged', 'def tagged(): return 1', tags=['a', [[1] * 100] * 100])"
     error = (await served.run(f"try: {code}\nexcept TypeError as error: result = str(error)"))["result"]
     assert error == "save_skill() got list among tags. Give texts."
+
+
+async def test_what_is_there_already_may_be_awaited(served) -> None:
+    code = """
+written = await write_file("/workspace/awaited.txt", "x")
+listed = [each["name"] for each in await list_files()]
+skilled = (await list_skills())["count"]
+deleted = await delete_file("awaited.txt")
+result = [written["filename"], "awaited.txt" in listed, skilled >= 0, deleted["deleted"]]
+"""
+    assert (await served.run(code))["result"] == ["awaited.txt", True, True, True]
