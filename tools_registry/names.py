@@ -5,10 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 _NOT_WORD = re.compile(r"\W+", re.ASCII)
 _NOT_ALNUM = re.compile(r"[\W_]+")
+_PIECE_CHARS = 256
+_PIECE = re.compile(rf"\S{{1,{_PIECE_CHARS}}}|\s+")
 
 
 def identifier(name: str) -> str:
@@ -19,7 +22,7 @@ def identifier(name: str) -> str:
     """
     if name.isascii() and name.isidentifier() and name[0] != "_" and not keyword.iskeyword(name):
         return name
-    folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    folded = by_pieces(partial(unicodedata.normalize, "NFKD"), name).encode("ascii", "ignore").decode("ascii")
     clean = _NOT_WORD.sub("_", folded).strip("_") or "unnamed"
     if clean[0].isdigit():
         clean = f"n{clean}"
@@ -41,6 +44,15 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
             clean = f"{wanted}_{numbers[wanted]}"
         given[clean] = name
     return given
+
+
+def by_pieces(normalize: Callable[[str], str], text: str) -> str:
+    """Normalize a text in time that grows as the text does.
+
+    Marks in a row are sorted in time by the square of their number, so a word longer than `_PIECE_CHARS` is taken a
+    piece at a time: at the seams of its pieces marks stay as they are. Source: Unicode Standard Annex 15, section 13.
+    """
+    return normalize(text) if len(text) <= _PIECE_CHARS else _PIECE.sub(lambda found: normalize(found[0]), text)
 
 
 def fold(name: str) -> str:

@@ -1,6 +1,6 @@
 """The files of a dry run: what it changes it finds changed, and the workspace stays as it is.
 
-What it writes lies in a folder of the run's own within the workspace, the upper layer, which counts against the quota
+What it writes lies in a folder of the run's own beside the workspace, the upper layer, which counts against the quota
 and is gone when the run ends. A file of the workspace is copied there before the run changes it. What the run removed
 is remembered by its name: for that, and all below it, only the upper layer is asked from then on.
 """
@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from .errors import NameRefused, NotAFile, NotFound
 from .names import DEPTH_MAX, Name, shown
-from .paths import is_plain, refusing, write_all
-from .run_files import HERE, READ_BYTES_MAX, Entry, Mode, Place, RunFiles, Status
+from .paths import Root, is_plain, refusing, write_all
+from .run_files import HERE, READ_BYTES_MAX, Entry, Mode, Place, RunFiles, Status, is_top
 from .store import File, Listing, Workspace
 
 _PIECE_BYTES = 1024 * 1024
@@ -91,7 +91,7 @@ class DryRunFiles(RunFiles):
         """Return the files below a folder that the run wrote, by the names that it gave them."""
         if self._upper is None or not self._is_folder(self._upper_state(below)):
             return []
-        found = self._workspace.root.walk((self._upper, *below))
+        found = self._workspace.beside.walk((self._upper, *below))
         return [File.of(each._replace(parts=each.parts[1:])) for each in found if each.is_plain]
 
     def open(self, path: str, mode: Mode) -> Status:
@@ -116,11 +116,11 @@ class DryRunFiles(RunFiles):
             if not self.status(path).is_folder:
                 raise NotAFile(f"{shown(path)} is a file, not a folder.", errno.ENOTDIR)
             found: dict[str, Entry] = {}
-            if not self._is_removed(parts) and self._is_folder(self._state_at(parts)):
-                below = self._entries(Place(path, Name(parts)))
+            if not self._is_removed(parts) and self._is_folder(self._lower_state(parts)):
+                below = self._entries(super()._place_of(path, Name(parts)))
                 found = {entry.name: entry for entry in below if (*parts, entry.name) not in self._removed}
             if self._is_folder(self._upper_state(parts)):
-                found |= {entry.name: entry for entry in self._entries(Place(path, Name((self._upper, *parts))))}
+                found |= {entry.name: entry for entry in self._entries(self._upper_place(path, parts))}
             return sorted(found.values(), key=lambda entry: entry.name)
 
     def remove(self, path: str) -> None:
@@ -146,7 +146,7 @@ class DryRunFiles(RunFiles):
         """Copy what is renamed into the upper layer, and rename it there."""
         with self._turn:
             source, goal = self._parts(path), self._parts(target)
-            if not any(Place(each, Name(())).is_top for each in (path, target)):
+            if not any(map(is_top, (path, target))):
                 if source:
                     self._copy_all(path)
                 inside = source is not None and goal is not None and goal[: len(source)] == source
@@ -156,10 +156,13 @@ class DryRunFiles(RunFiles):
             for parts in filter(None, (source, goal)):
                 self._remove_name(parts)
 
-    def _at(self, name: Name) -> Name:
+    def _place_of(self, path: str, name: Name) -> Place:
         if self._upper is not None and self.hides(name.parts):
-            return Name((self._upper, *name.parts))
-        return name
+            return self._upper_place(path, name.parts)
+        return super()._place_of(path, name)
+
+    def _upper_place(self, path: str, parts: tuple[str, ...]) -> Place:
+        return Place(path, Name((self._own_layer(), *parts)), self._workspace.beside)
 
     def _changeable(self, place: Place, *, makes: bool = False) -> Place:
         place = super()._changeable(place, makes=makes)
@@ -169,11 +172,11 @@ class DryRunFiles(RunFiles):
         # The layer is one folder more.
         if len(parts) >= DEPTH_MAX:
             raise NameRefused(f"{shown(place.path)} is too deep for a dry run.", errno.ENAMETOOLONG)
-        return Place(place.path, Name((self._copied(parts), *parts)))
+        self._copied(parts)
+        return self._upper_place(place.path, parts)
 
-    def _copied(self, parts: tuple[str, ...]) -> str:
-        """Copy what the workspace has at a name, and the folders that lead there, into the upper layer; return that."""
-        upper = self._own_layer()
+    def _copied(self, parts: tuple[str, ...]) -> None:
+        """Copy what the workspace has at a name, and the folders that lead there, into the upper layer."""
         for depth in range(1, len(parts) + 1):
             here = parts[:depth]
             if self._upper_state(here) is None:
@@ -181,17 +184,17 @@ class DryRunFiles(RunFiles):
                 if state is None:
                     break
                 self._copy(here, state)
-        return upper
 
     def _copy(self, parts: tuple[str, ...], state: os.stat_result) -> None:
         """Copy a plain file, or make a folder like one of the workspace."""
-        name, ledger, root = Name(parts), self._workspace.ledger, self._workspace.root
-        with ledger.locked(), refusing(name), root.open_folder((self._own_layer(), *name.folder)) as folder:
+        name, ledger = Name(parts), self._workspace.ledger
+        upper = self._own_layer()
+        with ledger.locked(), refusing(name), self._workspace.beside.open_folder((upper, *name.folder)) as folder:
             if stat.S_ISDIR(state.st_mode):
                 with ledger.change(more_bytes=0, more_entries=1):
                     folder.make(name.leaf)
                 return
-            source, found = root.open_file(name)
+            source, found = self._workspace.root.open_file(name)
             try:
                 with ledger.change(more_bytes=found.st_size, more_entries=1):
                     copy = folder.create(name.leaf, os.O_RDWR)
@@ -243,13 +246,16 @@ class DryRunFiles(RunFiles):
     def _state(self, parts: tuple[str, ...]) -> os.stat_result | None:
         """Return what the run finds at a name, or None."""
         upper = self._upper_state(parts)
-        return upper if upper is not None or self._is_removed(parts) else self._state_at(parts)
+        return upper if upper is not None or self._is_removed(parts) else self._lower_state(parts)
 
     def _upper_state(self, parts: tuple[str, ...]) -> os.stat_result | None:
-        return None if self._upper is None else self._state_at((self._upper, *parts))
+        return None if self._upper is None else self._state_in(self._workspace.beside, (self._upper, *parts))
 
-    def _state_at(self, parts: tuple[str, ...]) -> os.stat_result | None:
-        root = self._workspace.root
+    def _lower_state(self, parts: tuple[str, ...]) -> os.stat_result | None:
+        return self._state_in(self._workspace.root, parts)
+
+    @staticmethod
+    def _state_in(root: Root, parts: tuple[str, ...]) -> os.stat_result | None:
         try:
             with root.open_folder(parts[:-1]) as folder:
                 return folder.status(parts[-1]) if parts else folder.own_status()

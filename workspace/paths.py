@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, NoReturn, Self
 
 from .errors import NameRefused, NotAFile, NotFound, Unavailable
-from .names import DEPTH_MAX, RUNS, Name, shown
+from .names import DEPTH_MAX, RUNS, TEMPORARY_PREFIX, Name, shown
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -270,8 +270,8 @@ class Root:
     def walk(self, parts: tuple[str, ...] = (), *, shown_as: Name | None = None) -> Iterator[Found]:
         """Visit every entry below a folder, in no order, links not followed, at most `DEPTH_MAX` deep.
 
-        From above, `.runs` is left out; entries that vanish on the way always are. Raises `NotFound`, `NotAFile` or
-        `Unavailable` for the folder itself, and speaks of it as `shown_as`.
+        From above, `.runs` and runs' temporary folders are left out; entries that vanish on the way always are. Raises
+        `NotFound`, `NotAFile` or `Unavailable` for the folder itself, and speaks of it as `shown_as`.
         """
         with self.open_folder(parts, shown_as=shown_as) as folder:
             yield from _walk(folder, parts)
@@ -280,7 +280,7 @@ class Root:
 def _walk(folder: Folder, parts: tuple[str, ...]) -> Iterator[Found]:
     with os.scandir(folder._handle) as entries:
         for entry in entries:
-            if not parts and entry.name == RUNS:
+            if not parts and (entry.name == RUNS or entry.name.startswith(TEMPORARY_PREFIX)):
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)

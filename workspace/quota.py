@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from .errors import NotAFile, NotFound, QuotaFull, Unavailable
-from .names import PART_PREFIX, Name
+from .names import PART_PREFIX, TEMPORARY_PREFIX, Name
 from .paths import Found, Root, refusing
 
 RECOUNT_SECONDS = 30.0
@@ -31,6 +31,8 @@ _MAGIC = b"sealab-1"
 
 class Ledger:
     """The bytes and entries (files and folders together) of the workspace `root`, and the lock on changing them.
+
+    Runs' temporary folders, which lie in `beside`, count as well.
 
     Threads and processes take turns; `locked` waits at most `LOCK_SECONDS`. The ledger's file lies in `beside`.
     `removed_bytes` counts what has no name any more and takes room all the same.
@@ -127,7 +129,8 @@ class Ledger:
     def recount(self, visit: Callable[[Found], None] = lambda _: None) -> None:
         """Count every file; call with the lock held. What a killed write left behind is removed on the way.
 
-        `visit` is shown every entry that counts. Takes about 10 ms for a thousand files.
+        `visit` is shown every entry of the workspace; runs' temporary files, which lie beside it, count as well.
+        Takes about 10 ms for a thousand files.
         """
         used_bytes = entries = 0
         leftovers = []
@@ -138,12 +141,23 @@ class Ledger:
             used_bytes += found.size
             entries += 1
             visit(found)
+        for found in self._temporary():
+            used_bytes += found.size
+            entries += 1
         for parts in leftovers:
             with contextlib.suppress(OSError, NotFound, NotAFile), self._root.open_folder(parts[:-1]) as folder:
                 folder.unlink(parts[-1])
         self.used_bytes, self.entries = used_bytes, entries
         self._counted_at = time.monotonic()
         self._note(changing=False)
+
+    def _temporary(self) -> Iterator[Found]:
+        """Visit the runs' temporary folders and what is in them."""
+        with self._beside.open_folder(()) as top:
+            folders = [name for name in top.names() if name.startswith(TEMPORARY_PREFIX)]
+        for name in folders:
+            yield Found((name,), 0, 0, is_folder=True, is_plain=False)
+            yield from self._beside.walk((name,))
 
     @contextlib.contextmanager
     def change(self, *, more_bytes: int, more_entries: int, is_counted: bool = True) -> Iterator[None]:

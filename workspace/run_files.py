@@ -2,8 +2,9 @@
 
 `store.Workspace` writes files whole; code that opens a file expects that what it flushed is there, that two who have
 it open see each other's bytes, and that a name may go while the file is open. All paths begin with `/workspace` or
-`/tmp`, which is a folder of the run's own within the workspace, gone when the run ends. They are judged by `names` and
-opened by `paths` alone; each change is made under the ledger's lock and counts.
+`/tmp`, which is a folder of the run's own beside the workspace, where native code of others does not see it; it is gone
+when the run ends. They are judged by `names` and opened by `paths` alone; each change is made under the ledger's lock
+and counts.
 
 A file is known by its identity. Its descriptor is kept for a while, and found again by its path: where another file
 stands there by then, the answer is ESTALE. What was removed while it is still open counts until it is closed.
@@ -22,9 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from .errors import NameRefused, NotAFile, NotFound, Reserved, WorkspaceError
+from .errors import NameRefused, NotAFile, NotFound, Reserved, Unavailable, WorkspaceError
 from .names import DEPTH_MAX, RUNS, TEMPORARY_PREFIX, Name, shown, speakable
-from .paths import Folder, is_plain, refusing, write_all
+from .paths import Folder, Root, is_plain, refusing, write_all
 
 if TYPE_CHECKING:
     from .store import Usage, Workspace
@@ -66,16 +67,22 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path leads: a name below the workspace's root, or below the one beside it."""
+    """Where a path leads: a name below `root`, which is the workspace's or the one beside it."""
 
     path: str
     name: Name
+    root: Root
     is_kept_run: bool = False
 
     @property
     def is_top(self) -> bool:
         """Whether it is one of the folders that are always there."""
-        return self.path in {"/", HERE, TEMPORARY}
+        return is_top(self.path)
+
+
+def is_top(path: str) -> bool:
+    """Return whether a path is one of the folders that are always there."""
+    return path in {"/", HERE, TEMPORARY}
 
 
 class RunFiles:
@@ -103,7 +110,7 @@ class RunFiles:
             self._workspace.live.discard(self)
             self._temporary = None
             while self._made:
-                self._workspace.remove_tree((self._made.pop(),))
+                self._workspace.remove_temporary(self._made.pop())
 
     def removed_bytes(self) -> int:
         """Count the bytes of files that have no name any more and are still open here."""
@@ -131,9 +138,9 @@ class RunFiles:
             return Status.of(os.fstat(handle))
 
     def _opened_for_change(self, place: Place, mode: str) -> int:
-        name = self._changeable(place, makes=True).name
-        ledger = self._workspace.ledger
-        with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
+        place = self._changeable(place, makes=True)
+        name, ledger = place.name, self._workspace.ledger
+        with ledger.locked(), refusing(name), place.root.open_folder(name.folder) as folder:
             current = folder.status(name.leaf)
             if current is None:
                 with ledger.change(more_bytes=0, more_entries=1):
@@ -141,7 +148,7 @@ class RunFiles:
                 return self._keep(handle, os.fstat(handle), writable=True)
             if mode == "x":
                 raise NotAFile(f"There is a {shown(place.path)} already. Choose another name.", errno.EEXIST)
-            handle, status = self._workspace.root.open_file(name, os.O_RDWR)
+            handle, status = place.root.open_file(name, os.O_RDWR)
             self._keep(handle, status, writable=True)
             if mode == "w" and status.st_size:
                 with ledger.change(more_bytes=-status.st_size, more_entries=0):
@@ -210,11 +217,10 @@ class RunFiles:
             place = self._place(path)
             if place.is_top:
                 return Status(place.path, is_folder=True, size=0, modified_ns=0)
-            root = self._workspace.beside if place.is_kept_run else self._workspace.root
             name = place.name
             if not name.parts:
                 return Status(place.path, is_folder=True, size=0, modified_ns=0)
-            with refusing(name), root.open_folder(name.folder) as folder:
+            with refusing(name), place.root.open_folder(name.folder) as folder:
                 found = folder.status(name.leaf)
             if found is None:
                 raise _not_found(path)
@@ -238,8 +244,8 @@ class RunFiles:
 
     def _entries(self, place: Place) -> Sequence[Entry]:
         """Return what stands in a folder that is there."""
-        root, name = self._workspace.beside if place.is_kept_run else self._workspace.root, place.name
-        with refusing(name), root.open_folder(name.parts) as folder:
+        name = place.name
+        with refusing(name), place.root.open_folder(name.parts) as folder:
             return [
                 Entry(leaf, Status.of(status))
                 for leaf, status in folder.entries()
@@ -254,9 +260,9 @@ class RunFiles:
             place = self._place(path, is_new=True)
             if place.is_top:
                 raise NotAFile(f"There is a {shown(path)} already.", errno.EEXIST)
-            name = self._changeable(place, makes=True).name
-            ledger = self._workspace.ledger
-            with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
+            place = self._changeable(place, makes=True)
+            name, ledger = place.name, self._workspace.ledger
+            with ledger.locked(), refusing(name), place.root.open_folder(name.folder) as folder:
                 if folder.status(name.leaf) is not None:
                     raise NotAFile(f"There is a {shown(path)} already. Choose another name.", errno.EEXIST)
                 with ledger.change(more_bytes=0, more_entries=1):
@@ -268,9 +274,9 @@ class RunFiles:
             place = self._place(path)
             if place.is_top:
                 raise _is_a_folder(path)
-            name = self._changeable(place).name
-            ledger = self._workspace.ledger
-            with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
+            place = self._changeable(place)
+            name, ledger = place.name, self._workspace.ledger
+            with ledger.locked(), refusing(name), place.root.open_folder(name.folder) as folder:
                 current = _plain(folder, name, path)
                 with ledger.change(more_bytes=-current.st_size, more_entries=-1):
                     folder.unlink(name.leaf)
@@ -279,11 +285,11 @@ class RunFiles:
         """Remove an empty folder."""
         with self._turn:
             place = self._place(path)
-            name = self._changeable(place).name
+            place = self._changeable(place)
             if place.is_top:
                 raise Reserved(f"{shown(path)} stays. Remove what is in it.", errno.EBUSY)
-            ledger = self._workspace.ledger
-            with ledger.locked(), refusing(name), self._workspace.root.open_folder(name.folder) as folder:
+            name, ledger = place.name, self._workspace.ledger
+            with ledger.locked(), refusing(name), place.root.open_folder(name.folder) as folder:
                 current = folder.status(name.leaf)
                 if current is None:
                     raise _not_found(path)
@@ -298,20 +304,20 @@ class RunFiles:
             source_place, target_place = self._place(path), self._place(target, is_new=True)
             if source_place.is_top or target_place.is_top:
                 raise Reserved(f"{shown(path)} or {shown(target)} stays as it is.", errno.EBUSY)
-            source = self._changeable(source_place).name
-            goal = self._changeable(target_place, makes=True).name
-            root, ledger = self._workspace.root, self._workspace.ledger
+            source_place = self._changeable(source_place)
+            target_place = self._changeable(target_place, makes=True)
+            source, goal, ledger = source_place.name, target_place.name, self._workspace.ledger
             with (
                 ledger.locked(),
                 refusing(source),
-                root.open_folder(source.folder) as folder,
-                root.open_folder(goal.folder) as into,
+                source_place.root.open_folder(source.folder) as folder,
+                target_place.root.open_folder(goal.folder) as into,
             ):
                 moved = folder.status(source.leaf)
                 if moved is None:
                     raise _not_found(path)
                 if stat.S_ISDIR(moved.st_mode):
-                    self._judge_depth(source, goal)
+                    self._judge_depth(source_place, goal)
                 else:
                     _plain(folder, source, path)
                 present = into.status(goal.leaf)
@@ -321,12 +327,22 @@ class RunFiles:
                     _plain(into, goal, target)
                 freed = 0 if present is None or stat.S_ISDIR(present.st_mode) else present.st_size
                 with ledger.change(more_bytes=-freed, more_entries=-(present is not None)):
-                    folder.rename(source.leaf, goal.leaf, into=into)
+                    try:
+                        folder.rename(source.leaf, goal.leaf, into=into)
+                    except OSError as error:
+                        if error.errno != errno.EXDEV:
+                            raise
+                        raise Unavailable(
+                            f"{shown(path)} and {shown(target)} are on different file systems. Copy it instead.",
+                            errno.EXDEV,
+                        ) from None
 
-    def _judge_depth(self, source: Name, goal: Name) -> None:
+    @staticmethod
+    def _judge_depth(place: Place, goal: Name) -> None:
         """Refuse to move a folder so deep that what it holds could neither be named nor counted."""
-        depth = max((len(found.parts) for found in self._workspace.root.walk(source.parts)), default=len(source.parts))
-        if depth - len(source.parts) + len(goal.parts) > DEPTH_MAX:
+        source = place.name.parts
+        depth = max((len(found.parts) for found in place.root.walk(source)), default=len(source))
+        if depth - len(source) + len(goal.parts) > DEPTH_MAX:
             raise NameRefused("The folder would be too deep there. Move it further up.", errno.ENAMETOOLONG)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
@@ -356,28 +372,30 @@ class RunFiles:
         if self._closed:
             raise NotFound("The run has ended. Nothing more is done for it.")
         if type(path) is str:
+            # Until there is a folder nothing is found in it: this name can be no one's.
+            temporary = self._temporary or TEMPORARY_PREFIX
             if path in {"/", HERE}:
-                return Place(path, Name(()))
+                return Place(path, Name(()), self._workspace.root)
             if path == TEMPORARY:
-                return Place(path, Name(() if self._temporary is None else (self._temporary,)))
+                return Place(path, Name((temporary,)), self._workspace.beside)
             if path.startswith(f"{HERE}/"):
                 name = Name.parse(path[len(HERE) + 1 :])
-                return self._kept_place(path, name) if name.reserved else Place(path, self._at(name))
+                return self._kept_place(path, name) if name.reserved else self._place_of(path, name)
             if path.startswith(f"{TEMPORARY}/"):
                 name = Name.parse(path[len(TEMPORARY) + 1 :])
                 if len(name.parts) >= DEPTH_MAX:
                     raise NameRefused(f"{shown(path)} is too deep.", errno.ENAMETOOLONG)
-                # Until there is a folder nothing is found in it: this name can be no one's.
-                return Place(path, Name((self._temporary or TEMPORARY_PREFIX, *name.parts)))
+                return Place(path, Name((temporary, *name.parts)), self._workspace.beside)
         raise _not_found(path)
 
-    def _at(self, name: Name) -> Name:
-        """Return where in the workspace a name leads."""
-        return name
+    def _place_of(self, path: str, name: Name) -> Place:
+        """Return where a name of the workspace leads."""
+        return Place(path, name, self._workspace.root)
 
     def _kept_place(self, path: str, name: Name) -> Place:
         self._workspace.settle_runs()
-        return Place(path, Name(self._workspace.kept_at(name, self._owner)), is_kept_run=True)
+        kept_at = Name(self._workspace.kept_at(name, self._owner))
+        return Place(path, kept_at, self._workspace.beside, is_kept_run=True)
 
     def _changeable(self, place: Place, *, makes: bool = False) -> Place:
         """Return the place of what is going to be changed; one that it `makes` may need the run's temporary folder."""
@@ -395,7 +413,7 @@ class RunFiles:
         with (
             ledger.locked(),
             refusing(Name((made,))),
-            self._workspace.root.open_folder(()) as top,
+            self._workspace.beside.open_folder(()) as top,
             ledger.change(more_bytes=0, more_entries=1),
         ):
             top.make(made)
@@ -403,13 +421,9 @@ class RunFiles:
         return made
 
     def _opened(self, place: Place, *, writable: bool) -> int:
-        if place.is_kept_run:
-            if writable:
-                raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
-            handle, status = self._workspace.beside.open_file(place.name)
-        else:
-            flags = os.O_RDWR if writable else os.O_RDONLY
-            handle, status = self._workspace.root.open_file(place.name, flags)
+        if place.is_kept_run and writable:
+            raise Reserved(f"{shown(place.path)} cannot be changed. Write to a name of your own.")
+        handle, status = place.root.open_file(place.name, os.O_RDWR if writable else os.O_RDONLY)
         return self._keep(handle, status, writable=writable)
 
     def _found(self, place: Place, identity: str, *, writable: bool) -> int:

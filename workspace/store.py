@@ -110,8 +110,8 @@ class Workspace:
     `quota_bytes` bounds the sum of all sizes (a sparse file counts as long as it says), `files_max` the files and
     folders together. What `RunArchive` keeps has a budget of its own: a full workspace loses no report, and reports
     take nothing from the quota. It can be read and listed by the name `.runs/<run_id>`, by the run's owner alone, and
-    not be changed. It lies in `beside`, with all else that the host locks or trusts, since native code may see the
-    workspace itself.
+    not be changed. It lies in `beside`, with the runs' temporary files and all that the host locks or trusts, since
+    native code of any caller may see the workspace itself.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, quota_bytes: int, files_max: int = 50_000) -> None:
@@ -123,9 +123,9 @@ class Workspace:
             self.ledger = Ledger(
                 self.root, self.beside, quota_bytes=quota_bytes, files_max=files_max, removed_bytes=self._removed_bytes
             )
+            self._remove_old_temporary()
             with self.ledger.locked():
                 self.ledger.recount()
-            self._remove_old_temporary()
         except BaseException:
             self.close()
             raise
@@ -241,28 +241,32 @@ class Workspace:
         """Return where beside the workspace a reserved name lies. Raises `NotFound` for what the owner has not."""
         return _kept_at(name, owner)
 
-    def remove_tree(self, parts: tuple[str, ...]) -> None:
-        """Remove a folder and all that is in it; what cannot be removed stays. Blocks."""
+    def remove_temporary(self, name: str) -> None:
+        """Remove a run's temporary folder and all that is in it; what cannot be removed stays. Blocks."""
+        self._remove_tree(self.beside, name)
+
+    def _remove_tree(self, root: Root, name: str) -> None:
         with contextlib.suppress(WorkspaceError, OSError), self.ledger.locked():
-            found = sorted(self.root.walk(parts), key=lambda entry: -len(entry.parts))
+            found = sorted(root.walk((name,)), key=lambda entry: -len(entry.parts))
             gone_bytes = gone = 0
-            for entry in (*found, Found(parts, 0, 0, is_folder=True, is_plain=False)):
-                with contextlib.suppress(WorkspaceError, OSError), self.root.open_folder(entry.parts[:-1]) as folder:
+            for entry in (*found, Found((name,), 0, 0, is_folder=True, is_plain=False)):
+                with contextlib.suppress(WorkspaceError, OSError), root.open_folder(entry.parts[:-1]) as folder:
                     (folder.remove if entry.is_folder else folder.unlink)(entry.parts[-1])
                     gone_bytes += entry.size
                     gone += 1
             self.ledger.give_back(bytes_=gone_bytes, entries=gone)
 
     def _remove_old_temporary(self) -> None:
-        """Remove what runs left that ended together with their server."""
-        with self.root.open_folder(()) as top:
-            old = [
-                name
-                for name, status in top.entries()
-                if name.startswith(TEMPORARY_PREFIX) and time.time() - status.st_mtime > _TEMPORARY_SECONDS
-            ]
-        for name in old:
-            self.remove_tree((name,))
+        """Remove what runs left that ended together with their server; earlier versions left it in the workspace."""
+        for root in (self.beside, self.root):
+            with root.open_folder(()) as top:
+                old = [
+                    name
+                    for name, status in top.entries()
+                    if name.startswith(TEMPORARY_PREFIX) and time.time() - status.st_mtime > _TEMPORARY_SECONDS
+                ]
+            for name in old:
+                self._remove_tree(root, name)
 
     def _removed_bytes(self) -> int:
         return sum(files.removed_bytes() for files in list(self.live))

@@ -8,10 +8,14 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
 
 IMMUTABLE: Final = 1 << 8
 """Python refuses stores to the class (`Py_TPFLAGS_IMMUTABLETYPE`)."""
+_BASE: Final = 1 << 10
+"""Classes may derive from the class (`Py_TPFLAGS_BASETYPE`)."""
 GUEST: Final = 1 << 15
 """A bit that CPython leaves to Stackless Python: it neither reads it nor hands it on to subclasses."""
 _OFFSET: Final = 21 * ctypes.sizeof(ctypes.c_void_p)
@@ -23,6 +27,15 @@ flags_of: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
 def set_flag(cls: type, flag: int) -> None:
     """Set one of the flags above. Raises RuntimeError on an interpreter whose types are laid out otherwise."""
     _flags(cls).value |= flag
+
+
+def final(cls: _Class) -> _Class:
+    """Let no class derive from this one, as none does from `bool`. Raises as `set_flag` does.
+
+    `__init_subclass__` could not refuse it: another base may answer in its place.
+    """
+    _flags(cls).value &= ~_BASE
+    return cls
 
 
 def replace_method(cls: type, name: str, method: Callable[..., object]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -177,11 +177,16 @@ async def approved(
     *,
     server: ServerConfig,
     arguments: Mapping[str, Json],
+    kept_as: str | None = None,
 ) -> None:
-    """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not."""
-    if await _is_granted(registry, calls, tool):
+    """Return once a call that needs a yes may be made. Raises `HostCallError` where it may not.
+
+    A yes to more than this call is kept for the tool's name, or as `kept_as`.
+    """
+    kept = tool if kept_as is None else replace(tool, name=kept_as)
+    if await _is_granted(registry, calls, kept):
         return
-    ask, name = calls.caller.ask, tool.full_name
+    ask, name = calls.caller.ask, kept.full_name
     if ask is None:
         await _fail(registry, tool, approval.why_unasked(tool, server))
     if name in calls.approvals.declined:
@@ -199,7 +204,7 @@ async def approved(
     if answer is None:
         await _fail(registry, tool, approval.why_not_approved(tool))
     if answer == ALWAYS:
-        await registry.approve(tool, calls.caller.scope)
+        await registry.approve(kept, calls.caller.scope)
 
 
 async def _is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:

@@ -1,7 +1,7 @@
 """Security boundary: the host functions that read resources of upstream servers, and list these and prompts.
 
 A resource is read as a tool named `read_resource` would be called: `allow`, `deny` and `approve` hold for it, its
-answer is counted, and the privacy gate learns from it.
+answer is counted, and the privacy gate learns from it. A yes to it is no yes to a tool that really has that name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from .broker import Arguments, Calls, Handler
 from .registry_calls import answered, failed, pay
 
 READ_RESOURCE = "read_resource"
+_KEPT_AS = f"{READ_RESOURCE}\0"
+"""What a user's yes to reading resources is kept as: no tool has a name that cannot be printed."""
 _TEXT = (str,)
 _READS: Mapping[str, bool] = {"readOnlyHint": True}
 
@@ -54,7 +56,7 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
                 calls.caller.scope, name, READ_RESOURCE, {"uri": arguments["uri"]}, server.restore
             )
             if decision is Decision.ASK:
-                await approved(registry, privacy, calls, tool, server=server, arguments=given)
+                await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)
             with slot_given_back():
                 value = await registry.read_resource(name, cast("str", given["uri"]), keep=calls.attachments.keep)
         except RegistryError as error:

@@ -16,6 +16,7 @@ from .broker import Arguments, Calls, Handler
 MESSAGE_CHARS_MAX = 200
 """Characters of a message about progress."""
 
+_CLOSE = "close_session"
 _TEXT = (str,)
 
 
@@ -29,7 +30,7 @@ def handlers(pools: Pools) -> Mapping[str, Handler]:
             {"message": MESSAGE_CHARS_MAX},
         ),
         "list_sessions": Handler(partial(_list_sessions, pools), {}, frozenset()),
-        "close_session": Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"})),
+        _CLOSE: Handler(partial(_close_session, pools), {"name": _TEXT}, frozenset({"name"})),
     }
 
 
@@ -46,12 +47,25 @@ async def _list_sessions(pools: Pools, calls: Calls, _arguments: Arguments) -> J
     return [
         {"name": each.name, "isolation": isolation.value, "calls": each.calls, "idle_seconds": each.idle_seconds}
         for isolation, each in pools.sessions_of(calls.caller.scope)
+        if each.name not in _closed_dry(calls)
     ]
 
 
 async def _close_session(pools: Pools, calls: Calls, arguments: Arguments) -> Json:
+    name = cast("str", arguments["name"])
     try:
-        session = session_of(calls.caller.scope, cast("str", arguments["name"]))
+        session = session_of(calls.caller.scope, name)
     except RequestRefused as error:
         raise HostCallError(str(error), type="ValueError") from error
-    return pools.close_session(session)
+    if not calls.dry_run:
+        return pools.close_session(session)
+    is_there = pools.home_of(session) is not None and name not in _closed_dry(calls)
+    if is_there:
+        calls.log.note_dry(_CLOSE, {"name": name})
+    return is_there
+
+
+def _closed_dry(calls: Calls) -> set[Json]:
+    """Return the sessions that a dry run would have ended."""
+    noted = [each["arguments"] for each in calls.log.dry if each["tool"] == _CLOSE]
+    return {cast("Mapping[str, Json]", arguments)["name"] for arguments in noted}

@@ -239,6 +239,20 @@ def name_of_skill(text: str) -> object:
     return judge_name(text)
 
 
+def name_in_a_schema(text: str) -> object:
+    """Names as Python writes them and as they compare, and a schema that has one."""
+    from sealab.server.upstream_tools.tool_arguments import checked
+    from sealab.tools_registry.describing.details import Describer, DetailLevel
+    from sealab.tools_registry.names import aliases, fold, identifier
+
+    aliases([text, f"{text}x", identifier(text)])
+    fold(text)
+    field = {"type": "string", "title": text, "enum": [text], "default": text}
+    made = tool({"type": "object", "title": text, "properties": {text: field}, "required": [text]})
+    Describer(catalog()).describe(made, DetailLevel.FULL)
+    return checked(made, {text: text})
+
+
 def query(text: str) -> object:
     return search_index().search(text, category=None, limit=10)
 
@@ -510,6 +524,8 @@ def bytes_of_a_file(text: str) -> object:
 
 
 _JSON = json_pieces()
+MARKS = (("a", "\u0301\u0316", ""), ("a", "\u0650\u064b", ""))
+"""Marks that normalizing sorts."""
 PARSERS: tuple[Parser, ...] = (
     Parser("frame, at once", frame_at_once, _JSON),
     Parser("frame, in steps", frame_in_steps, json_pieces('{"x":', "}")),
@@ -518,12 +534,13 @@ PARSERS: tuple[Parser, ...] = (
     Parser("what code printed", printed),
     Parser("name of a file", name_of_file),
     Parser("name of a run", name_of_run),
-    Parser("name of a skill", name_of_skill),
-    Parser("search query", query),
-    Parser("query of skills", query_of_skills),
-    Parser("description in the index", indexed),
-    Parser("misspelt name of a tool", misspelt),
-    Parser("definition of a tool", definition),
+    Parser("name of a skill", name_of_skill, MARKS),
+    Parser("name in a schema", name_in_a_schema, MARKS),
+    Parser("search query", query, MARKS),
+    Parser("query of skills", query_of_skills, MARKS),
+    Parser("description in the index", indexed, MARKS),
+    Parser("misspelt name of a tool", misspelt, MARKS),
+    Parser("definition of a tool", definition, MARKS),
     Parser("schema of a tool", schema, (*SCHEMAS, *json_pieces('{"type":"object","properties":{"a":', "}}"))),
     Parser("arguments of a tool", arguments, _JSON),
     Parser("arguments of a skill", arguments_of_skill, _JSON),

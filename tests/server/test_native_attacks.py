@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -80,3 +81,24 @@ found = [name for name in names if {kept["run_id"]!r} in name or ".ledger" in na
 """
     report = await native.run(code, isolation="process")
     assert report["result"] == [[], "kept"], report["error"]
+
+
+async def test_code_sees_no_temporary_file_of_another_run(native: Caller) -> None:
+    holds = """
+import os, time
+for folder in ("/tmp", "/workspace"):
+    with open(f"{folder}/secret.txt", "w") as file:
+        file.write("of this run alone")
+while "looked" not in os.listdir("/workspace"):
+    time.sleep(0.05)
+[open(f"{folder}/secret.txt").read() for folder in ("/tmp", "/workspace")]
+"""
+    looks = "import os\n[os.path.join(top, each) for top, *found in os.walk('/workspace') for each in sum(found, [])]"
+    holding = asyncio.create_task(native.run(holds, dry_run=True))
+    while not holding.done() and len(list(native.home.rglob("secret.txt"))) < 2:
+        await asyncio.wait([holding], timeout=0.05)
+    looking = await native.run(looks, isolation="process")
+    await native.call("write_workspace_file", filename="looked", content="")
+    held = await holding
+    assert held["result"] == ["of this run alone"] * 2, held["error"]
+    assert looking["result"] == ["/workspace/data", "/workspace/data/f"], looking["error"]

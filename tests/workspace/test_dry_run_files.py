@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,11 +34,10 @@ def fill(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-def state(folder: Path) -> dict[str, str | None]:
+def everything(folder: Path) -> dict[str, str | None]:
     return {
         str(path.relative_to(folder)): path.read_text() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
-        if not path.name.startswith(".sealab") and not any(part.startswith(".sealab") for part in path.parts)
     }
 
 
@@ -88,18 +88,18 @@ def test_each_step_has_the_outcome_that_it_has_in_a_run(
     for each in ("real", "dry"):
         (top / each).mkdir()
         fill(top / each)
-    before = state(top / "dry")
+    before = everything(top / "dry")
     with Workspace(top / "real", quota_bytes=10_000) as real, Workspace(top / "dry", quota_bytes=10_000) as dry:
         one, other = RunFiles(real), DryRunFiles(dry)
         for each in steps:
             assert step(other, *each) == step(one, *each), each
             assert seen(other) == seen(one), each
         used = dry.usage()
-        assert state(top / "dry") == before
+        assert everything(top / "dry") == before
         one.close()
         other.close()
-        assert state(top / "dry") == before
-        assert not [path for path in (top / "dry").iterdir() if path.name.startswith(".sealab")]
+        assert everything(top / "dry") == before
+        assert os.listdir(top / "dry.runs") == [".ledger"]
         assert dry.usage().used_bytes == sum(len(text) for text in before.values() if text) <= used.used_bytes
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sealab.workspace.archive import RunArchive
 from sealab.workspace.errors import WorkspaceError
 from sealab.workspace.names import DEPTH_MAX, TEMPORARY_PREFIX
 from sealab.workspace.run_files import DESCRIPTORS_MAX, RunFiles
@@ -212,25 +213,61 @@ def test_temporary_files_are_the_runs_own_and_end_with_it(workspace: Workspace, 
     assert number_of(two.open, "/tmp/d/a", "r") == errno.ENOENT
     assert [entry.name for entry in two.list("/workspace")] == []
     assert workspace.list().count == 0
+    assert os.listdir(tmp_path / "workspace") == []  # native code of another caller may see it
     assert workspace.usage().used_bytes == 100
+    with workspace.ledger.locked():
+        workspace.ledger.recount()
+    assert (workspace.usage().used_bytes, workspace.usage().entries) == (100, 3)
     one.rename("/tmp/d/a", "/workspace/kept")
     one.close()
     two.close()
     assert os.listdir(tmp_path / "workspace") == ["kept"]
+    assert os.listdir(tmp_path / "workspace.runs") == [".ledger"]
     assert (workspace.usage().used_bytes, workspace.usage().entries) == (100, 1)
     assert number_of(one.open, "/workspace/kept", "r") == errno.ENOENT
 
 
+def test_no_run_finds_the_temporary_files_of_another_by_the_names_of_kept_runs(
+    workspace: Workspace, files: RunFiles, tmp_path: Path
+) -> None:
+    other = RunFiles(workspace, "other")
+    written(other, "/tmp/secret", b"secret")
+    (made,) = [name for name in os.listdir(tmp_path / "workspace.runs") if name.startswith(TEMPORARY_PREFIX)]
+    RunArchive(workspace).keep("r1", owner="home", code="1")
+    assert [file.name for file in workspace.list(".runs", owner="home").files] == [".runs/r1/code.py"]
+    for path in (f"/workspace/.runs/{made}/secret", f"/workspace/.runs/r1/../{made}/secret", f"/tmp/{made}/secret"):
+        for call in (lambda path: files.open(path, "r"), files.status, files.remove):
+            assert number_of(call, path) in {errno.ENOENT, errno.EACCES}
+    with pytest.raises(WorkspaceError):
+        workspace.read(f".runs/{made}/secret", owner="home")
+    other.close()
+
+
+def test_a_rename_between_file_systems_says_so_and_copying_works(
+    workspace: Workspace, files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    written(files, "/tmp/a", b"x" * 100)
+    monkeypatch.setattr(os, "rename", refused)
+    assert number_of(files.rename, "/tmp/a", "/workspace/a") == errno.EXDEV
+    assert (workspace.usage().used_bytes, workspace.usage().entries) == (100, 2)
+
+
 def test_what_a_dead_server_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    for name, age in (("old", 0), ("new", None)):
-        folder = tmp_path / "w" / f"{TEMPORARY_PREFIX}{name}"
+    top = tmp_path / "w.runs"
+    for name, age in (("old", 0), ("new", None), ("w", 0)):
+        # Earlier versions left theirs in the workspace itself.
+        folder = (tmp_path / "w" if name == "w" else top) / f"{TEMPORARY_PREFIX}{name}"
         (folder / "sub").mkdir(parents=True)
         (folder / "sub" / "f").write_text("x")
         if age is not None:
             os.utime(folder, (age, age))
     with Workspace(tmp_path / "w", quota_bytes=QUOTA) as workspace:
-        assert os.listdir(tmp_path / "w") == [f"{TEMPORARY_PREFIX}new"]
-        assert workspace.usage().used_bytes == 1
+        assert os.listdir(tmp_path / "w") == []
+        assert sorted(os.listdir(top)) == [".ledger", f"{TEMPORARY_PREFIX}new"]
+        assert (workspace.usage().used_bytes, workspace.usage().entries) == (1, 3)
 
 
 def test_renaming_replaces_files_and_empty_folders_and_gives_back(workspace: Workspace, files: RunFiles) -> None:

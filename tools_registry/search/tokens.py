@@ -12,6 +12,8 @@ import threading
 import unicodedata
 from functools import lru_cache
 
+from ..names import by_pieces
+
 _ASCII_RUN = re.compile(r"[a-zA-Z0-9]+")
 # Vowel signs of Indic scripts and of Thai are not letters to `re`, but do not end a word.
 _RUN = re.compile(r"(?:[^\W_]|[\u0900-\u0eff])+")
@@ -42,6 +44,10 @@ def fold(text: str) -> str:
     """Take accents and width from the letters: `Ｃａｆé` becomes `Cafe`; other scripts keep their marks."""
     if text.isascii():
         return text
+    return by_pieces(_without_marks, text)
+
+
+def _without_marks(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 

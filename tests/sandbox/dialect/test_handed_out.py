@@ -1377,6 +1377,48 @@ def test_nothing_of_the_host_comes_by_the_side(program: str) -> None:
     assert run_sealed(f"{KEPT}\n{dedent(program)}\nresult = len(made) + len(told)") == 0
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "sqlite3._sealab_sqlite.Database",
+        "sqlite3._sealab_sqlite.Results",
+        "contextvars.ContextVar",
+        "contextvars.Token",
+        "dataclasses.Field",
+    ],
+)
+def test_no_class_derives_from_one_that_has_to_be_its_own_not_even_with_a_base_that_answers_for_it(kind: str) -> None:
+    source = f"""
+        import contextvars, dataclasses, sqlite3
+        class Answers:
+            def __init_subclass__(cls, **more): pass
+        result = []
+        for bases in ({kind},), (Answers, {kind}):
+            try:
+                class Derived(*bases): pass
+                result.append("derived")
+            except TypeError as error:
+                result.append(str(error))
+        """
+    assert run_sealed(source) == [f"type '{kind.rpartition('.')[2]}' is not an acceptable base type"] * 2
+
+
+def test_a_database_is_neither_made_again_nor_closed_within_its_own_step() -> None:
+    source = """
+        import sqlite3
+        database = sqlite3._sealab_sqlite.Database(b"", 0)
+        result = []
+        def again(x):
+            for call in (lambda: type(database).__init__(database, b"", 0)), (lambda: database.__init__(b"", 0)), database.close:
+                try: result.append(call())
+                except Exception as error: result.append(type(error).__name__)
+            return x
+        database.create_function("again", 1, again, False)
+        result.append(database.execute("select again(1)", [], False, {}).fetch(1))
+        """
+    assert run_sealed(source) == ["SecurityError", "SecurityError", "ProgrammingError", [[1]]]
+
+
 def test_classes_made_from_data_are_the_codes_own() -> None:
     source = """
         import collections, typing

@@ -82,6 +82,13 @@ async def test_sessions_are_listed_and_closed_from_code(caller: Caller) -> None:
     assert listed["listed-1"]["calls"] == 1
     own = (await caller.run("list_sessions()", session="listed-1"))["result"]
     assert {each["name"]: each for each in own}["listed-1"]["idle_seconds"] is None
+    dry = await caller.run(
+        "ended = close_session('listed-1'), close_session('listed-1'), close_session('none')\n"
+        "[ended, 'listed-1' in [each['name'] for each in list_sessions()]]",
+        dry_run=True,
+    )
+    assert dry["result"] == [[True, False, False], False]
+    assert dry["dry_run"] == [{"tool": "close_session", "arguments": {"name": "listed-1"}}]
     assert (await caller.run("close_session('listed-1'), close_session('none')"))["result"] == [True, False]
     assert (await caller.run("close_session('listed-2')", session="listed-2"))["result"] is True
     report = await caller.run("x", session="listed-1")

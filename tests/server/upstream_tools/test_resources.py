@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from ..command_line import sealab
 from ..conftest import Caller, in_this_process
+from .test_approvals import NO, User, yes
 from .test_registry import ONE_SPARE, configure, connected, error, result, upstream
 
 LIBRARY = """
@@ -42,6 +45,11 @@ def ask(title: str, tone: str = 'kind') -> str:
 def find() -> CallToolResult:
     'Find a book.'
     return CallToolResult(content=[ResourceLink(type='resource_link', uri='book://first', name='first')])
+
+@server.tool(structured_output=False)
+def read_resource(server: str = '', uri: str = '') -> str:
+    'No resource is read by this.'
+    return 'the tool was called'
 
 server.run()
 """
@@ -124,3 +132,17 @@ async def test_what_a_resource_holds_is_hidden_like_what_a_tool_answers(tmp_path
     async with in_this_process(tmp_path, ONE_SPARE | {"SEALAB_PRIVACY": "auto"}) as caller:
         shown = await result(caller, "read_resource('my-library', 'book://by/ada.lovelace@example.com')")
     assert shown.startswith("written by [EMAIL")
+
+
+@pytest.mark.parametrize("covers", ["this tool in this run", "this tool always"])
+async def test_a_yes_to_reading_resources_is_none_to_a_tool_of_that_name(tmp_path: Path, covers: str) -> None:
+    read = "read_resource('asked', 'book://first')"
+    call = "name = 'read_resource'\nawait call_tool('asked.' + name, {})"
+    for first, second in ((read, call), (call, read)):
+        configured(tmp_path)
+        user = User([yes(covers), NO])
+        async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=user) as caller:
+            failed = await error(caller, f"{first}\n{first}\n{second}")
+            assert "did not approve the call of asked.read_resource" in failed["message"]
+            assert len(user.asked) == 2
+            await asyncio.to_thread(sealab, "servers", "test", "asked", "--home", str(tmp_path), "--ask-again")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import GenericAlias
 from typing import Any, Final, NoReturn, Self, TypeVar
 
-from ....guest.type_flags import remove_methods
+from ....guest.type_flags import final, remove_methods
 
 __all__ = ["Context", "ContextVar", "Token", "copy_context"]
 
@@ -26,6 +26,7 @@ _SETTING: Final = {contextvars.ContextVar: ("set", "reset"), contextvars.Token: 
 """What sets a variable. A token is a context manager from Python 3.14 on."""
 
 
+@final
 class ContextVar:
     """A variable of the guest's. The real one holds it together with each value, so that a context can show it."""
 
@@ -36,9 +37,6 @@ class ContextVar:
             raise TypeError("this variable cannot be made anew")
         self._default = default
         self._real: contextvars.ContextVar[tuple[ContextVar, Any]] = contextvars.ContextVar(name)
-
-    def __init_subclass__(cls) -> NoReturn:
-        raise TypeError("type 'ContextVar' is not an acceptable base type")
 
     def __class_getitem__(cls, item: object) -> GenericAlias:
         return GenericAlias(cls, item)
@@ -77,6 +75,7 @@ class ContextVar:
         _reset(self._real, token._real)
 
 
+@final
 class Token:
     """What `ContextVar.set` returns."""
 
@@ -87,9 +86,6 @@ class Token:
 
     def __init__(self) -> None:
         raise RuntimeError("Tokens can only be created by ContextVars")
-
-    def __init_subclass__(cls) -> NoReturn:
-        raise TypeError("type 'Token' is not an acceptable base type")
 
     def __class_getitem__(cls, item: object) -> GenericAlias:
         return GenericAlias(cls, item)

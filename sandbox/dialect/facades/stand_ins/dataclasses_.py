@@ -18,10 +18,11 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ....guest.guest import variables_of
 from ....guest.ownership import is_guest_class, mark_class
+from ....guest.type_flags import final
 from ....report.value_kinds import recognise_fields
 from ...classes import limit_match_args, limited_match_args, make_class, shown_type
 from ...compiling import exec_generated
@@ -117,6 +118,7 @@ class _Unchanging(type):
         super().__delattr__(name)
 
 
+@final
 class Field(metaclass=_Unchanging):
     """One field of a dataclass."""
 
@@ -149,9 +151,6 @@ class Field(metaclass=_Unchanging):
         hook = getattr(type(self.default), "__set_name__", None)  # type: ignore[attr-defined]  # set by `__init__`
         if hook is not None:
             hook(self.default, owner, name)  # type: ignore[attr-defined]  # as above
-
-    def __init_subclass__(cls) -> NoReturn:
-        raise TypeError("Field cannot be a base class: what a subclass calls its name would not be checked")
 
     def __repr__(self) -> str:
         return "Field(" + ",".join(f"{name}={getattr(self, name)!r}" for name in ("name", "type", *_SHOWN)) + ")"

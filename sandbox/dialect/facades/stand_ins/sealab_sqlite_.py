@@ -2,7 +2,9 @@
 
 A security boundary. The real connection is never handed out, and it only knows `:memory:`: an authorizer refuses other
 databases, extensions, virtual tables but full-text search, and what could make a database contradict itself. Text of
-SQL and values are of exactly the types that SQLite has. While it calls a function of the code's own, it takes no call.
+SQL and values are of exactly the types that SQLite has. While it calls a function of the code's own, it takes no call:
+SQLite does not bear to be closed within its own step. So no class of the code derives from these, and no database is
+made anew.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
+
+from ....guest.type_flags import final
 
 __all__ = ["Database", "Results", "complete_statement", "sqlite_version"]
 
@@ -44,12 +48,15 @@ def _authorize(action: int, first: str | None, second: str | None, *_where: str 
     return sqlite3.SQLITE_OK
 
 
+@final
 class Database:
     """A database in memory."""
 
     __slots__ = ("_busy", "_connection")
 
     def __init__(self, content: bytes, detect_types: int, /) -> None:
+        if hasattr(self, "_busy"):
+            raise TypeError("a database is made once")
         if type(content) is not bytes or type(detect_types) is not int:
             raise TypeError("a database is made of bytes, and of an int for its types")
         connection = sqlite3.connect(":memory:", detect_types=detect_types & 3, check_same_thread=True)
@@ -176,6 +183,7 @@ class Database:
             self._busy = False
 
 
+@final
 class Results:
     """The rows of one statement, and what is known of them."""
 
