@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -311,6 +312,9 @@ def _judged(
         raise Refused(
             f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"
         )
+    # A collection would run finalizers of the code: they would find this limit, and could wait in the midst of this.
+    collects = gc.isenabled()
+    gc.disable()
     frames, filters = sys.getrecursionlimit(), warnings.filters
     # What `catch_warnings` and a context manager would do, without their dozen calls in every run.
     warnings.filters = _IGNORE_ALL
@@ -339,3 +343,5 @@ def _judged(
     finally:
         sys.setrecursionlimit(frames)
         warnings.filters = filters
+        if collects:
+            gc.enable()

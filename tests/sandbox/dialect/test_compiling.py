@@ -14,6 +14,8 @@ from sealab.sandbox.dialect.namespace import new_namespace
 from sealab.sandbox.errors import Refused
 from sealab.sandbox.guest.guest import GUEST
 
+from ..sealed import run_sealed
+
 
 def run(source: str, namespace: dict[str, object] | None = None) -> object:
     namespace = new_namespace() if namespace is None else namespace
@@ -247,3 +249,42 @@ def test_c_code_that_imports_for_itself_still_works() -> None:
 
 def test_warnings_of_the_compiler_stay_inside() -> None:
     assert run("x = '\\d'\n1 is 1\nx") == "\\d"
+
+
+def test_no_finalizer_runs_while_code_is_compiled() -> None:
+    source = """
+        import gc, sys
+        here = sys.getrecursionlimit()
+        limits, made = set(), []
+        class Final:
+            def __del__(self):
+                limits.add(sys.getrecursionlimit())
+                if len(made) < 60_000: make()
+        def make():
+            made.append(1)
+            final = Final()
+            final.me = final
+        lines = "".join(f"    a.__class__.mro; a.format; a._x{n} = a.__init__\\n" for n in range(3000))
+        for _ in range(3):
+            make()
+            compile(f"def f(a):\\n{lines}", "x", "exec")
+        result = sorted(limits - {here})
+        """
+    assert run_sealed(source) == []
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_compiling_leaves_the_collector_as_it_was(*, collects: bool) -> None:
+    source = """
+        import ast, gc
+        (gc.enable if COLLECTS else gc.disable)()
+        result = []
+        for call in (
+            lambda: exec("1"), lambda: exec("1 +"), lambda: exec("a.__globals__"), lambda: exec("(" * 9999),
+            lambda: compile("1", "x", "exec"), lambda: ast.literal_eval("[1]"), lambda: ast.literal_eval("[1"),
+        ):
+            try: call()
+            except Exception: pass
+            result.append(gc.isenabled())
+        """
+    assert run_sealed(source.replace("COLLECTS", str(collects))) == [collects] * 7
