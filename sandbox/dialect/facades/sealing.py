@@ -23,7 +23,7 @@ from typing import Any
 
 from ...guest.guest import GUEST
 from ...guest.type_flags import IMMUTABLE, set_flag
-from .. import event_loop
+from .. import bounded_cache, event_loop
 from ..classes import shown_type
 from ..guards import keep_descriptors, leads_nowhere
 from . import given_values, late_annotations
@@ -59,7 +59,7 @@ def seal() -> int:
     weakref_.keep_objects()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()
-    typing_.keep_type()
+    typing_.keep_types()
     vars(re)["_compile"] = _compiling(vars(re)["_compile"], vars(re).get("_cache2", vars(re)["_cache"]))
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
         vars(module)["print"] = _print
@@ -71,6 +71,7 @@ def seal() -> int:
     _blunt_annotations()
     classes = [cls for cls in _classes() if not cls.__flags__ & IMMUTABLE]
     bind_methods((cls for cls in classes if not issubclass(cls, type)), _held())
+    bounded_cache.replace_in_library(_classes(), shown_type)
     keep_descriptors(each for cls in classes for each in vars(cls).values() if isinstance(each, _DESCRIBED))
     for cls in classes:
         set_flag(cls, IMMUTABLE)

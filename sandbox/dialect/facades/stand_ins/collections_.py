@@ -1,4 +1,4 @@
-"""`collections` with a checked `namedtuple`, and a `UserString` whose templates reach no hidden attribute."""
+"""`collections` with a checked `namedtuple`, a `UserString` without hidden attributes, an `OrderedDict` in Python."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ....guest.ownership import mark_class
 from ...formatting import format_string
 from ...guards import guarded_getattr
 from ...names import given
+from .ordered_dict import OrderedDict
 
-__all__ = ["UserString", "namedtuple"]
+__all__ = ["OrderedDict", "UserString", "namedtuple"]
 
 
 def namedtuple(

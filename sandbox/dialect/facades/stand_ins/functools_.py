@@ -14,6 +14,7 @@ from types import FunctionType, GenericAlias, MethodType, UnionType
 from typing import Any, Final, cast
 
 from ....guest.ownership import is_guest_callable, is_guest_class
+from ...bounded_cache import bounded, is_bounded
 from ...classes import shown_type
 from ...guards import guarded_getattr
 from ...names import demangle, exact, is_of_host
@@ -46,8 +47,8 @@ def update_wrapper(
 
 
 def _is_of_code(wrapper: object) -> bool:
-    if isinstance(wrapper, functools._lru_cache_wrapper):
-        return _is_of_code(wrapper.__wrapped__)
+    if is_bounded(wrapper) or isinstance(wrapper, functools._lru_cache_wrapper):
+        return _is_of_code(cast("Any", wrapper).__wrapped__)
     return (
         is_guest_callable(wrapper)
         or type(wrapper) is functools.partial
@@ -86,7 +87,7 @@ def _attributes(obj: object) -> dict[str, object] | None:
     """Return the dictionary of the code's own function or object, or of a wrapper; of a guest class, a copy."""
     if type(obj) is MethodType:
         obj = obj.__func__
-    if is_guest_callable(obj) or type(obj) in _WRAPPERS:
+    if is_guest_callable(obj) or is_bounded(obj) or type(obj) in _WRAPPERS:
         return cast("dict[str, object]", obj.__dict__)
     if isinstance(obj, type):
         return dict(type.__dict__["__dict__"].__get__(obj)) if is_guest_class(obj) else None
@@ -199,7 +200,7 @@ def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
         return _remembering(maxsize, 128, typed)
     if maxsize is not None and not isinstance(maxsize, int):
         raise TypeError("Expected first argument to be an integer, a callable, or None")
-    size = None if maxsize is None else max(0, maxsize)
+    size = None if maxsize is None else max(0, int.__pos__(maxsize))
     return lambda func: _remembering(func, size, typed)
 
 
@@ -210,8 +211,13 @@ def cache(user_function: _ANY, /) -> Any:
 
 def _remembering(func: _ANY, maxsize: int | None, typed: bool) -> Any:
     # Python's own decorator would copy the whole dictionary of what it is given, of a class of the host too.
+    if not callable(func):
+        raise TypeError("the first argument must be callable")
     wrap: Callable[..., Any] = functools._lru_cache_wrapper
-    made = _remembering_types(func, maxsize) if typed else wrap(func, maxsize, False, functools._CacheInfo)
+    if maxsize:
+        made: Any = bounded(func, maxsize, shown_type if typed else None)
+    else:
+        made = _remembering_types(func, maxsize) if typed else wrap(func, maxsize, False, functools._CacheInfo)
     _alike(made, func)
     made.__dict__["cache_parameters"] = lambda: {"maxsize": maxsize, "typed": typed}
     return made

@@ -8,6 +8,7 @@ from typing import Any
 from ...guards import guarded_getattr
 from .. import streams
 from ..private import copy_of
+from .ordered_dict import OrderedDict
 
 __all__ = ["PrettyPrinter", "isreadable", "isrecursive", "pformat", "pp", "pprint", "saferepr"]
 
@@ -27,6 +28,7 @@ isreadable = _copy.isreadable
 isrecursive = _copy.isrecursive
 pformat = _copy.pformat
 PrettyPrinter = _copy.PrettyPrinter
+PrettyPrinter._dispatch[OrderedDict.__repr__] = PrettyPrinter._pprint_ordered_dict
 saferepr = _copy.saferepr
 
 

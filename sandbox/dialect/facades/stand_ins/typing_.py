@@ -16,9 +16,11 @@ from ...classes import make_class, opaque, shown_type, type_of
 from ...compiling import guarded_eval
 from ...guards import guarded_getattr, shown_annotation
 from ...names import demangle, given
+from . import ordered_dict
 
 __all__ = [
     "NamedTuple",
+    "OrderedDict",
     "Type",
     "TypedDict",
     "_GenericAlias",
@@ -31,6 +33,8 @@ __all__ = [
 
 Type = cast("Any", typing)._SpecialGenericAlias(type_of, 1, inst=False, name="Type")
 """An alias of the stand-in: compared with what holds an object of the code's own, an alias tells it its origin."""
+OrderedDict = cast("Any", typing)._SpecialGenericAlias(ordered_dict.OrderedDict, 2, name="OrderedDict")
+"""An alias of the stand-in too."""
 T = typing.TypeVar("T")
 _GenericAlias = opaque(cast("Any", typing)._GenericAlias)
 """Only to test instances by."""
@@ -105,9 +109,9 @@ TypedDict.__mro_entries__ = lambda _bases: (_TYPED_DICT,)  # type: ignore[attr-d
 NamedTuple.__mro_entries__ = lambda _bases: (_NAMED_TUPLE,)  # type: ignore[attr-defined]  # as above
 
 
-def keep_type() -> None:
+def keep_types() -> None:
     """Let a copied alias, which is looked up by its name, be the one of the stand-in as well."""
-    vars(typing)["Type"] = Type
+    vars(typing).update(Type=Type, OrderedDict=OrderedDict)
 
 
 def _annotations_of(cls: type) -> Mapping[str, object]:

@@ -1,0 +1,130 @@
+"""Code that CPython's C code calls back, and that changes meanwhile what this C code works on.
+
+Each program runs in a fork, which a wrong use of memory would end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from sealab.sandbox.dialect import facades, green_threads, guest_modules
+from sealab.sandbox.dialect.facades import sealing
+
+from ..guest_code import run
+
+_SECONDS = 60
+
+
+@pytest.fixture(autouse=True)
+def modules_are_run_anew() -> Iterator[None]:
+    yield
+    guest_modules.forget()
+    green_threads.forget()
+
+
+def _survives(source: str, *, sealed: bool = False) -> bool:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(_SECONDS)
+        status = 1
+        try:
+            if sealed:
+                facades.preload()
+                sealing.seal()
+            status = 0 if run(source).value == "survived" else 2
+        finally:
+            os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    return ended == 0
+
+
+_WAITING_KEYS = """
+import collections, functools, ipaddress, random, threading, time, typing
+R = random.Random(3)
+def wait():
+    if R.random() < 0.4:
+        time.sleep(0)
+class Key:
+    def __init__(self, n): self.n = n
+    def __hash__(self): wait(); return self.n % 7
+    def __eq__(self, other): wait(); return isinstance(other, Key) and self.n == other.n
+    def __call__(self): pass
+    def __del__(self): wait()
+"""
+_BY_THREADS = """
+wrong = []
+def work():
+    for _ in range(2000):
+        try:
+            use(Key(R.randrange(20)))
+        except KeyError:
+            pass
+        except Exception as error:
+            wrong.append(error)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+wrong or "survived"
+"""
+
+
+def test_a_cache_with_a_bound_stands_keys_that_wait_while_they_are_compared() -> None:
+    used = """
+use = functools.lru_cache(maxsize=4)(lambda key: (wait(), key)[1])
+"""
+    counted = """
+for n in range(9):
+    use(n)
+wrong or (use.cache_info().currsize == 4 and "survived")
+"""
+    assert _survives(_WAITING_KEYS + used + _BY_THREADS + counted)
+
+
+@pytest.mark.parametrize("maxsize", ["0", "None"])
+def test_a_cache_without_a_ring_stands_keys_that_wait_while_they_are_compared(maxsize: str) -> None:
+    used = f"""
+use = functools.lru_cache(maxsize={maxsize})(lambda key: (wait(), key)[1])
+def forget():
+    for _ in range(400):
+        use.cache_clear()
+        time.sleep(0)
+threading.Thread(target=forget).start()
+"""
+    assert _survives(_WAITING_KEYS + used + _BY_THREADS)
+
+
+def test_a_cache_of_the_library_stands_keys_that_wait_while_they_are_compared() -> None:
+    used = """
+def use(key):
+    return typing.Literal[key], typing.List[Key(R.randrange(400))]
+"""
+    assert _survives(_WAITING_KEYS + used + _BY_THREADS, sealed=True)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "table[key] = 1; table.move_to_end(key)",
+        "table[key] = 1; table.pop(Key(R.randrange(20)), None)",
+        "table[key] = 1; table.move_to_end(key, last=False); len(table) > 9 and table.popitem(last=False)",
+        "table[key] = 1; del table[Key(R.randrange(20))]",
+        "table[key] = 1; table == table.copy(); table | {key: 2}; len(table) > 9 and table.clear()",
+    ],
+)
+@pytest.mark.parametrize("made", ["collections.OrderedDict()", "typing.OrderedDict()"])
+def test_an_ordered_dict_stands_keys_that_wait_while_they_are_compared(use: str, made: str) -> None:
+    used = f"""
+table = {made}
+def use(key):
+    try:
+        {use}
+    except RuntimeError:  # it was changed while it was read
+        pass
+"""
+    assert _survives(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "300"))
