@@ -32,7 +32,7 @@ STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
     gettext glob gzip http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri sched shelve
-    shutil stat tarfile threading token tokenize wave xml.dom xml.parsers xml.sax zipfile
+    shutil stat tarfile threading token tokenize wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""

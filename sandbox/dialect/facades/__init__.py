@@ -17,7 +17,7 @@ from types import FunctionType, MappingProxyType
 from ..names import mangle
 from . import streams
 from .facade import Facade, make, names, replace, title
-from .module_allow_list import ALIASES, GUEST_PACKAGES, PUBLIC, REAL, STAND_INS, SUBMODULES
+from .module_allow_list import ALIASES, PUBLIC, REAL, STAND_INS, SUBMODULES
 from .stand_ins import codecs_, sys_, zoneinfo_
 
 __all__ = [
@@ -113,7 +113,7 @@ def _exchanged(name: str, value: object) -> bool:
 
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:
     parts = (module.split(".") for module in modules)
-    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part))) - GUEST_PACKAGES
+    return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))
 
 
 def _members(module: str) -> Iterable[tuple[str, object]]:

@@ -17,7 +17,7 @@ _green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc as
 configparser contextlib contextvars copy dataclasses decimal doctest enum functools hashlib inspect itertools locale
 logging
 math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse
-warnings weakref xml.etree.ElementTree zoneinfo
+warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -208,8 +208,6 @@ uuid: NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RESERVED_FUTURE R
 warnings: catch_warnings filterwarnings formatwarning resetwarnings showwarning simplefilter warn warn_explicit
 weakref: CallableProxyType ProxyType ProxyTypes ReferenceType WeakKeyDictionary WeakMethod WeakSet WeakValueDictionary
     finalize getweakrefcount getweakrefs proxy ref
-xml.etree.ElementTree: Comment Element ElementTree PI ParseError ProcessingInstruction QName SubElement XML dump
-    fromstring fromstringlist indent iselement parse register_namespace tostring tostringlist
 zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VERSION Z_BEST_COMPRESSION Z_BEST_SPEED
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
     Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES _ZlibDecompressor adler32 compress
@@ -234,12 +232,7 @@ REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "o
 ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing", "xml.parsers.expat": "pyexpat"})
 """Module name → the module that is given under it as well."""
 
-GUEST_PACKAGES = frozenset({"xml.parsers"})
-"""Packages that run as guest code, though one of their modules is a facade."""
-
-SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"http": ("cookies",), "logging": ("config", "handlers"), "xml": ("dom", "parsers", "sax")}
-)
+SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",), "logging": ("config", "handlers")})
 """Facade of a package → the modules below it that run as guest code, each there once it is imported."""
 
 _SINCE = MappingProxyType({"_tokenize": (3, 12), "string.templatelib": (3, 14)})

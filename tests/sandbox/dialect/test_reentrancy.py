@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sealab.sandbox.dialect import green_threads, guest_modules
+from sealab.sandbox.dialect import facades, green_threads, guest_modules
 from sealab.sandbox.dialect.facades import sealing
 
 from ..guest_code import run
@@ -35,6 +35,7 @@ def _survives(source: str, *, sealed: bool = False) -> bool:
         status = 1
         try:
             if sealed:
+                facades.preload()
                 sealing.seal()
             status = 0 if run(source).value == "survived" else 2
         finally:
@@ -71,6 +72,34 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 [thread.join() for thread in threads]
 wrong or "survived"
 """
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            "class T(str):\n    __hash__ = str.__hash__\n    def __eq__(self, other): e.clear(); return False\n"
+            "e.findall(T('b')), e.find(T('b')), e.findtext(T('b')), list(e.iter(T('b')))"
+        ),
+        (
+            "class X(ET.Element):\n    __hash__ = None\n    def __eq__(self, other): e.clear(); return False\n"
+            "for _ in range(10): e.append(X('x'))\n"
+            "try: e.remove(X('z'))\nexcept ValueError: pass"
+        ),
+        (
+            "class I:\n    def __index__(self): e.clear(); return 50\n"
+            "try: e[I()] = ET.Element('c')\nexcept IndexError: pass"
+        ),
+        (
+            "class D(ET.Element):\n    def __deepcopy__(self, memo): e.clear(); return ET.Element('x')\n"
+            "e[3] = D('d')\ncopy.deepcopy(e)"
+        ),
+    ],
+)
+def test_an_element_stands_that_it_is_emptied_while_it_is_used(source: str) -> None:
+    filled = "import copy\nimport xml.etree.ElementTree as ET\ne = ET.Element('a')\n"
+    filled += "for _ in range(100): e.append(ET.Element('b'))\n"
+    assert _survives(f"{filled}{source}\n'survived'")
 
 
 def test_a_cache_with_a_bound_stands_keys_that_wait_while_they_are_compared() -> None:
