@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs collections
-configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect itertools locale logging
-math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse
-warnings weakref zoneinfo
+_green_threads _modules _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs
+collections configparser contextlib contextvars copy dataclasses doctest enum functools hashlib inspect itertools
+locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing unittest
+urllib.parse warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
