@@ -1,4 +1,4 @@
-"""`io`: files of the workspace, in Python; text and memory streams are the interpreter's own."""
+"""`io`: files of the workspace, in Python; memory streams are the interpreter's own, text streams stand before it."""
 
 import errno
 import weakref

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs collections
-configparser contextlib contextvars copy dataclasses decimal doctest enum functools hashlib inspect itertools locale
-logging
-math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing unittest urllib.parse
-warnings weakref zoneinfo
+_green_threads _modules _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs
+collections configparser contextlib contextvars copy dataclasses decimal doctest enum functools hashlib inspect
+itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing
+unittest urllib.parse warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -229,7 +228,7 @@ def _read(table: str) -> Mapping[str, tuple[str, ...]]:
 REAL: Mapping[str, str] = MappingProxyType({"_sealab_io": "io", "_sealab_os": "os", "_sealab_sqlite": "sqlite3"})
 """Facades that only guest modules import → the module whose names they give; the others have the module's own name."""
 
-ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing", "xml.parsers.expat": "pyexpat"})
+ALIASES: Mapping[str, str] = MappingProxyType({"typing_extensions": "typing"})
 """Module name → the module that is given under it as well."""
 
 SUBMODULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"http": ("cookies",), "logging": ("config", "handlers")})

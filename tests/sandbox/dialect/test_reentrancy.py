@@ -156,3 +156,54 @@ def use(key):
         pass
 """
     assert _survives(_WAITING_KEYS + used + _BY_THREADS.replace("2000", "300"))
+
+
+_AGAIN = """
+import io
+seen = []
+class Sink:
+    closed = False
+    def readable(self): return False
+    def writable(self): return True
+    def seekable(self): return False
+    def flush(self): pass
+    def write(self, data):
+        seen.append(bytes(data))
+        try:
+            text.write("b" * 10)
+            text.flush()
+        except RuntimeError as error:
+            seen.append("refused")
+        return len(data)
+text = io.TextIOWrapper(Sink(), "utf-8")
+text.write("a" * 1000)
+text.flush()
+"survived" if seen == [b"a" * 1000, "refused"] else seen
+"""
+_INITIALIZED_AGAIN = """
+import io
+class Text(io.TextIOWrapper): pass
+class Buffer:
+    closed, reads = False, True
+    def readable(self): return self.reads
+    def writable(self): return not self.reads
+    def seekable(self): return False
+    def flush(self): pass
+    def write(self, data): return len(data)
+    def read1(self, size):
+        other = Buffer()
+        other.reads = False
+        try:
+            text.__init__(other, "utf-8")
+        except RuntimeError:
+            return b"refused"
+        return b"again"
+    def read(self, size=-1): return b""
+text = Text(Buffer(), encoding="utf-8")
+"survived" if text.read(7) == "refused" else "read"
+"""
+
+
+@pytest.mark.parametrize("source", [_AGAIN, _INITIALIZED_AGAIN])
+def test_a_text_stream_is_not_entered_again_by_its_buffer(source: str) -> None:
+    assert _survives(source)

@@ -167,6 +167,26 @@ PROGRAMS = {
         """,
         ["Task object is initialized already", "Future object is initialized already"],
     ),
+    "a parser is given more text by its own handler": (
+        """
+        import xml.parsers.expat
+        told = []
+        parser = xml.parsers.expat.ParserCreate()
+        def start(name, attributes):
+            try:
+                parser.Parse("z" * 3_000_000, False)
+            except RuntimeError as error:
+                told.append(str(error)[:25])
+        def text(given):
+            told.append(given)
+        parser.StartElementHandler, parser.CharacterDataHandler = start, text
+        parser.Parse("<a", False)
+        parser.Parse("><c/>b", False)
+        parser.Parse("</a>", True)
+        result = told
+        """,
+        ["the parser is at work: gi", "the parser is at work: gi", "b"],
+    ),
     "an executor of the code's own gets nothing that can be changed": (
         """
         import asyncio
