@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Json
+from ...tools_registry.upstream.results import says_shape
 from ..errors import Exit, RequestRefused, UsageError
 from ..home import Home
 from ..upstream_tools.registry import Registry
@@ -160,10 +161,10 @@ async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) ->
     if chosen.json:
         told = {"name": tool.name, "server": tool.server, "signature": signature}
         count = 0 if learned is None else learned.count
-        print(json.dumps({**told, "learned": tool.output_schema is None, "answers": count}, ensure_ascii=False))
+        print(json.dumps({**told, "learned": not says_shape(tool.output_schema), "answers": count}, ensure_ascii=False))
         return Exit.OK
     print(signature)
-    if tool.output_schema is not None:
+    if says_shape(tool.output_schema):
         _say("Its server publishes what it returns, so there was nothing to learn.")
     return Exit.OK
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
+from ...tools_registry.upstream.results import says_shape
 from ..home import Home
 from ..host_work import Kind, in_thread
 from ..stats.registry_report import RegistryReport, published_chars, tokens
@@ -326,7 +327,7 @@ class Registry:
         wired = await self._current()
         with wired.in_use():
             result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
-        if tool.output_schema is None:
+        if not says_shape(tool.output_schema):
             learned = await self.learned()
             await asyncio.to_thread(learned.observe, tool.full_name, result.value)
         if tool.server not in wired.fresh:

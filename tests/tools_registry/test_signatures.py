@@ -17,9 +17,10 @@ from sealab.tools_registry.describing.casing import as_published
 from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
 from sealab.tools_registry.describing.examples import example_arguments, example_call
 from sealab.tools_registry.describing.schemas import parameters_of, shape_of
-from sealab.tools_registry.describing.shapes import INT, STR, ListOf
+from sealab.tools_registry.describing.shapes import INT, STR, ListOf, Record, RecordField
 from sealab.tools_registry.describing.signatures import Learned, render, signature
 from sealab.tools_registry.models import Tool
+from sealab.tools_registry.upstream.results import says_shape
 
 from .published_tools import ODD, USUAL
 
@@ -152,6 +153,38 @@ def test_a_learned_return_type_is_told_as_such_with_its_count_and_a_published_on
     assert signature(tool_of({}), "f", learned) == "f() -> list[int]  # returns as seen in 3 answers"
     assert signature(tool_of({}), "f", Learned(STR, 1)) == "f() -> str  # returns as seen in 1 answer"
     assert signature(tool_of({}, output_schema={"type": "string"}), "f", learned) == "f() -> str"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "additionalProperties": True},
+        {"type": "object"},
+        {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+        {"type": "object", "properties": {"result": {"type": "array", "items": {}}}, "required": ["result"]},
+        {},
+        True,
+    ],
+)
+def test_a_published_type_that_says_no_more_than_dict_or_list_gives_way_to_a_learned_one(schema: object) -> None:
+    learned = Learned(Record((RecordField("items", ListOf(INT), required=True),)), 2)
+    told = signature(tool_of({}, output_schema=schema), "f", learned)
+    assert told == 'f() -> {"items": list[int]}  # returns as seen in 2 answers'
+    assert not says_shape(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer"}}},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "array", "items": {"type": "string"}},
+        {"enum": ["a", "b"]},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    ],
+)
+def test_a_published_type_that_says_more_wins(schema: object) -> None:
+    assert says_shape(schema)
 
 
 def test_odd_tools_have_signatures_of_one_line_that_python_parses_and_examples_that_run(describer: Describer) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ..models import Json, Schema, Tool
-from ..upstream.results import unwrapped_schema
+from ..upstream.results import says_shape, unwrapped_schema
 from .examples import OF_FORMAT, joined, number_within
 from .schemas import SchemaReader
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape
@@ -27,10 +27,12 @@ def placeholder(tool: Tool, arguments: Mapping[str, Json], learned: Learned | No
 
     An object also has `dry_run`. Where neither is known it is `{dry_run, tool, arguments}`.
     """
-    if isinstance(tool.output_schema, Mapping):
+    if learned is not None and not says_shape(tool.output_schema):
+        made = _of_shape(learned.shape)
+    elif isinstance(tool.output_schema, Mapping):
         made = _Maker(SchemaReader(tool.output_schema)).value(cast("Schema", unwrapped_schema(tool.output_schema)), 0)
     else:
-        made = None if learned is None else _of_shape(learned.shape)
+        made = None
     if made is None:
         return {"dry_run": True, "tool": tool.full_name, "arguments": dict(arguments)}
     return {"dry_run": True, **made} if isinstance(made, Mapping) else made

@@ -16,7 +16,7 @@ from functools import partial
 from typing import cast
 
 from ..models import Json, Schema, Tool
-from ..upstream.results import unwrapped_schema
+from ..upstream.results import says_shape, unwrapped_schema
 from .formats import formats_of
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
@@ -167,7 +167,7 @@ def _literal(values: tuple[tuple[str, object], ...]) -> str:
 
 def returns(tool: Tool, learned: Learned | None = None, chars: int = _RETURN_CHARS_MAX) -> str:
     """Return the type of what code gets, by the output schema, else as learned; empty where neither is known."""
-    if tool.output_schema is not None:
+    if tool.output_schema is not None and not (learned and not says_shape(tool.output_schema)):
         return render_within(returned_shape(tool.output_schema), chars)
     return "" if learned is None else render_within(learned.shape, chars)
 
@@ -176,7 +176,7 @@ def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
     written = returns(tool, learned)
     if not written:
         return "", ""
-    if tool.output_schema is not None or learned is None:
+    if learned is None or says_shape(tool.output_schema):
         return f" -> {written}", ""
     return f" -> {written}", f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
 

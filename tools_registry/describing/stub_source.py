@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ..models import Tool
 from ..names import identifier
+from ..upstream.results import says_shape
 from .schemas import Parameter, parameters_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, RecordField, Shape, without_none
 from .signatures import NEEDS_APPROVAL, Learned, python_literal, returned_shape
@@ -135,7 +136,7 @@ class _Source:
         return Module(f"{head}\n\n\n{body}\n", tuple(names))
 
     def _origin(self) -> str:
-        if self.tool.output_schema is not None:
+        if says_shape(self.tool.output_schema) or (self.learned is None and self.tool.output_schema is not None):
             return "What it returns is as its server publishes it."
         if self.learned is None:
             return "Its server does not say what it returns."
@@ -143,10 +144,10 @@ class _Source:
 
     def _output(self, wanted: str) -> str:
         """Return the type that the function returns, defined as `wanted` where there is more to say than its name."""
-        if self.tool.output_schema is not None:
-            shape = returned_shape(self.tool.output_schema)
-        elif self.learned is not None:
+        if self.learned is not None and not says_shape(self.tool.output_schema):
             shape = self.learned.shape
+        elif self.tool.output_schema is not None:
+            shape = returned_shape(self.tool.output_schema)
         else:
             return self._typed(Plain("object"), wanted)
         if isinstance(shape, Record) and shape.fields:

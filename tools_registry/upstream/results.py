@@ -57,6 +57,22 @@ def wraps_result(output_schema: object) -> bool:
     return wrapped and output_schema.get("x-fastmcp-wrap-result") is not False
 
 
+_SHAPES = ("properties", "prefixItems", "enum", "anyOf", "oneOf", "allOf", "$ref")
+
+
+def says_shape(output_schema: object) -> bool:
+    """Return whether an output schema says more than that there is an object or a list, as of `dict[str, Any]`."""
+    if not isinstance(output_schema, Mapping):
+        return False
+    schema = unwrapped_schema(cast("Mapping[str, Json]", output_schema))
+    if not isinstance(schema, Mapping):
+        return False
+    if "const" in schema or any(schema.get(key) for key in _SHAPES) or says_shape(schema.get("additionalProperties")):
+        return True
+    kind = schema.get("type")
+    return says_shape(schema.get("items")) if kind == "array" else kind not in {None, "object"}
+
+
 def unwrapped_schema(output_schema: Mapping[str, Json]) -> Json:
     """Return the schema of the value that `value_of` gives, for signatures: definitions are carried along."""
     properties = output_schema.get("properties")
