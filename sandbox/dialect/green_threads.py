@@ -7,6 +7,7 @@ interrupted. Each has a stack of its own, which greenlet switches; the kernel se
 
 from __future__ import annotations
 
+import gc
 import heapq
 import sys
 import time
@@ -32,6 +33,10 @@ DEADLOCK: Final = (
     "Release the lock, set the event or put the missing item, or wait with a timeout"
 )
 _WAIT_MAX_SECONDS: Final = 3600.0
+_IN_A_COLLECTION: Final = (
+    "a finalizer that the garbage collector calls cannot wait for another thread. "
+    "Release what is needed in a method, or in a `with` block"
+)
 
 Idle = Callable[[float | None], bool]
 """Waits until something happens outside or so many seconds have passed; returns False if neither ever will."""
@@ -59,6 +64,32 @@ class GreenThread:
         self._is_woken = False
         self._turn = 0
         self._waits = False
+
+
+class _Collections:
+    """Whether the garbage collector is at work, once `watch` was called.
+
+    It links the objects that it looks at with its own stack, which another thread would write over meanwhile.
+    """
+
+    __slots__ = ("_is_at_work", "_is_watched")
+
+    def __init__(self) -> None:
+        self._is_at_work = self._is_watched = False
+
+    def watch(self) -> None:
+        if not self._is_watched:
+            self._is_watched = True
+            gc.callbacks.append(self._note)
+
+    def is_at_work(self) -> bool:
+        return self._is_at_work
+
+    def _note(self, phase: str, _info: object) -> None:
+        self._is_at_work = phase == "start"
+
+
+_collections: Final = _Collections()
 
 
 def _sleep(seconds: float | None) -> bool:
@@ -133,6 +164,7 @@ def start(function: Callable[[], object], *, is_daemon: bool = False) -> GreenTh
     scheduler = _schedulers[-1]
     if scheduler.main._greenlet is None:
         scheduler.main._greenlet = getcurrent()
+    _collections.watch()
     thread = GreenThread(next(scheduler.numbers), is_daemon=is_daemon)
     thread._greenlet = greenlet(lambda: _body(scheduler, thread, function), parent=scheduler.main._greenlet)
     thread._is_queued = True
@@ -144,8 +176,14 @@ def start(function: Callable[[], object], *, is_daemon: bool = False) -> GreenTh
 def park(seconds: float | None = None) -> bool:
     """Wait until another thread wakes this one, or for `seconds`; return whether it was woken.
 
-    Raises `Deadlock` in the main thread when every thread waits without an end.
+    Raises `Deadlock` in the main thread when every thread waits without an end. In a finalizer that the garbage
+    collector calls no other thread runs: it only sleeps, and waiting without an end is a `RuntimeError`.
     """
+    if _collections.is_at_work():
+        if seconds is None:
+            raise RuntimeError(_IN_A_COLLECTION)
+        time.sleep(max(seconds, 0.0))
+        return False
     scheduler = _schedulers[-1]
     thread = scheduler.current
     thread._turn += 1

@@ -536,3 +536,37 @@ def test_the_end_of_the_host_ends_the_program_from_any_thread() -> None:
 
     with pytest.raises(HostGone):
         green_threads.park()
+
+
+def test_no_other_thread_runs_while_the_garbage_collector_calls_a_finalizer() -> None:
+    source = """
+    import gc, threading, time
+    told, lock = [], threading.Lock()
+    class Waits:
+        def __del__(self):
+            told.append("in")
+            time.sleep(0)
+            time.sleep(0.001)
+            try:
+                lock.acquire()
+            except RuntimeError as error:
+                told.append(str(error)[:35])
+            told.append("out")
+    def other():
+        with lock:
+            for _ in range(5):
+                told.append("other")
+                time.sleep(0)
+    thread = threading.Thread(target=other)
+    thread.start()
+    time.sleep(0)
+    waits = Waits()
+    waits.own = waits
+    del waits
+    gc.collect()
+    thread.join()
+    [told[told.index("in") : told.index("out")], told.count("other")]
+    """
+    within, others = run(source).value  # type: ignore[misc]  # two
+    assert within == ["in", "a finalizer that the garbage collec"]
+    assert others == 5
