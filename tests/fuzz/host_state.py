@@ -37,6 +37,7 @@ _CACHES = frozenset(
         "sealab.sandbox.dialect.guest_modules._compiled",
         "sealab.sandbox.dialect.guest_modules._first_run",
         "sealab.sandbox.dialect.formatting._has_lookups",
+        "sealab.sandbox.dialect.event_loop._cancelled",
         "sealab.sandbox.dialect.facades.stand_ins.decimal_._contexts",
         "sealab.sandbox.dialect.facades.streams._now",
         "sealab.sandbox.dialect.facades.stand_ins.asyncio_._current",
