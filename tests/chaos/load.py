@@ -46,7 +46,8 @@ class Ledger:
         for (name, version), code in list(self.skills.items()):
             reads.append(("", "load_skill", {"name": name, "version": version}, "code", code))
         for file, content in list(self.files.items()):
-            reads.append(("", "read_workspace_file", {"filename": file}, "content", content))
+            whole = len(content or "") + 1
+            reads.append(("", "read_workspace_file", {"filename": file, "limit": whole}, "content", content))
         for (caller, text), token in list(self.tokens.items()):
             reads.append((caller, "restore_pii", {"text": token}, "restored_text", text))
 
