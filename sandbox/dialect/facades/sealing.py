@@ -59,6 +59,7 @@ def seal() -> int:
     For a process of its own: what runs in it afterwards can patch no class. Raises RuntimeError on an interpreter whose
     types are laid out otherwise.
     """
+    gc.unfreeze()  # what follows finds caches and functions by the collector, which passes over what is frozen
     copy_.replace_real_copying()
     enum_.keep_names()
     asyncio_.keep_loops()

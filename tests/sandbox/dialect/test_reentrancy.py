@@ -5,6 +5,7 @@ Each program runs in a fork, which a wrong use of memory would end.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,6 +36,7 @@ def _survives(source: str, *, sealed: bool = False) -> bool:
         status = 1
         try:
             if sealed:
+                gc.freeze()  # as a server in this process may have done
                 facades.preload()
                 sealing.seal()
             status = 0 if run(source).value == "survived" else 2
