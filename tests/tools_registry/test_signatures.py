@@ -181,6 +181,8 @@ def test_a_published_type_that_says_no_more_than_dict_or_list_gives_way_to_a_lea
         {"type": "array", "items": {"type": "string"}},
         {"enum": ["a", "b"]},
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": []},
+        {"type": ["object", "null"]},
     ],
 )
 def test_a_published_type_that_says_more_wins(schema: object) -> None:

@@ -62,15 +62,18 @@ _SHAPES = ("properties", "prefixItems", "enum", "anyOf", "oneOf", "allOf", "$ref
 
 def says_shape(output_schema: object) -> bool:
     """Return whether an output schema says more than that there is an object or a list, as of `dict[str, Any]`."""
-    if not isinstance(output_schema, Mapping):
-        return False
-    schema = unwrapped_schema(cast("Mapping[str, Json]", output_schema))
-    if not isinstance(schema, Mapping):
-        return False
-    if "const" in schema or any(schema.get(key) for key in _SHAPES) or says_shape(schema.get("additionalProperties")):
-        return True
-    kind = schema.get("type")
-    return says_shape(schema.get("items")) if kind == "array" else kind not in {None, "object"}
+    schema = output_schema
+    while isinstance(schema, Mapping):  # no recursion: who publishes it chooses how deep it is
+        schema = unwrapped_schema(cast("Mapping[str, Json]", schema))
+        if not isinstance(schema, Mapping):
+            return False
+        kind = schema.get("type")
+        if "const" in schema or any(schema.get(key) for key in _SHAPES):
+            return True
+        if kind is not None and kind not in ("array", "object"):  # it may be a list
+            return True
+        schema = schema.get("items" if kind == "array" else "additionalProperties")
+    return False
 
 
 def unwrapped_schema(output_schema: Mapping[str, Json]) -> Json:
