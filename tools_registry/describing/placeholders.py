@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ..models import Json, Schema, Tool
-from ..upstream.results import says_shape, unwrapped_schema
+from ..upstream.results import unwrapped_schema
 from .examples import OF_FORMAT, joined, number_within
 from .schemas import SchemaReader
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape
-from .signatures import Learned
+from .signatures import Learned, unpublished
 
 DRY_RUN: Final = "dry run"
 _NODES_MAX: Final = 400
@@ -27,7 +27,8 @@ def placeholder(tool: Tool, arguments: Mapping[str, Json], learned: Learned | No
 
     An object also has `dry_run`. Where neither is known it is `{dry_run, tool, arguments}`.
     """
-    if learned is not None and not says_shape(tool.output_schema):
+    learned = unpublished(tool, learned)
+    if learned is not None:
         made = _of_shape(learned.shape)
     elif isinstance(tool.output_schema, Mapping):
         made = _Maker(SchemaReader(tool.output_schema)).value(cast("Schema", unwrapped_schema(tool.output_schema)), 0)

@@ -167,16 +167,23 @@ def _literal(values: tuple[tuple[str, object], ...]) -> str:
 
 def returns(tool: Tool, learned: Learned | None = None, chars: int = _RETURN_CHARS_MAX) -> str:
     """Return the type of what code gets, by the output schema, else as learned; empty where neither is known."""
-    if tool.output_schema is not None and not (learned and not says_shape(tool.output_schema)):
-        return render_within(returned_shape(tool.output_schema), chars)
-    return "" if learned is None else render_within(learned.shape, chars)
+    learned = unpublished(tool, learned)
+    if learned is not None:
+        return render_within(learned.shape, chars)
+    return "" if tool.output_schema is None else render_within(returned_shape(tool.output_schema), chars)
+
+
+def unpublished(tool: Tool, learned: Learned | None) -> Learned | None:
+    """Return what was learned of a tool, or None where its server publishes more than `dict` or `list`."""
+    return None if says_shape(tool.output_schema) else learned
 
 
 def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
     written = returns(tool, learned)
     if not written:
         return "", ""
-    if learned is None or says_shape(tool.output_schema):
+    learned = unpublished(tool, learned)
+    if learned is None:
         return f" -> {written}", ""
     return f" -> {written}", f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 
 from ..models import Tool
 from ..names import identifier
-from ..upstream.results import says_shape
 from .schemas import Parameter, parameters_of, takes_other_arguments
 from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, RecordField, Shape, without_none
-from .signatures import NEEDS_APPROVAL, Learned, python_literal, returned_shape
+from .signatures import NEEDS_APPROVAL, Learned, python_literal, returned_shape, unpublished
 
 RESERVED = frozenset(
     {"Any", "Literal", "NotRequired", "TypedDict", "TypeAlias"}
@@ -136,16 +135,18 @@ class _Source:
         return Module(f"{head}\n\n\n{body}\n", tuple(names))
 
     def _origin(self) -> str:
-        if says_shape(self.tool.output_schema) or (self.learned is None and self.tool.output_schema is not None):
+        learned = unpublished(self.tool, self.learned)
+        if learned is not None:
+            return f"What it returns is as seen in {learned.count} answers; its server does not say."
+        if self.tool.output_schema is not None:
             return "What it returns is as its server publishes it."
-        if self.learned is None:
-            return "Its server does not say what it returns."
-        return f"What it returns is as seen in {self.learned.count} answers; its server does not say."
+        return "Its server does not say what it returns."
 
     def _output(self, wanted: str) -> str:
         """Return the type that the function returns, defined as `wanted` where there is more to say than its name."""
-        if self.learned is not None and not says_shape(self.tool.output_schema):
-            shape = self.learned.shape
+        learned = unpublished(self.tool, self.learned)
+        if learned is not None:
+            shape = learned.shape
         elif self.tool.output_schema is not None:
             shape = returned_shape(self.tool.output_schema)
         else:
