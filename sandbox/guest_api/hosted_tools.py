@@ -206,14 +206,14 @@ async def _call(name: str, positional: tuple[object, ...], named: Mapping[str, o
     if len(positional) == 1 and isinstance(positional[0], dict):
         named = {**positional[0], **named}
         positional = ()
-    request: dict[str, Json] = {"name": name, "arguments": _plain(name, named)}
+    request: dict[str, Json] = {"name": name, "arguments": _plain(name, dict(named))}
     if positional:
-        request["positional"] = len(positional)  # the host knows how they are named, and says so
+        request["positional"] = _plain(name, list(positional))  # the host knows how they are named
     return answer_of(await GUEST.call_host_async("call_tool", request))
 
 
-def _plain(name: str, arguments: Mapping[str, object]) -> Json:
-    rendered = render(dict(arguments), name="arguments")
+def _plain(name: str, arguments: dict[str, object] | list[object]) -> Json:
+    rendered = render(arguments, name="arguments")
     for place, note in rendered.notes.items():
         where = place.removeprefix("arguments").removeprefix(".") or "its arguments"
         raise TypeError(f"{name} cannot be passed {where}: {note}. Pass numbers, text, lists and dicts.")

@@ -25,13 +25,13 @@ class Written:
     """The arguments of one call as they stand in the source.
 
     `given` are those with a literal value, `others` the names of the others. `more` says that there may be further
-    ones (`**options`), `positional` that some are passed by position, which tools do not take.
+    ones (`**options`), `positional` how many are passed by position.
     """
 
     given: dict[str, Json] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     more: bool = False
-    positional: bool = False
+    positional: int = 0
 
     def add(self, name: str, value: ast.expr) -> None:
         """Take in an argument. One that is written twice is not judged."""
@@ -57,7 +57,7 @@ def written_arguments(positional: list[ast.expr], keywords: list[ast.keyword]) -
             written.more = True  # it may be a dict
         case _:
             written.more = any(isinstance(each, ast.Starred) for each in positional)
-            written.positional = not written.more
+            written.positional = 0 if written.more else len(positional)
     for keyword in keywords:
         if keyword.arg is not None:
             written.add(keyword.arg, keyword.value)

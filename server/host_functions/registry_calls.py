@@ -7,7 +7,7 @@ a `ToolError` or `TypeError` that the code can catch, in words that say what to 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import cast
@@ -32,7 +32,6 @@ from .run_calls import MESSAGE_CHARS_MAX
 
 _TEXT = (str,)
 _TEXT_OR_NONE = (str, type(None))
-_WHOLE = (int,)
 _WHOLE_OR_NONE = (int, type(None))
 _NAMES_MAX = 20
 
@@ -63,7 +62,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     }
     call = Handler(
         partial(_call_tool, registry, privacy),
-        {"name": _TEXT, "arguments": (dict,), "positional": _WHOLE},
+        {"name": _TEXT, "arguments": (dict,), "positional": (list,)},
         frozenset({"name", "arguments"}),
     )
     judge = Handler(partial(judge_calls, registry), {"calls": (list,)}, frozenset({"calls"}))
@@ -75,7 +74,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
     given = cast("Mapping[str, Json]", arguments["arguments"])
     with calls.log.call(name) as entry:
         try:
-            pay(calls, await chars_of(given))
+            pay(calls, await chars_of([given, arguments.get("positional")]))
             with slot_given_back():
                 tool = await discovery.found(registry, name)
             entry.tool, entry.found = tool.full_name, True
@@ -84,7 +83,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
-                raise await in_thread(Kind.SEARCH, partial(_by_position, tool, name))
+                given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
             tool, fitting = await _fitting(registry, tool, given)
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
@@ -148,10 +147,11 @@ def pay(calls: Calls, count: int) -> None:
         )
 
 
-def _by_position(tool: Tool, name: str) -> HostCallError:
-    from ..upstream_tools.tool_arguments import by_position
+async def _named(tool: Tool, name: str, positional: Sequence[Json], given: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the arguments by name, those by position too."""
+    from ..upstream_tools.tool_arguments import named
 
-    return HostCallError(by_position(tool, name), type="TypeError")
+    return await in_thread(Kind.SEARCH, partial(named, tool, name, positional, given))
 
 
 def failed(message: str) -> HostCallError:

@@ -30,7 +30,7 @@ class WrittenCall:
     given: Mapping[str, Json]
     others: tuple[str, ...]
     more: bool
-    positional: bool
+    positional: int
     unawaited: bool
     certain: bool
 
@@ -82,8 +82,8 @@ def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, 
 def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) -> list[Fault]:
     """Return what is wrong with calls of tools; the first fault of a tool shows its signature.
 
-    Takes CPU time: call it in a thread. Arguments by position alone are left to the call, which raises `TypeError` for
-    them. What is not judged within `_JUDGING_SECONDS` is left to the calls.
+    Takes CPU time: call it in a thread. Arguments by position alone end no program: too many raise `TypeError` in the
+    call. What is not judged within `_JUDGING_SECONDS` is left to the calls.
     """
     until = time.monotonic() + _JUDGING_SECONDS
     wrong: list[Fault] = []
@@ -100,14 +100,15 @@ def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) 
 
 
 def _faults_of(tool: Tool, call: WrittenCall, describer: Describer) -> Iterator[str]:
-    from ..upstream_tools.tool_arguments import by_position, misfits_as_written
+    from ..upstream_tools.tool_arguments import misfits_as_written, names_by_position, too_many_by_position
 
     if call.unawaited:
         yield f"The call of {tool.full_name} is not awaited, so nothing of it would run. Write `await` before it."
-    if call.positional:
-        yield by_position(tool, describer.call(tool))
+    names = names_by_position(tool)
+    if call.positional > len(names):
+        yield too_many_by_position(tool, describer.call(tool))
         return
-    yield from misfits_as_written(tool, call.given, call.others, more=call.more)
+    yield from misfits_as_written(tool, call.given, (*call.others, *names[: call.positional]), more=call.more)
 
 
 def _read(line: int, sent: Json) -> WrittenCall | None:
@@ -116,12 +117,12 @@ def _read(line: int, sent: Json) -> WrittenCall | None:
             "given": dict(given),
             "others": list(others),
             "more": bool(more),
-            "positional": bool(positional),
+            "positional": int(positional),
             "unawaited": bool(unawaited),
             "certain": bool(certain),
         }:
             names = tuple(each for each in others if isinstance(each, str))
-            return WrittenCall(line, given, names, more, positional, unawaited, certain)
+            return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain)
     return None
 
 

@@ -5,7 +5,7 @@ What is not judged here the server checks anyway.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
@@ -84,12 +84,34 @@ def _takes(tool: Tool) -> str:
     return f"It takes {', '.join(names)}." if names else "It takes no arguments."
 
 
-def by_position(tool: Tool, call: str) -> str:
-    """Return what to say of a call that passes arguments by position."""
+def names_by_position(tool: Tool) -> list[str]:
+    """Return the parameters that a call may pass by position: the required ones, or the only one that there is.
+
+    Of the others a schema says no order that holds: a server may publish them in another one tomorrow.
+    """
+    parameters = parameters_of(tool)
+    return [each.name for each in parameters if each.required or len(parameters) == 1]
+
+
+def named(tool: Tool, call: str, positional: Sequence[Json], given: Mapping[str, Json]) -> dict[str, Json]:
+    """Return all arguments of a call by their names, those by position too. Takes CPU time: call it in a thread.
+
+    Raises `HostCallError` (a TypeError in code) where there are too many, or one is given twice.
+    """
+    names = names_by_position(tool)
+    if len(positional) > len(names):
+        raise HostCallError(too_many_by_position(tool, call), type="TypeError")
+    by_position = dict(zip(names, positional, strict=False))
+    by_name = as_published(tool, given)
+    twice = next((each for each in by_position if each in by_name), None)
+    if twice is not None:
+        raise HostCallError(f"{call}() got {twice} by position and by name. Pass it once.", type="TypeError")
+    return {**by_position, **by_name}
+
+
+def too_many_by_position(tool: Tool, call: str) -> str:
+    """Return what to say of a call that passes more by position than has one meaning."""
     names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
-    takes = (
-        f"It takes {', '.join(names)}. Write {names[0].removesuffix('=…')}=… in the call."
-        if names
-        else "It takes none."
-    )
-    return f"{call}() takes its arguments by name, not by position. {takes}"
+    takes = f"It takes {', '.join(names)}." if names else "It takes no arguments."
+    few = ", ".join(names_by_position(tool))
+    return f"{call}() takes {f'only {few}' if few else 'no argument'} by position. Pass the others by name. {takes}"

@@ -27,8 +27,6 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
             return [{"name": "git"}, {"name": "time"}]
         case "call_tool" if arguments["name"] == "git.bad":
             raise HostCallError("The server said no.", type="ToolError")
-        case "call_tool" if "positional" in arguments:
-            raise HostCallError("By name, please.", type="TypeError")
         case "call_tool":
             return {"called": dict(arguments), **ROWS}
         case _:
@@ -179,9 +177,14 @@ async def test_a_failed_call_that_is_not_caught_ends_the_run_with_its_line(pool)
 
 
 async def test_arguments_by_position_are_for_the_host_to_name(pool) -> None:
-    outcome = await ran(pool, "await tools.git.git_log('.', 3)")
+    called = {"name": "git.git_log", "arguments": {"since": "today"}, "positional": [".", 3]}
+    assert await value(pool, "(await tools.git.git_log('.', 3, since='today'))['called']") == called
+
+
+async def test_an_argument_by_position_that_json_cannot_hold_is_named(pool) -> None:
+    outcome = await ran(pool, "await tools.git.git_log('.', object())")
     assert outcome.error is not None
-    assert (outcome.error.type, outcome.error.message) == ("TypeError", "By name, please.")
+    assert "git.git_log cannot be passed [1]" in outcome.error.message
 
 
 @pytest.mark.parametrize("argument", ["object()", "float('nan')", "b'x'", "[1, [lambda: 1]]"])

@@ -93,6 +93,9 @@ async def error(caller: Caller, code: str) -> dict[str, Any]:
         ("up.add(left=4)", 5),
         ("mcp.up.add(left=5)", 6),
         ("call_tool('up', 'add', {'left': 6})", 7),
+        ("tools.up.add(6)", 7),
+        ("tools.up.add(2, right=3)", 5),
+        ("tools.up.people(1)", {"people": [{"firstName": "P0", "age": 0}], "total": 1}),
         ("tools.up.people(max_count=1)", {"people": [{"firstName": "P0", "age": 0}], "total": 1}),
     ],
 )
@@ -112,7 +115,12 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.up.add(left='a')", "ToolError", 'argument left of up.add cannot be "a". Give an integer.'),
         ("tools.up.add()", "ToolError", "up.add needs the argument left"),
         ("tools.up.add(left=1, rihgt=2)", "ToolError", 'no argument "rihgt". Did you mean right?'),
-        ("tools.up.add(1, 2)", "TypeError", "by name, not by position. It takes left, right=…"),
+        (
+            "tools.up.add(1, 2)",
+            "TypeError",
+            "takes only left by position. Pass the others by name. It takes left, right=….",
+        ),
+        ("tools.up.add(1, left=1)", "TypeError", "up.add() got left by position and by name. Pass it once."),
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
         ("tools.add(left=1)", "ToolError", "Use one of my-server.x.add, up.add"),
