@@ -116,7 +116,7 @@ def run_statements(program: Program, namespace: dict[str, object]) -> None:
     """Run a program in `namespace`, and leave there the value of its last expression as `LAST_VALUE`."""
     try:
         if program.is_async:
-            event_loop.run(evaluate(program.code, namespace))
+            event_loop.run(evaluate(program.code, namespace), lambda: namespace.get(LAST_VALUE))
         else:
             evaluate(program.code, namespace)
     except SystemExit:

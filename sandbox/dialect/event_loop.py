@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple, Unpack
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.type_flags import replace_method
+from ..report.results import future_of
 from . import green_threads
 from .facades.stand_ins import contextvars_
 
@@ -66,11 +67,12 @@ def set_channel(
     green_threads.set_idle(_wait_outside)
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
+def run(coroutine: Coroutine[Any, Any, T], awaited_last: Callable[[], object] | None = None) -> T:
     """Run `coroutine` to its end on a new loop and return its value, or raise what it raised.
 
-    Tasks that are still pending then are cancelled and waited for. Raises RuntimeError inside a running loop, with
-    Python's own words, and where every task waits for ever.
+    Tasks that are still pending then are cancelled and waited for, but for the one that `awaited_last()` returns: that
+    runs to its end too. Raises RuntimeError inside a running loop, with Python's own words, and where every task waits
+    for ever.
     """
     if not asyncio.iscoroutine(coroutine):
         raise ValueError(f"a coroutine was expected, got {coroutine!r}")
@@ -79,7 +81,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError("asyncio.run() cannot be called from a running event loop")
     loop = new_loop()
     try:
-        return loop.run_until_complete(coroutine)
+        value = loop.run_until_complete(coroutine)
+        last = None if awaited_last is None else future_of(awaited_last())
+        if last is not None and _loop_of(last) is loop:
+            loop.run_until_complete(last)
+        return value
     finally:
         loop._wind_up()
 

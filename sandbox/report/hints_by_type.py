@@ -82,6 +82,8 @@ def _of_module(module: str, name: str, names: Iterable[str] = ()) -> str | None:
     """Return what to do about a name that an available module does not have."""
     if name == "*":
         return "Write out the names that you want."
+    if _is_of_the_class_of_that_name(module, name):
+        return f"{module} is the module here: write {module}.{module}.{name}, or `from {module} import {module}` first."
     names = names or host_modules.listed(module) or facades.exports().get(module, ())
     close = nearest(name, names, _SURE)
     instead = None if close else instead_of(f"{module}.{name}")
@@ -89,6 +91,12 @@ def _of_module(module: str, name: str, names: Iterable[str] = ()) -> str | None:
         return sentence(instead)
     close = close or nearest(name, names, _LIKELY)
     return None if close is None else f"Did you mean {close!r}?"
+
+
+def _is_of_the_class_of_that_name(module: str, name: str) -> bool:
+    """Return whether a module has a class of its own name that has the attribute, as in `datetime.now()`."""
+    inner = vars(sys.modules.get(module, sys)).get(module)
+    return type(inner) is type and any(name in vars(base) for base in mro_of(inner))
 
 
 def _of_missing_module(module: str) -> str:
@@ -147,7 +155,7 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
     known = list(names_in_scope(scene.frame))
     close = nearest(name, known, _SURE)
     if close is None:
-        hint = _of_unknown_name(name, scene)
+        hint = _of_unknown_name(name, scene) or _of_skill(name, scene)
         if hint is not None:
             return hint
         close = nearest(name, known, _LIKELY)
@@ -164,6 +172,13 @@ def _of_unknown_name(name: str, scene: Scene) -> str | None:
         return f"The module {module} is not available here. {_of_missing_module(module)}"
     home = next((first for first in _MODULES_FIRST if _has(first, name)), None)
     return None if home is None else f"Write `from {home} import {name}` first."
+
+
+def _of_skill(name: str, scene: Scene) -> str | None:
+    """Return how to call a skill that the code called by its bare name. The host is asked only where a call stands."""
+    if f"{name}(" not in scene.text() or name not in dir(host_modules.find("skills")):
+        return None
+    return f"It is a skill: write skills.{name}(…), or `from skills import {name}` first."
 
 
 def _importable() -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from ..guest.guest import GUEST
 from .disclosure import said_by
@@ -11,6 +12,7 @@ from .disclosure import said_by
 _MISSING: Final = object()
 _WORDS_CHARS_MAX: Final = 2000
 _LEFT_OUT: Final = "The code ended itself, so its `result` is not shown. Let it run to its end to return one.\n"
+_FUTURES: Final = (asyncio.Future, asyncio.Task, asyncio.tasks._GatheringFuture)  # type: ignore[attr-defined]
 _exit_code_of = SystemExit.__dict__["code"].__get__
 
 
@@ -29,7 +31,7 @@ def result_of(
         beneath["result"] = before
     try:
         run()
-        return namespace.get("result", namespace.get(last_value))
+        return _awaited(namespace.get("result", namespace.get(last_value)))
     except SystemExit as leaving:
         if not _is_ordinary(leaving):
             raise
@@ -41,6 +43,20 @@ def result_of(
         if before is not _MISSING:
             beneath.pop("result", None)
             namespace.setdefault("result", before)
+
+
+def _awaited(value: object) -> object:
+    """Return what a task came to that ran to its end: `asyncio.gather(…)` as the last line leaves out the `await`."""
+    future = future_of(value)
+    if future is None:
+        return value
+    done = future.done() and not future.cancelled() and future.exception() is None
+    return future.result() if done else value
+
+
+def future_of(value: object) -> asyncio.Future[object] | None:
+    """Return the value if it is a future as asyncio makes them, and of no class of the code's own."""
+    return cast("asyncio.Future[object]", value) if any(type(value) is each for each in _FUTURES) else None
 
 
 def last_words(leaving: SystemExit) -> str:

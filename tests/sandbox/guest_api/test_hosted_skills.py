@@ -109,3 +109,17 @@ def b(): return "called"
         outcome = await pool.run(Job("import skills\nskills.a()"), host)
     assert outcome.error is None
     assert outcome.result == "called"
+
+
+async def test_a_skill_that_is_called_by_its_bare_name_is_told_from_an_unknown_name() -> None:
+    async def host(name: str, _arguments: Mapping[str, Json]) -> Json:
+        assert name == "skill_names"
+        return ["csv_profile"]
+
+    async with Pool(PoolSettings(spares=1)) as pool:
+        skill = await pool.run(Job("csv_profile('a.csv')"), host)
+        other = await pool.run(Job("csv_profil_2('a.csv')"), host)
+    assert skill.error is not None
+    assert skill.error.hint == "It is a skill: write skills.csv_profile(…), or `from skills import csv_profile` first."
+    assert other.error is not None
+    assert "skill" not in (other.error.hint or "")

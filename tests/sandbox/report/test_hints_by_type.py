@@ -92,6 +92,8 @@ def test_what_is_not_here_is_answered_with_what_to_use(source, said):
         ("class P:\n    total = 1\nP.totl", "Did you mean 'total'?"),
         ("class P:\n    def __init__(self):\n        self._hidden = 1\nP()._hiden", "Did you mean '_hidden'?"),
         ("math.sqr", "Did you mean 'sqrt'?"),
+        ("datetime.now()", "write datetime.datetime.now, or `from datetime import datetime` first"),
+        ("import array\narray.fromlist([1])", "write array.array.fromlist"),
         ("d = {'price': 1}\nd.price", "write ['price']"),
         ("d = {'price': 1}\nd.pirce", "did you mean ['price']"),
         ("x = [3, 1].sort()\nx[0]", "None"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from sealab.sandbox.host.pool import Pool
 from sealab.sandbox.job import Json, Status
 
@@ -33,6 +35,30 @@ async def test_a_deadlock_names_the_line_that_waits(pool: Pool) -> None:
     assert outcome.error.type == "RuntimeError"
     assert outcome.error.line == 3
     assert outcome.error.message.startswith("every thread waits")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "asyncio.gather(f(1), f(2))",
+        "await asyncio.sleep(0)\nasyncio.gather(f(1), f(2))",
+        "await asyncio.sleep(0)\nasyncio.ensure_future(g())",
+        "t = asyncio.create_task(g())\nawait asyncio.sleep(0.02)\nt",
+        "result = asyncio.gather(f(1), f(2))",
+    ],
+)
+async def test_a_task_on_the_last_line_is_waited_for(pool: Pool, last: str) -> None:
+    before = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0.01)\n    return x\n"
+    outcome = await run(pool, f"{before}async def g():\n    return [await f(1), await f(2)]\n{last}")
+    assert outcome.error is None
+    assert outcome.result == [1, 2]
+
+
+async def test_what_a_task_on_the_last_line_raises_ends_the_program(pool: Pool) -> None:
+    source = "import asyncio\nasync def f():\n    1 / 0\nawait asyncio.sleep(0)\nasyncio.gather(f())"
+    outcome = await run(pool, source)
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.line) == ("ZeroDivisionError", 3)
 
 
 async def test_a_task_that_had_not_ended_is_reported_with_its_line(pool: Pool) -> None:
