@@ -160,7 +160,8 @@ def _shown(report: Report, form: OutputFormat) -> _Shown:
         text = written(result, form)
     if len(text) + len(output) + len(stderr) > SHOWN_CHARS:
         kept = None if "run" in notes else report["run_id"]
-        fitted = fit(result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept)
+        before = cast("Json", report["result"])
+        fitted = fit(result, output, stderr=stderr, max_chars=SHOWN_CHARS, run_id=kept, before=before)
         text, output, stderr = written(fitted.result, form), fitted.output, fitted.stderr
         for what, cut in fitted.cuts.items():
             notes[what] = _of_whole(cut.to_json(), notes.get(what))

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from json.encoder import encode_basestring
+from os.path import commonprefix
 from typing import TypeAlias
 
 from ...sandbox.job import Json
@@ -108,12 +110,14 @@ def fit(
     notes: Mapping[str, str] | None = None,
     dry_run: Sequence[Json] = (),
     stderr: str = "",
+    before: Json = None,
 ) -> Fitted:
     """Limit the JSON texts of the result and of `dry_run`, the output and `stderr` to `max_chars` characters together.
 
     What is small is kept whole, and the others share the rest. `run_id` is where the whole is kept
-    (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. The same arguments always give the same
-    answer. Takes time in proportion to the sizes of all.
+    (`.runs/<run_id>/`), None where it is not. `notes` are the sandbox's own. `before` is the result before somebody
+    shortened it: how to read on is said of that. The same arguments always give the same answer. Takes time in
+    proportion to the sizes of all.
     """
     cuts: dict[str, Cut] = {}
     whole_dry_run = None
@@ -126,7 +130,9 @@ def fit(
     whole_output = output if len(output) > min(level, SHOWN_CHARS) else None
     whole_stderr = stderr if len(stderr) > min(level, SHOWN_CHARS) else None
     if len(text) > level:
-        result = _fit_result(result, len(text), level, _reader(run_id, "result.json", slice_chars), cuts)
+        kept = text if before is None else _compact(before)
+        read_on = partial(_reader, run_id, "result.json", slice_chars)
+        result = _fit_result(result, text, level, lambda shown: read_on(_same_start(shown, kept)), cuts)
     if len(output) > level:
         output, cuts["output"] = _fit_output(output, level, run_id, "output.txt", slice_chars)
     if len(stderr) > level:
@@ -207,9 +213,14 @@ def _reader(run_id: str | None, file: What, slice_chars: int, offset: int = 0) -
     return f'read_file("{path}", {where}) in code, or read_workspace_file(filename="{path}", {where})'
 
 
-def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None, cuts: dict[str, Cut]) -> Json:
+def _fit_result(
+    result: Json, text: str, max_chars: int, read_on: Callable[[str], str | None], cuts: dict[str, Cut]
+) -> Json:
+    """Cut a result, whose JSON is `text`; `read_on` says how to read what follows, given the JSON that is shown."""
     cutter = _Cutter()
     fitted = cutter.cut(result, max_chars, ())
+    shown = _compact(fitted)
+    read_with = read_on(shown)
     note = "characters of JSON"
     inner: dict[str, Cut] = {}
     for steps, cut in cutter.cuts:
@@ -220,9 +231,14 @@ def _fit_result(result: Json, total: int, max_chars: int, read_with: str | None,
     left_out = sum(1 for steps, _ in cutter.cuts if steps) - len(inner)
     if left_out > 0:
         note += f"; {left_out} more places are cut"
-    cuts["result"] = Cut(len(_compact(fitted)), total, read_with, note)
+    cuts["result"] = Cut(len(shown), len(text), read_with, note)
     cuts.update(inner)
     return fitted
+
+
+def _same_start(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their start."""
+    return len(commonprefix([one, other]))  # noqa: RUF071 - of texts, which are no paths
 
 
 class _Cutter:
