@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from ..errors import Exit, RequestRefused, SettingsError
+from ..errors import Exit, RequestRefused
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:
@@ -58,14 +58,12 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
-    from ..startup.packages import SUBSTITUTES, find_packages, installed, modules_of
+    from ..startup.packages import find_packages, installed, modules_of
 
     listed = tuple(dict.fromkeys((*chosen.names, *settings.packages)))
     packages = find_packages(listed)
     found: dict[str, list[Module]] = {}
     for name in chosen.names:
-        if name in SUBSTITUTES:
-            raise SettingsError(f"{name} is not written in Python. sealab has a module of its own in its place.")
         tops = set(modules_of(installed(name)))
         found[name] = [each for folder, top in packages if top in tops for each in _judged(Path(folder), top)]
     reasons = asyncio.run(_imported(replace(settings, packages=listed, workers_spare=0), home, found))

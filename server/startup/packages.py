@@ -12,8 +12,6 @@ from ..errors import SettingsError
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _NO_MODULES = frozenset({"__pycache__", "bin", "share", "tests", "test"})
-SUBSTITUTES = frozenset({"rpds-py"})
-"""Distributions written in another language, for which sealab has a module of its own (`sandbox/guest_modules`)."""
 
 
 def find_packages(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -25,11 +23,9 @@ def find_packages(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     listed = {_normal(name) for name in names}
     found: dict[str, str] = {}
     for name in names:
-        if _normal(name) in SUBSTITUTES:
-            continue
         package = installed(name)
         for needed in _needed_by(package):
-            if _normal(needed) not in listed | SUBSTITUTES:
+            if _normal(needed) not in listed:
                 raise SettingsError(
                     f"PACKAGES names {name}, which needs {needed}. Add {needed} to PACKAGES, or leave {name} out."
                 )
