@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .commands.group import Parser
+from .commands.group import EXIT_CODES, Parser
 from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
 from .terminal_escaping import show_visibly
 
@@ -26,16 +27,21 @@ if TYPE_CHECKING:
     from .runs.report import Report
     from .settings import Settings
 
+SHELLS = ("bash", "zsh", "fish")
 _WARM_AFTER_SECONDS = 0.5
 """What loads for seconds begins when a client has had its list of tools."""
+_VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level"})
+"""The options of every command that take a value."""
+_PIPE_CHARS_MAX = 1 << 40
+"""Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
+_COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
+_MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or (given[0].startswith("-") and given[0] not in {"-h", "--help", "--version"}):
-        given.insert(0, "serve")
+    given = _command_first(sys.argv[1:] if arguments is None else arguments)
     show_visibly(stdout=given[0] != "serve")
     chosen = make_parser(given[0]).parse_args(given)
     try:
@@ -50,10 +56,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.debug:
             raise
         if isinstance(cause, KNOWN_ERRORS):
-            _say(f"sealab: {cause}")
+            _say(f"sealab: {_in_words_of_the_terminal(str(cause))}")
             return exit_of(cause)
         _say(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
+
+
+def _command_first(given: Sequence[str]) -> list[str]:
+    """Return a command line with its command in front: options that every command has may stand before it.
+
+    `help servers` is `servers --help`, and options without a command are those of `serve`.
+    """
+    options, rest = _leading_options(given)
+    match rest:
+        case []:
+            return ["serve", *options]
+        case ["help", *command]:
+            return [*command, "--help"]
+        case ["-h" | "--help" | "-V" | "--version", *_]:
+            return [*rest]
+        case [first, *_] if first.startswith("-"):
+            return ["serve", *options, *rest]
+        case [command, *others]:
+            return [command, *others[: _depth(command, others)], *options, *others[_depth(command, others) :]]
+    raise AssertionError("A command line is one of these.")
+
+
+def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split the options of every command off the start of a command line."""
+    at = 0
+    while at < len(given):
+        name, equals, _ = given[at].partition("=")
+        if name in _VALUED_OPTIONS:
+            at += 1 if equals else 2
+        elif given[at] == "--debug":
+            at += 1
+        else:
+            break
+    return [*given[:at]], [*given[at:]]
+
+
+def _depth(command: str, others: Sequence[str]) -> int:
+    """Return how many words after a command name one of its own commands."""
+    return int(_COMMANDS.get(command, ("", None))[1] is _complete_group and bool(others))
 
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -61,14 +106,18 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="sealab",
         description="An MCP server through which an AI agent runs Python instead of calling tools one by one.",
-        epilog="Without a command, sealab serves MCP on stdin and stdout.",
+        epilog=f"Without a command, sealab serves MCP on stdin and stdout. {EXIT_CODES}",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (help_text, complete) in _COMMANDS.items():
         command = commands.add_parser(
-            name, help=help_text, description=f"{help_text[:1].upper()}{help_text[1:]}.", allow_abbrev=False
+            name,
+            help=help_text,
+            description=f"{help_text[:1].upper()}{help_text[1:]}.",
+            epilog=EXIT_CODES,
+            allow_abbrev=False,
         )
         if only in (None, name):
             complete(command)
@@ -218,6 +267,8 @@ def _run(chosen: argparse.Namespace) -> int:
     request = CodeRequest(
         code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
     )
+    if not sys.stdout.isatty():
+        settings = replace(settings, output_max_chars=_PIPE_CHARS_MAX)
     report = asyncio.run(_running_once(settings, home, request))
     if chosen.json:
         print(json.dumps(report, ensure_ascii=False))
@@ -269,6 +320,19 @@ def read_source(file: str) -> str:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
 
 
+def _complete_completion(completion: argparse.ArgumentParser) -> None:
+    completion.set_defaults(command=_completion)
+    _add_debug(completion)
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
+
+
+def _completion(chosen: argparse.Namespace) -> int:
+    import shtab
+
+    print(shtab.complete(make_parser(), shell=chosen.shell))
+    return Exit.OK
+
+
 def _demo(chosen: argparse.Namespace) -> int:
     import asyncio
 
@@ -297,6 +361,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
     "packages": ("say which modules of a package restricted code can import", _complete_group),
     "skills": ("keep, run and test skills, and carry them in and out", _complete_group),
+    "completion": ("print what makes a shell complete sealab's command line", _complete_completion),
 }
 """The commands, in the order in which help names them: what each is for, and what gives its parser all it takes."""
 
@@ -306,6 +371,11 @@ def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+def _in_words_of_the_terminal(message: str) -> str:
+    """Return an error with commands in the place of the tools of MCP that it names."""
+    return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 
 def _say(text: str) -> None:

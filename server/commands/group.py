@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -19,6 +20,19 @@ Options = Callable[[argparse.ArgumentParser], None]
 """Adds the options that all commands have."""
 
 
+EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 a limit of time or memory was reached."
+_INVALID_CHOICE = re.compile(r"argument (?P<where>.+): invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)")
+_REQUIRED = re.compile(r"^the following arguments are required: (.*)$")
+
+
+def _nearest(given: str, known: Sequence[str]) -> str:
+    """Return the question that names what was meant, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(given, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are sentences, and which can take the words of another command line after `--`."""
 
@@ -29,8 +43,27 @@ class Parser(argparse.ArgumentParser):
     """Whether options that it does not know go into `words`, with their values."""
 
     def error(self, message: str) -> NoReturn:
-        """End with one sentence on what was wrong and one on where to look."""
-        self.exit(Exit.USAGE, f"sealab: {message[:1].upper()}{message[1:]}. See {self.prog} --help.\n")
+        """End with one sentence on what was wrong, one on what to do, and the usage of this command."""
+        choice, missing = _INVALID_CHOICE.fullmatch(message), _REQUIRED.fullmatch(message)
+        if choice is not None:
+            self._end(self._not_one_of(choice["where"], choice["given"], choice["known"]))
+        self._end(f"The command line lacks {missing[1]}." if missing else f"{message[:1].upper()}{message[1:]}.")
+
+    def _end(self, said: str) -> NoReturn:
+        self.exit(Exit.USAGE, f"sealab: {said} See {self.prog} --help.\n{self.format_usage()}")
+
+    def _not_one_of(self, where: str, given: str, known: str) -> str:
+        names = [each.strip("' ") for each in known.split(",")]
+        kind = f"a command of {self.prog}" if where == "COMMAND" else f"a value of {where}"
+        return f'"{given}" is not {kind}.{_nearest(given, names)} It is one of {", ".join(names)}.'
+
+    def _reject(self, words: Sequence[str]) -> NoReturn:
+        """End with what was given that this command does not take."""
+        options = [each.partition("=")[0] for each in words if each.startswith("-")]
+        if options:
+            known = [each for action in self._actions for each in action.option_strings]
+            self._end(f"The command has no option {options[0]}.{_nearest(options[0], known)}")
+        self._end(f"The command does not take {' '.join(words)}.")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - the overloads of the library are its own
         """Split the words off, if this parser takes some, and read the rest."""
@@ -43,6 +76,8 @@ class Parser(argparse.ArgumentParser):
             chosen.words = [*words]
         elif self.takes_options:
             chosen.words, unknown = unknown, []
+        if unknown:
+            self._reject(unknown)
         return chosen, unknown
 
 
@@ -69,6 +104,7 @@ def add_commands(parser: argparse.ArgumentParser, begin: Begin, options: Options
             name,
             help=help_text,
             description=f"{help_text[:1].upper()}{help_text[1:]}.",
+            epilog=EXIT_CODES,
             allow_abbrev=False,
             add_help=not own_help,
         )

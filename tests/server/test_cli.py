@@ -92,6 +92,77 @@ def test_what_cannot_be_done_is_told_in_sentences_without_a_traceback(
     assert ended.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("srve",), '"srve" is not a command of sealab. Did you mean serve? It is one of serve, run,'),
+        (("servers", "ad"), '"ad" is not a command of sealab servers. Did you mean add? It is one of list, add,'),
+        (("run", "-", "--tiemout", "3"), "has no option --tiemout. Did you mean --timeout? See sealab run --help."),
+        (("run", "-", "--isolation", "contaner"), '"contaner" is not a value of --isolation. Did you mean container?'),
+        (("doctor", "extra"), "The command does not take extra. See sealab doctor --help."),
+        (("skills",), "The command line lacks COMMAND. See sealab skills --help."),
+        (("--htp", "localhost:0"), "has no option --htp. Did you mean --http? See sealab serve --help."),
+        (("--home", "somewhere", "srve"), '"srve" is not a command of sealab. Did you mean serve?'),
+    ],
+)
+def test_a_misspelt_command_line_gets_the_nearest_and_the_usage_of_its_command(
+    arguments: tuple[str, ...], said: str
+) -> None:
+    ended = sealab(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    help_of = re.search(r"See (.*) --help", ended.stderr)
+    assert help_of is not None
+    assert f"\nusage: {help_of[1]} " in ended.stderr
+
+
+@pytest.mark.parametrize("command", [("doctor", "--json"), ("servers", "list", "--json"), ("run", "-", "--json")])
+def test_options_of_every_command_may_stand_before_it(tmp_path: Path, command: tuple[str, ...]) -> None:
+    for option in (("--home", str(tmp_path / "a")), (f"--home={tmp_path / 'a'}",)):
+        ended = sealab(*option, "--log-level", "ERROR", *command, stdin="1")
+        assert ended.returncode == 0, ended.stderr
+        json.loads(ended.stdout)
+
+
+def test_help_is_a_command_too() -> None:
+    assert sealab("help").stdout == sealab("--help").stdout
+    assert sealab("help", "servers", "add").stdout == sealab("servers", "add", "--help").stdout
+    assert sealab("-V").stdout == sealab("--version").stdout
+    assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in " ".join(sealab("run", "--help").stdout.split())
+
+
+def test_of_a_run_nothing_is_cut_for_another_program(tmp_path: Path) -> None:
+    code = "for number in range(9000):\n    print('line', number)\nresult = list(range(9000))"
+    ended = sealab("run", "-", stdin=code, SEALAB_HOME=str(tmp_path), SEALAB_OUTPUT_MAX_CHARS="1000")
+    output, _, result = ended.stdout.partition("[")
+    assert output.splitlines() == [f"line {number}" for number in range(9000)]
+    assert json.loads(f"[{result}") == list(range(9000))
+    assert ended.stderr == ""
+
+
+def test_an_error_names_commands_and_no_tools_of_mcp(tmp_path: Path) -> None:
+    ended = sealab("skills", "show", "nothing", SEALAB_HOME=str(tmp_path))
+    assert ended.returncode != 0
+    assert "`sealab skills list` names those that there are." in ended.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_for_every_command(shell: str) -> None:
+    ended = sealab("completion", shell)
+    assert ended.returncode == 0
+    for word in ("serve", "doctor", "servers", "packages"):
+        assert word in ended.stdout
+
+
+def test_bash_completes_commands_and_options() -> None:
+    script = sealab("completion", "bash").stdout
+    asked = "COMP_WORDS=({words}); COMP_CWORD={last}; _shtab_sealab; echo ${{COMPREPLY[@]}}"
+    for words, completed in (("sealab ser", "serve servers"), ("sealab run --ti", "--timeout")):
+        ask = asked.format(words=words, last=len(words.split()) - 1)
+        ended = subprocess.run(["bash"], input=f"{script}\n{ask}\n", capture_output=True, text=True, check=True)
+        assert sorted(ended.stdout.split()) == completed.split()
+
+
 @pytest.mark.parametrize("command", ["serve", "run", "doctor"])
 def test_a_bad_setting_stops_every_command_at_its_start(tmp_path: Path, command: str) -> None:
     more = ("-",) if command == "run" else ()
@@ -199,6 +270,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
+        "completion",
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)
