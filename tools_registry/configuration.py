@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from .errors import ConfigurationRefused, ServerUnknown, ServerUnusable
 from .files import write_whole
+from .itself import starts_sealab
 from .models import Tool
 
 Document = dict[str, object]
@@ -255,7 +256,7 @@ _TYPES: Mapping[str, Transport] = MappingProxyType(
         "streamablehttp": Transport.HTTP,
     }
 )
-_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "disabled")
+_POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "disabled", "allow_self")
 _MISSPELLED_ABOVE = 0.84
 _LONGEST_SECONDS = 86_400.0
 
@@ -273,6 +274,11 @@ class _Entry:
 
     def read(self) -> ServerConfig:
         self._refuse_misspelled_policy()
+        if starts_sealab(self.entry) and not self._flag("allow_self"):
+            raise ConfigurationRefused(
+                f"The server {self.name!r} is sealab, which would start itself without an end. Remove it, or give it a "
+                'home of its own in "env" and say "allow_self": true.'
+            )
         kind = self._transport()
         here = kind is Transport.STDIO
         return ServerConfig(
@@ -349,6 +355,8 @@ class _Entry:
             )
         variable, default = named.groups()
         value = self.environment.get(variable)
+        if value is None and default is None and self.entry.get("disabled") is True:
+            return f"${{{inner}}}"
         if value is None and default is None:
             raise ConfigurationRefused(
                 f"The server {self.name!r} needs the environment variable {variable} for {key!r}, which is not set. "

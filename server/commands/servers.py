@@ -45,6 +45,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     )
     add.add_argument("--cwd", metavar="DIR", help="the folder it starts in")
     add.add_argument("--category", help="the category of its tools, instead of its name")
+    add.add_argument("--allow-self", action="store_true", help="add a server that is sealab itself, with another home")
     add.add_argument("--replace", action="store_true", help="replace a server of that name")
     servers_test.add_options(make("test", servers_test.run, "connect to servers, sign in, and show what they offer"))
     remove = make("remove", _remove, "remove a server, and what is known of its tools")
@@ -86,6 +87,8 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     from ...tools_registry.configuration import editing, read_server, servers_of
     from ...tools_registry.errors import ConfigurationRefused
 
+    if not chosen.name.strip() or not chosen.name.isprintable():
+        raise UsageError(f"{chosen.name!r} cannot be the name of a server. Give a name of printable characters.")
     entry = _entry(chosen)
     try:
         read_server(chosen.name, entry, os.environ)
@@ -107,7 +110,8 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     if chosen.json:
         print(json.dumps({"name": chosen.name, "file": str(home.servers_file), "server": entry}, ensure_ascii=False))
     else:
-        print(f"Added {chosen.name} to {home.servers_file}. Try it with `sealab servers test {chosen.name}`.")
+        test = shlex.join(["sealab", "servers", "test", chosen.name])
+        print(f"Added {chosen.name} to {home.servers_file}. Try it with `{test}`.")
     return Exit.OK
 
 
@@ -180,6 +184,7 @@ def _entry(chosen: argparse.Namespace) -> dict[str, object]:
         if chosen.env:
             entry["env"] = dict(_pair(each, "=", "--env") for each in chosen.env)
         entry |= {"cwd": chosen.cwd} if chosen.cwd else {}
+    entry |= {"allow_self": True} if chosen.allow_self else {}
     return entry | ({"category": chosen.category} if chosen.category else {})
 
 

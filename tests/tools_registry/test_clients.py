@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealab.tools_registry.clients.entries import is_sealab
 from sealab.tools_registry.clients.importing import Action, ImportPlan, plan
 from sealab.tools_registry.clients.secrets import Concealer
 from sealab.tools_registry.errors import ConfigurationRefused
@@ -118,25 +117,6 @@ def test_a_file_that_cannot_be_read_and_entries_that_are_no_servers_are_told_and
     ]
     with pytest.raises(ConfigurationRefused, match="not a known client"):
         found(user, only=["nope"])
-
-
-@pytest.mark.parametrize(
-    ("name", "entry", "itself"),
-    [
-        ("x", {"command": "sealab"}, True),
-        ("x", {"command": "/opt/bin/sealab", "args": ["serve"]}, True),
-        ("x", {"command": "C:\\Tools\\sealab.exe"}, True),
-        ("x", {"command": "uvx", "args": ["sealab@latest"]}, True),
-        ("x", {"command": "uvx", "args": ["--from", "sealab[ner]==1.0", "sealab"]}, True),
-        ("x", {"command": "python3", "args": ["-m", "sealab.server"]}, True),
-        ("sealab", {"url": "http://127.0.0.1:1/mcp"}, True),
-        ("x", {"command": "npx", "args": ["server-filesystem", "/home/me/sealab"]}, False),
-        ("x", {"command": "mcp-server-git", "args": ["sealab"]}, False),
-        ("sealab-docs", {"command": "uvx", "args": ["sealab-docs"]}, False),
-    ],
-)
-def test_sealab_is_told_from_what_only_mentions_it(name: str, entry: dict[str, object], itself: bool) -> None:
-    assert is_sealab(name, entry) is itself
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 from ..configuration import transport_of
 from ..errors import ConfigurationRefused
@@ -31,8 +31,6 @@ _PATTERNS = (
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}?|\{env:([A-Za-z_]\w*)\}")
 _BARE_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
-_ITSELF = re.compile(r"sealab(?:\[[\w,-]+\])?(?:(?:@|==|>=|~=).*)?|sealab\.server(?:\.\w+)*")
-_RUNNERS = re.compile(r"uvx|uv|pipx|python[\d.]*|py|docker|podman|env|cmd|npx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +115,6 @@ def read_entry(client: str, server: str, raw: object, user: Path, project: Path)
     if raw.get("envFile"):
         texts.notes.append("its envFile is not read: set those variables in sealab's environment")
     return Read(entry, tuple(dict.fromkeys(texts.notes)))
-
-
-def is_sealab(name: str, entry: Mapping[str, object]) -> bool:
-    """Whether an entry starts sealab itself, which must not become its own upstream."""
-    if name.casefold() == "sealab":
-        return True
-    command = entry.get("command")
-    if not isinstance(command, str):
-        return False
-    program = _program(command)
-    if _ITSELF.fullmatch(program):
-        return True
-    args = entry.get("args")
-    if not _RUNNERS.fullmatch(program) or not isinstance(args, Sequence):
-        return False
-    return any(isinstance(each, str) and _ITSELF.fullmatch(each) for each in args)
-
-
-def _program(command: str) -> str:
-    name = PureWindowsPath(command).name if "\\" in command else PurePosixPath(command).name
-    return re.sub(r"\.(exe|cmd|bat)$", "", name, flags=re.IGNORECASE)
 
 
 def _command(raw: Mapping[str, object], texts: _Texts) -> tuple[str, list[str]]:

@@ -8,8 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..errors import ConfigurationRefused
+from ..itself import starts_sealab
 from . import documents
-from .entries import Entry, is_sealab, read_entry
+from .entries import Entry, read_entry
 from .places import Keys, Place, clients, places
 from .secrets import Concealer, Secret
 
@@ -118,7 +119,7 @@ def _read(place: Place, name: str, raw: object, user: Path, *, project: Path, sc
         read = read_entry(place.client, name, raw, user, project)
     except ConfigurationRefused as refusal:
         return FoundServer(name, place.client, place.path, Action.UNUSABLE, notes=(str(refusal),), scope=scope)
-    action = Action.ITSELF if is_sealab(name, read.entry) else Action.ADD
+    action = Action.ITSELF if name.casefold() == "sealab" or starts_sealab(read.entry) else Action.ADD
     return FoundServer(name, place.client, place.path, action, read.entry, notes=read.notes, scope=scope)
 
 

@@ -68,6 +68,10 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Pa
         (["add", "x", "--url", "ftp://h"], "http:// or https://"),
         (["add", "x", "--env", "A", "--", "cmd"], "Give NAME=VALUE"),
         (["add", "x", "--header", "A:b", "--", "cmd"], "--header"),
+        (["add", "a\nb", "--", "cmd"], "'a\\nb' cannot be the name of a server"),
+        (["add", " ", "--", "cmd"], "cannot be the name of a server"),
+        (["add", "me", "--", "sealab"], "'me' is sealab, which would start itself without an end"),
+        (["add", "me", "--", "uvx", "sealab", "serve"], "'me' is sealab"),
         (["remove", "x"], "There is no server 'x'"),
         (["import", "--from", "nope"], "is not a known client"),
         (["import", "--project", "/nonexistent"], "There is no folder"),
@@ -82,6 +86,12 @@ def test_a_wrong_command_line_is_answered_in_a_sentence_and_writes_nothing(
     assert ended.stderr.startswith("sealab: ")
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "home" / "mcp.json").exists()
+
+
+def test_sealab_with_a_home_of_its_own_may_be_a_server(tmp_path: Path) -> None:
+    ended = servers(tmp_path, "add", "its two", "--allow-self", "--env", "SEALAB_HOME=/srv/other", "--", "sealab")
+    assert "`sealab servers test 'its two'`" in ended.stdout
+    assert written(tmp_path)["mcpServers"]["its two"]["allow_self"] is True
 
 
 def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
