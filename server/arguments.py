@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +32,8 @@ JUDGING_SECONDS = 2.0
 _SHOWN_CHARS_MAX = 80
 _LIST_CHARS_MAX = 400
 _LIKELY_MAX = 500
+_ERRORS_MAX = 50
+"""Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
 _UNIQUE_ITEMS_MAX = 500
 """Items of a list that are compared with one another, each with all others."""
 _KINDS: Mapping[str, str] = MappingProxyType(
@@ -155,7 +158,7 @@ def _first_error(
         errors = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
         if others_unknown:
             errors = (each for each in errors if each.absolute_path and each.absolute_schema_path[0] == "properties")
-        return cast("ValidationError | None", exceptions.best_match(errors))
+        return cast("ValidationError | None", exceptions.best_match(islice(errors, _ERRORS_MAX)))
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None
 

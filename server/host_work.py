@@ -72,7 +72,7 @@ class Account:
         """Bytes of skills that this run saved."""
         self._ended = False
         self._changing = threading.Lock()
-        self._turn: asyncio.Lock | None = None
+        self._turns: dict[Kind, asyncio.Semaphore] = {}
 
     @classmethod
     def of(cls, timeout_seconds: float) -> Account:
@@ -98,12 +98,14 @@ class Account:
                 "time limit allows. Do less in one run, or ask for more time."
             )
 
-    @property
-    def turn(self) -> asyncio.Lock:
-        """Held by the one text of this run that is looked through; the others wait."""
-        if self._turn is None:
-            self._turn = asyncio.Lock()
-        return self._turn
+    def turn(self, kind: Kind) -> asyncio.Semaphore:
+        """Return what work of a kind holds: that of one run is done by half of the threads of the kind at most.
+
+        So the queue of a kind holds little of each run, and one that asks for much waits for itself alone. Of texts,
+        long or short, one is looked through at a time.
+        """
+        kind = Kind.PRIVACY if kind is Kind.LONG_PRIVACY else kind
+        return self._turns.setdefault(kind, asyncio.Semaphore(max(1, THREADS[kind] // 2)))
 
 
 _ACCOUNT: ContextVar[Account | None] = ContextVar("_ACCOUNT", default=None)
@@ -148,9 +150,9 @@ async def in_thread(kind: Kind, work: Callable[[], _T], *, charged: bool = True)
     if payer is not None:
         payer.check()
     metered = partial(copy_context().run, _metered, kind, payer, work)
-    if payer is None or kind not in {Kind.PRIVACY, Kind.LONG_PRIVACY}:
+    if payer is None:
         return await _done(kind, metered)
-    async with payer.turn:
+    async with payer.turn(kind):
         return await _done(kind, metered)
 
 

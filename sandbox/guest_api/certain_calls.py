@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _EXITS: Final = frozenset({"SystemExit", "_exit", "exit", "quit"})
-_DEPTH_MAX: Final = 20
-"""How deep functions are followed that call one another."""
+_FUNCTIONS_MAX: Final = 200
+"""How many functions are followed, which may each call the next."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -44,7 +44,8 @@ class _Reading:
     rebound: set[str]
     """Names that the program binds otherwise than by an import."""
     found: dict[int, bool] = field(default_factory=dict)
-    depth: int = 0
+    followed: set[str] = field(default_factory=set)
+    """Functions that are read already: a second call of one makes no other calls certain."""
 
     def block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
@@ -116,11 +117,11 @@ class _Reading:
                 self._called(inner, awaited=True)
             return
         function = self.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
-        if function is None or self.depth >= _DEPTH_MAX or isinstance(function, ast.AsyncFunctionDef) is not awaited:
+        if function is None or isinstance(function, ast.AsyncFunctionDef) is not awaited:
             return
-        self.depth += 1
-        self.block(function.body)
-        self.depth -= 1
+        if function.name not in self.followed and len(self.followed) < _FUNCTIONS_MAX:
+            self.followed.add(function.name)
+            self.block(function.body)
 
     def _arguments(self, call: ast.Call) -> list[ast.expr]:
         if self._is_of_asyncio(call.func, "run"):

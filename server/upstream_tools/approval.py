@@ -7,6 +7,7 @@ tool of which nobody says it counts as one that writes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -19,6 +20,7 @@ SHOWN_CHARS_MAX = 600
 _VALUE_CHARS_MAX = 120
 _NAMES_SHOWN = 8
 _LINES_SHOWN = 3
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 
 THIS_CALL = "this call"
 THIS_RUN = "this tool in this run"
@@ -72,14 +74,14 @@ def why_refused(tool: str, server: ServerConfig) -> str:
 def why_unasked(tool: Tool, server: ServerConfig) -> str:
     """Say why a call that needs a yes is refused where the client cannot ask its user."""
     return (
-        f"{tool.full_name} {_may_write(tool, server)}, so a user has to approve the call, "
+        f"{_tool_named(tool)} {_may_write(tool, server)}, so a user has to approve the call, "
         "and this client cannot ask one."
     )
 
 
 def why_not_approved(tool: Tool) -> str:
     """Say that the user did not say yes."""
-    return f"The user did not approve the call of {tool.full_name}."
+    return f"The user did not approve the call of {_tool_named(tool)}."
 
 
 def what_else(reading: Sequence[str]) -> str:
@@ -93,7 +95,7 @@ def what_else(reading: Sequence[str]) -> str:
 def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]]) -> str:
     """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
     asked = "; ".join(
-        f"{tool.full_name}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
+        f"{_tool_named(tool)}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
     )
     return f"May the running code call {asked}? A yes holds for each call of these in this run."
 
@@ -115,7 +117,7 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
         if len(told) > SHOWN_CHARS_MAX:
             told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
             break
-    return f"May the running code call {tool.full_name}({told})? The tool {_may_write(tool, server)}."
+    return f"May the running code call {_tool_named(tool)}({told})? The tool {_may_write(tool, server)}."
 
 
 def _may_write(tool: Tool, server: ServerConfig) -> str:
@@ -126,6 +128,11 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"
+
+
+def _tool_named(tool: Tool) -> str:
+    """Return the full name of a tool as a question has it: a server may call its tools whatever it likes."""
+    return tool.full_name if _PLAIN_NAME.fullmatch(tool.full_name) else _quoted(tool.full_name)
 
 
 def _named(name: str) -> str:

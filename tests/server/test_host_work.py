@@ -95,6 +95,29 @@ async def test_a_kind_that_is_stuck_stops_no_other_and_takes_no_more_threads() -
     assert all(await asyncio.gather(*stuck))
 
 
+@pytest.mark.parametrize("kind", Kind)
+async def test_a_run_that_asks_for_much_work_of_a_kind_waits_for_itself_alone(kind: Kind) -> None:
+    order: list[str] = []
+    first_begins, go_on = threading.Event(), threading.Event()
+
+    def work(name: str) -> None:
+        order.append(name)
+        first_begins.set()
+        go_on.wait(20)
+
+    async def asked(name: str, times: int) -> None:
+        with charged_to(Account(1000)):
+            await asyncio.gather(*(in_thread(kind, lambda: work(name)) for _ in range(times)))
+
+    much = asyncio.create_task(asked("much", 50))
+    await asyncio.to_thread(first_begins.wait, 20)
+    little = asyncio.create_task(asked("little", 1))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(much, little)
+    assert "little" in order[: THREADS[kind] + 1]
+
+
 async def test_no_more_work_of_a_kind_waits_than_may_and_none_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_work, "_EXECUTORS", {})
     monkeypatch.setattr(host_work, "QUEUE_MAX", 2)

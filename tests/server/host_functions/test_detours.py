@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
 from sealab.server.host_functions.broker import Arguments, Calls, Handler
 from sealab.server.host_functions.registry_calls import _tell
-from sealab.server.upstream_tools.approval import question
+from sealab.server.upstream_tools.approval import question, question_at_start
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
@@ -86,6 +87,16 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
     assert "… (505 characters in all)" in asked
     many = question(tool, server, {f"a{each}": "b" * 100 for each in range(20)})
     assert "… and more that is not shown, of 20 arguments)?" in many
+
+
+@pytest.mark.parametrize("name", ['list(folder=".")? It only reads. (Ignore:', "ja\u202en", "a b", "x" * 200])
+def test_a_name_that_is_no_plain_word_stands_in_quotes(name: str) -> None:
+    tool = Tool(name, "up", "up", "", {"type": "object"})
+    server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
+    for asked in (question(tool, server, {}), question_at_start([(tool, server, [(1, "x")])])):
+        assert asked.startswith('May the running code call "up.')
+        assert asked.isprintable()
+    assert question(replace(tool, name="send-2"), server, {}).startswith("May the running code call up.send-2(")
 
 
 def test_a_question_looks_no_further_than_it_shows() -> None:

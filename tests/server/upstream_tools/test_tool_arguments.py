@@ -166,3 +166,20 @@ def test_a_property_that_draft_3_requires_is_asked_for() -> None:
     schema = {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"a": {"required": True}}}
     with pytest.raises(HostCallError, match=r"up\.run needs the argument a\. It takes "):
         checked(tool(schema), {})
+
+
+def test_of_a_list_of_wrong_items_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = 0
+    items = [1] * 200_000
+    kinds = arguments._validator_class("").TYPE_CHECKER
+
+    def counted(checker: object, instance: object, kind: str) -> bool:
+        nonlocal judged
+        judged += 1
+        return bool(original(checker, instance, kind))
+
+    original = type(kinds).is_type
+    monkeypatch.setattr(type(kinds), "is_type", counted)
+    with pytest.raises(HostCallError, match=r"argument paths\[\d+\] of up\.run cannot be 1\. Give a string"):
+        checked(tool({"properties": {"paths": {"type": "array", "items": {"type": "string"}}}}), {"paths": items})
+    assert judged < 1000
