@@ -73,6 +73,14 @@ class RunStore:
                 for row in session.exec(wanted)
             )
 
+    def status_of(self, run_id: str) -> str | None:
+        """Return how a run ended; None where there is no record of it."""
+        if not storable(run_id):
+            return None
+        own = (col(RunRow.run_id) == run_id) | col(RunRow.run_id).startswith(f"{run_id}/", autoescape=True)
+        with self._database.read() as session:
+            return session.exec(select(RunRow.status).where(own).limit(1)).first()
+
     def count_by_status(self) -> dict[str, int]:
         """Return how many of the records kept ended in which way."""
         with self._database.read() as session:

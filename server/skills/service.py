@@ -67,6 +67,10 @@ class SkillService:
         """Ask the store something, in a thread. Raises `SkillsDbError`."""
         return await in_thread(Kind.DATABASE, partial(self._asked, question))
 
+    async def how_ended(self, run_id: str) -> str | None:
+        """Return how a run ended; None where it was not recorded. Raises `SkillsDbError`."""
+        return await in_thread(Kind.DATABASE, partial(self._how_ended, run_id))
+
     def store(self) -> SkillStore:
         """Return the store; call it from a thread."""
         if self._store is None:
@@ -124,6 +128,10 @@ class SkillService:
                 for each in ended
             )
         )
+
+    def _how_ended(self, run_id: str) -> str | None:
+        self._ended.flush()
+        return self.run_store().status_of(run_id)
 
     def _asked(self, question: Callable[[SkillStore], T]) -> T:
         self._ended.flush()

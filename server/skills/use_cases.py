@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NotRequired
 
 from typing_extensions import TypedDict
 
-from ...sandbox.job import Json, Outcome, Reading
+from ...sandbox.job import Json, Outcome, Reading, Status
 from ...skills_db.errors import SkillNotFound, SkillRefused
 from ...tools_registry.errors import RegistryError
 from ...workspace.archive import RunArchive
@@ -134,7 +134,7 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
-    warnings = await _warnings(context, draft, facts)
+    warnings = [*await _warnings_of_run(context, request.from_run), *await _warnings(context, draft, facts)]
     recorder = Recorder() if request.record else None
     await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
     if recorder is not None:
@@ -368,6 +368,13 @@ async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tu
             f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
         ) from None
     return str(kept.content), chosen or None
+
+
+async def _warnings_of_run(context: SkillContext, run_id: str | None) -> list[str]:
+    ended = None if run_id is None else await context.service.how_ended(run_id)
+    if ended is None or ended == Status.OK.value:
+        return []
+    return [f"The run {run_id} ended with the status {ended}, so the skill may fail as it did."]
 
 
 async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts) -> list[str]:

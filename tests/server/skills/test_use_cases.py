@@ -202,6 +202,15 @@ async def test_a_finished_run_is_saved_with_the_variables_that_were_chosen(serve
     assert "not kept" in await refusal(served, "save_skill", name="x", from_run="nope")
 
 
+async def test_a_skill_from_a_run_that_failed_is_saved_with_a_warning(served: Caller) -> None:
+    failed = await served.run("rows = [1]\nrows[3]")
+    fine = await served.run("rows = [1]\nrows[0]")
+    said = f"The run {failed['run_id']} ended with the status error, so the skill may fail as it did."
+    assert said in (await save(served, "broken", "", from_run=failed["run_id"]))["warnings"]
+    saved = await save(served, "sound", "", from_run=fine["run_id"])
+    assert not any("ended with" in each for each in saved["warnings"])
+
+
 async def test_code_saves_calls_imports_and_pins_skills_with_one_worker_allowed(served: Caller) -> None:
     report = await served.run(
         """
