@@ -63,6 +63,10 @@ class AwaitableText(str):
         return _at_once(self)
 
 
+Answer.__name__ = AwaitableAnswer.__name__ = "dict"  # as CPython's own errors name them
+AwaitableList.__name__, AwaitableText.__name__ = "list", "str"
+
+
 def answer_of(value: object) -> object:
     """Return JSON with every object in it an `Answer`; lists are changed in place."""
     kind = type(value)

@@ -33,7 +33,7 @@ _NO_TOOLS: Final = frozenset(
     {"get", "get_tool_definition", "items", "keys", "list_servers", "list_tools", "search_tools", "values"}
     | hosted_tools.RUNTIME_NAMES
 )
-_CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError"})
+_CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError", "TypeError"})
 
 Path = tuple[str, ...]
 """What follows `tools` in a chain of names: `()` is `tools` itself, `("git",)` a server, or a tool without one."""

@@ -451,7 +451,9 @@ def _cause(job: Job, clock: Clock, error: EOFError | FrameError, ended: ProcessE
     limits = job.limits
     if clock.expired:
         message = f"The code ran longer than its {limits.timeout_seconds:g} seconds and was stopped."
-        return Status.TIMEOUT, Failure("TimeoutError", message, hint="Do less at once, or ask for more time.")
+        return Status.TIMEOUT, Failure(
+            "TimeoutError", message, hint="Do less at once, or give a longer timeout_seconds."
+        )
     if isinstance(error, FrameError):
         _LOG.warning("A worker was killed: %s", error)
         message = "The process that ran the code broke the protocol and was killed."
@@ -484,7 +486,7 @@ def _timed_out(done: Done, job: Job) -> Done:
         "TimeoutError",
         f"The code had its {job.limits.timeout_seconds:g} seconds while it waited for an answer, and was stopped.",
         line=None if where is None else where.line,
-        hint="The variables of its session are kept. Call fewer tools at once, or ask for more time.",
+        hint="The variables of its session are kept. Call fewer tools at once, or give a longer timeout_seconds.",
         traceback=None if where is None else where.traceback,
     )
     return replace(done, status=Status.TIMEOUT, result=None, error=failure, refusal=None)

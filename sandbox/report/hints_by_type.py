@@ -228,6 +228,10 @@ def _of_key_error(error: BaseException, _message: str, scene: Scene) -> str | No
     arguments = _args_of(error)
     wanted = arguments[0] if len(arguments) == 1 else None
     keys = string_keys(missed.container)
+    if "dry_run" in keys:
+        return (
+            "This call was not made, in a dry run: what stands for its answer has not all that the answer would have."
+        )
     if type(wanted) is str:
         close = nearest(wanted, keys, _LIKELY)
         if close is not None:
@@ -305,6 +309,8 @@ def _of_syntax_error(_error: BaseException, message: str, scene: Scene) -> str |
         return "Shell and notebook commands do not exist here: write Python."
     if "'return' outside function" in message:
         return "At the top level the value of the last line is the result; or set `result`."
+    if "outside async function" in message:
+        return "Write `async def` for the function around it, and `await` where it is called."
     if "unexpected indent" in message:
         return "Begin the lines outside functions and blocks in the first column."
     if "invalid character" in message or "invalid non-printable character" in message:

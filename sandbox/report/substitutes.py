@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-NO_NETWORK = 'there is no network here: use the tools, which search_tools("fetch a page") finds'
-NO_PROCESS = 'no process can be started here: write it in Python, or see search_tools("run a command")'
+NO_NETWORK = 'there is no network here: use a tool, if search_tools("fetch a page") finds one'
+NO_PROCESS = "no process can be started here: write it in Python"
 NO_INPUT = "pass the value in context_vars, or set it as a variable"
 
 _INSIDES = "the interpreter's insides cannot be reached; write it with ordinary Python"
@@ -98,7 +98,7 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use dicts of sets; graphlib sorts topologically": "networkx igraph",
         "use re and collections.Counter": "nltk spacy textblob gensim",
         "use csv and text files": "openpyxl xlrd xlwt xlsxwriter docx pptx pypdf PyPDF2 pdfplumber reportlab fitz",
-        "images cannot be read here": "PIL cv2 imageio skimage",
+        "images cannot be read here; a result of PNG or JPEG bytes is shown as one": "PIL cv2 imageio skimage",
         "write the formulas in plain Python": "torch tensorflow keras transformers jax xgboost lightgbm numba",
         "keep the rows in dicts": "sqlalchemy peewee sqlmodel",
         "use zlib, bz2 or lzma": "zstandard lz4 brotli snappy",

@@ -110,8 +110,9 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         if await _are_old(registry, wrong):
             return await _judged(registry, calls, named)
         instead = _LEAVE_OUT if refused else "Correct these calls, and run the program again."
+        asked = [each.tool for each in to_ask.values()] if refused else []
         refused += [(each.line, each.why) for each in wrong]
-        return await _refusal(registry, refused, [each.tool for each in to_ask.values()], instead)
+        return await _refusal(registry, refused, asked, instead)
     if not to_ask or calls.caller.ask is None:
         return None
     return await _asked_at_start(registry, calls, list(to_ask.values())[:TOOLS_ASKED_MAX])

@@ -61,6 +61,10 @@ class CallLog:
         """Note a call that a dry run did not make; `tool` may be a function that changes the workspace."""
         self.dry.append({"tool": tool, "arguments": dict(arguments)})
 
+    def forget(self, entry: Entry) -> None:
+        """Leave out a call that was not made after all."""
+        self.entries = [each for each in self.entries if each is not entry]
+
     def move(self, count: int) -> bool:
         """Count bytes, and tell whether the run may still move more."""
         self.moved_bytes += count

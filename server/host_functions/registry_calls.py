@@ -89,6 +89,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not approval.runs_dry(tool, server):
                 calls.log.note_dry(tool.full_name, fitting)
+                calls.log.forget(entry)
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=fitting)

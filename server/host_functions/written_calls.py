@@ -82,8 +82,7 @@ def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, 
 def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) -> list[Fault]:
     """Return what is wrong with calls of tools; the first fault of a tool shows its signature.
 
-    Takes CPU time: call it in a thread. Arguments by position alone end no program: too many raise `TypeError` in the
-    call. What is not judged within `_JUDGING_SECONDS` is left to the calls.
+    Takes CPU time: call it in a thread. What is not judged within `_JUDGING_SECONDS` is left to the calls.
     """
     until = time.monotonic() + _JUDGING_SECONDS
     wrong: list[Fault] = []
@@ -94,7 +93,7 @@ def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) 
                 return wrong
             for why in _faults_of(tool, call, describer):
                 shown = why if told else f"{why} Its signature: {describer.signature(tool)}"
-                wrong.append(Fault(call.line, shown, call.certain and not call.positional, tool.server))
+                wrong.append(Fault(call.line, shown, call.certain, tool.server))
                 told = True
     return wrong
 

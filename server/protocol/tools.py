@@ -97,7 +97,9 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await execute(app.executor, asked, progress=tell), form)
+        execution = await execute(app.executor, asked, progress=tell)
+        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
+        return answered_run(execution, form)
 
     tool = StrictTool.published(
         execute_code,

@@ -20,7 +20,7 @@ from ..privacy.privacy import Privacy
 from ..runs.images import IMAGE_BYTES_MAX, Picture, image_type
 from ..runs.truncation import SHOWN_CHARS
 from ..scopes import scope_of
-from .answers import READS, OptionalWhole, answered, image_content, short_text
+from .answers import READS, OptionalWhole, answered, image_content
 from .strict_tool import StrictTool
 
 Encoding = Literal["utf-8", "base64"]
@@ -115,9 +115,11 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
         answer = ReadAnswer(filename=read.filename, content=read.content, size=read.size, truncated=read.truncated)
         if asked is None and read.truncated:
             answer["read_with"] = _reader(read.filename, offset + limit, limit, encoding)
-        text = short_text(read.content, _reader(read.filename, offset + SHOWN_CHARS, SHOWN_CHARS, encoding))
-        if text == read.content and "read_with" in answer:
-            text += f"\n… [more follows: {answer['read_with']}]"
+        text = read.content[:SHOWN_CHARS]
+        if len(read.content) > SHOWN_CHARS or read.truncated:
+            end = offset + (len(text) if encoding == "utf-8" else len(text) * 3 // 4)
+            following = _reader(read.filename, end, limit if len(text) == len(read.content) else SHOWN_CHARS, encoding)
+            text += f"\n… [more follows, of {read.size} bytes in all: {following}]"
         return answered(answer, text)
 
     async def list_workspace_files(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from ..stats.run_stats import RunStats
+from .last_runs import LastRuns
 
 if TYPE_CHECKING:
     from ...sandbox.host.pools import Pools
@@ -36,3 +37,4 @@ class Executor:
     archive: RunKeeper
     recorder: RunRecorder
     stats: RunStats = field(default_factory=RunStats)
+    last_runs: LastRuns = field(default_factory=LastRuns)

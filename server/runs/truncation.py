@@ -131,7 +131,7 @@ def fit(
     whole_stderr = stderr if len(stderr) > min(level, SHOWN_CHARS) else None
     if len(text) > level:
         kept = text if before is None else _compact(before)
-        read_on = partial(_reader, run_id, "result.json", slice_chars)
+        read_on = partial(_result_reader, run_id, slice_chars)
         result = _fit_result(result, text, level, lambda shown: read_on(_same_start(shown, kept)), cuts)
     if len(output) > level:
         output, cuts["output"] = _fit_output(output, level, run_id, "output.txt", slice_chars)
@@ -211,6 +211,15 @@ def _reader(run_id: str | None, file: What, slice_chars: int, offset: int = 0) -
     path = RunArchive.path_of(run_id, file)
     where = f"offset={offset}, limit={slice_chars}"
     return f'read_file("{path}", {where}) in code, or read_workspace_file(filename="{path}", {where})'
+
+
+def _result_reader(run_id: str | None, slice_chars: int, offset: int) -> str | None:
+    """Return the calls that read a result: all of it as data in code, and as a tool the slice that follows."""
+    if run_id is None:
+        return None
+    path = RunArchive.path_of(run_id, "result.json")
+    slice_of = f'read_workspace_file(filename="{path}", offset={offset}, limit={slice_chars})'
+    return f'json.loads(read_file("{path}")) in code, or {slice_of}'
 
 
 def _fit_result(

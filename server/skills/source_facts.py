@@ -58,7 +58,7 @@ async def facts_of(
                 "Keep data in a workspace file, or make several skills of it."
             )
     if not code.strip():
-        raise SkillUnfit(f"There is no code for {reading.name}. Give code, or from_run with the run_id of a report.")
+        raise SkillUnfit(f"There is no code for {reading.name}. Give code, or from_run with a run_id.")
     limits = Limits(
         timeout_seconds=min(_READING_SECONDS, executor.settings.max_timeout_seconds),
         memory_mb=executor.settings.memory_mb,

@@ -22,6 +22,7 @@ from ..host_functions.broker import Calls
 from ..host_work import Kind, account, in_thread
 from ..runs.execute import CodeRequest, Execution, execute
 from ..runs.isolations import AUTO
+from ..runs.last_runs import LAST
 from ..runs.report import ErrorReport
 from ..upstream_tools.discovery import QUERY_CHARS_MAX
 from .name_rules import judge_name
@@ -129,12 +130,14 @@ async def save(context: SkillContext, request: SaveRequest) -> SavedSkill:
     Raises `SkillNameRefused` and `SkillUnfit`, and then nothing is stored; else what the store raises.
     """
     judge_name(request.name)
+    if request.from_run == LAST:
+        request = replace(request, from_run=_last_run(context, request))
     code, variables = await _code_of(context, request)
     reading = Reading(request.name, request.tests, variables)
     facts = await facts_of(context.executor, code, reading, nested=request.within is not None, caller=request.caller)
     draft = _draft(request, facts)
     _refuse_too_much(draft)
-    warnings = [*await _warnings_of_run(context, request.from_run), *await _warnings(context, draft, facts)]
+    warnings = [*await _warnings_of_run(context, request), *await _warnings(context, draft, facts)]
     recorder = Recorder() if request.record else None
     await run_tests(context.executor, plan_of(draft), caller=request.caller, within=request.within, recorder=recorder)
     if recorder is not None:
@@ -365,16 +368,26 @@ async def _code_of(context: SkillContext, request: SaveRequest) -> tuple[str, tu
         kept = await in_thread(Kind.FILES, partial(context.workspace.read, path, owner=request.caller.scope))
     except WorkspaceError:
         raise SkillUnfit(
-            f"The run {request.from_run!r} is not kept any more. Give a run_id of a newer report, or the code itself."
+            f"No run {request.from_run!r:.80} is kept. Give the run_id of a newer report, {LAST!r}, or the code itself."
         ) from None
     return str(kept.content), chosen or None
 
 
-async def _warnings_of_run(context: SkillContext, run_id: str | None) -> list[str]:
-    ended = None if run_id is None else await context.service.how_ended(run_id)
+def _last_run(context: SkillContext, request: SaveRequest) -> str:
+    """Return the caller's last run. Raises `SkillUnfit` where there is none."""
+    run_id = context.executor.last_runs.of(request.caller.scope)
+    if run_id is None:
+        raise SkillUnfit("No code was run yet, so there is no last run. Give the code itself.")
+    return run_id
+
+
+async def _warnings_of_run(context: SkillContext, request: SaveRequest) -> list[str]:
+    if request.from_run is None:
+        return []
+    ended = await context.service.how_ended(request.from_run)
     if ended is None or ended == Status.OK.value:
         return []
-    return [f"The run {run_id} ended with the status {ended}, so the skill may fail as it did."]
+    return [f"The run {request.from_run} ended with the status {ended}, so the skill may fail as it did."]
 
 
 async def _warnings(context: SkillContext, draft: SkillDraft, facts: SkillFacts) -> list[str]:

@@ -13,6 +13,7 @@ import base64
 import binascii
 import json
 import mimetypes
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ base64 for `handle` where nothing keeps content; `{type: "resource_link", uri, n
 ERROR_MAX_CHARS = 4000
 """How much of a server's own message an error carries."""
 
+_NO_REASON = re.compile(r"Error executing tool [\w.-]+[:.]?\s*")
+"""What servers of the Python SDK say of an error that they hide."""
 _LITERAL_CHARS = 4_000
 """A Python literal up to this size is read in the event loop, within a few milliseconds."""
 
@@ -160,6 +163,8 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     text = "\n".join(block.text for block in content if block.type == "text").strip()
     if not text:
         return f"The tool {tool!r} failed and did not say why. Look at its arguments, or try `sealab servers test`."
+    if _NO_REASON.fullmatch(text):
+        return f"{text.rstrip('.')}: its server gives no reason. Look at the arguments that were sent."
     if len(text) > ERROR_MAX_CHARS:
         half = ERROR_MAX_CHARS // 2
         return f"{text[:half]}… ({len(text) - 2 * half} characters left out) …{text[-half:]}"

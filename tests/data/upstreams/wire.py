@@ -38,6 +38,7 @@ tools = [
     tool("breaks_schema", outputSchema=STRUCTURED),
     tool("refuse"),
     tool("silent_failure"),
+    tool("hidden_failure"),
     tool("pid"),
     tool("say", title="Say", annotations={"readOnlyHint": True, "openWorldHint": False}),
     tool("wrapped", outputSchema=WRAPPED),
@@ -95,6 +96,8 @@ def call(number: object, name: str, arguments: dict[str, object]) -> None:
             write(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}))
         case "silent_failure":
             answer(number, {"content": [], "isError": True})
+        case "hidden_failure":
+            answer(number, {"content": [{"type": "text", "text": "Error executing tool forecast"}], "isError": True})
         case "pid":
             answer(number, text(os.getpid()))
         case "say":

@@ -165,6 +165,13 @@ async def test_an_answer_is_a_dict_by_its_type_in_restricted_code(pool, isolatio
     assert await value(pool, "type(await tools.a.b()) is dict") is restricted
 
 
+async def test_errors_name_an_answer_as_a_dict(pool) -> None:
+    for call, kind in (("await tools.a.b()", "dict"), ("search_tools('x')", "dict"), ("list_servers()", "list")):
+        outcome = await ran(pool, f"({call}).no_such_name")
+        assert outcome.error is not None
+        assert outcome.error.message == f"'{kind}' object has no attribute 'no_such_name'"
+
+
 async def test_a_failed_call_can_be_caught(pool) -> None:
     code = "try:\n    await tools.git.bad()\nexcept ToolError as error:\n    result = type(error).__name__, str(error)"
     assert await value(pool, code) == ["ToolError", "The server said no."]

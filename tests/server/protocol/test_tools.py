@@ -203,6 +203,21 @@ async def test_workspace_files_are_written_read_listed_and_deleted(caller: Calle
     assert missing.is_error
 
 
+async def test_the_text_of_a_file_says_what_follows_until_nothing_does(caller: Caller) -> None:
+    whole = "".join(f"line {number}\n" for number in range(2000))
+    await caller.call("write_workspace_file", filename="long.txt", content=whole)
+    arguments: dict[str, Any] = {"filename": "long.txt", "limit": 10_000}
+    seen = ""
+    while True:
+        text = (await caller.call("read_workspace_file", **arguments)).content[0].text  # type: ignore[union-attr]
+        shown, _, following = text.partition(f"\n… [more follows, of {len(whole)} bytes in all: read_workspace_file(")
+        seen += shown
+        if not following:
+            break
+        arguments = eval(f"dict({following.removesuffix(')]')})")
+    assert seen == whole
+
+
 async def test_binary_files_travel_as_base64(caller: Caller) -> None:
     await caller.call("write_workspace_file", filename="b.bin", content="AP8Q", encoding="base64")
     read = (await caller.call("read_workspace_file", filename="b.bin", encoding="base64")).structured_content
@@ -389,3 +404,8 @@ async def stats(caller: Caller) -> dict[str, Any]:
     told = (await caller.call("get_execution_stats")).structured_content
     assert told is not None
     return told
+
+
+async def test_a_traceback_has_no_lines_of_the_library(caller: Caller) -> None:
+    report = await caller.run("def read(name):\n    return open(name).read()\nread('missing.csv')")
+    assert re.findall(r"File \"(.*?)\"", report["error"]["traceback"]) == ["<code>", "<code>"]

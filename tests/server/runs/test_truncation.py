@@ -24,6 +24,12 @@ def reader(file: str, where: str) -> str:
     return f'read_file("{name}", {where}) in code, or read_workspace_file(filename="{name}", {where})'
 
 
+def result_reader(offset: int) -> str:
+    name = ".runs/r1/result.json"
+    slice_of = f'read_workspace_file(filename="{name}", offset={offset}, limit=990)'
+    return f'json.loads(read_file("{name}")) in code, or {slice_of}'
+
+
 def test_what_fits_is_left_alone():
     fitted = fit({"a": [1, "x"]}, "out\n", max_chars=20, run_id="r1")
     assert (fitted.result, fitted.output) == ({"a": [1, "x"]}, "out\n")
@@ -81,7 +87,7 @@ def test_a_list_keeps_its_first_items_whole():
     assert cut["shown"] == len(compact(fitted.result))
     assert cut["note"] == f"characters of JSON: the first {len(fitted.result)} of 10000 items"
     shown = len(compact(fitted.result)) - len("]")
-    assert cut["read_with"] == reader("result.json", f"offset={shown}, limit=990")
+    assert cut["read_with"] == result_reader(shown)
     assert fitted.whole_result[:shown] == compact(fitted.result)[:shown]
     assert json.loads(fitted.whole_result) == rows
 
@@ -96,7 +102,7 @@ def test_a_small_value_beside_a_large_one_is_kept():
     assert fitted.truncated()["result.rows"] == {
         "shown": len(rows),
         "total": 10_000,
-        "read_with": reader("result.json", f"offset={len(compact({'rows': rows})) - len(']}')}, limit=990"),
+        "read_with": result_reader(len(compact({"rows": rows})) - len("]}")),
         "note": "items",
     }
 

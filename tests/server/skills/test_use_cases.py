@@ -136,7 +136,7 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
         (
             "import socket\ndef f(x): return x\n",
             "",
-            "use the tools, which search_tools",
+            "use a tool, if search_tools",
         ),
         ("def f(x): return x\n", "assert f(", "tests of f are not valid Python"),
         ("", "", "no code"),
@@ -199,7 +199,9 @@ async def test_a_finished_run_is_saved_with_the_variables_that_were_chosen(serve
     assert report is not None
     assert report["result"] == 13
     assert "base" in await refusal(served, "save_skill", name="x", code="nope", from_run=ran["run_id"])
-    assert "not kept" in await refusal(served, "save_skill", name="x", from_run="nope")
+    assert "No run 'nope' is kept." in await refusal(served, "save_skill", name="x", from_run="nope")
+    await served.run("m = 6\nm * 7")
+    assert (await save(served, "from_last", "m", from_run="last"))["signature"] == "from_last(m: int = 6)"
 
 
 async def test_a_skill_from_a_run_that_failed_is_saved_with_a_warning(served: Caller) -> None:

@@ -207,3 +207,22 @@ async def test_what_is_wrong_with_arguments_stands_beside_what_needs_a_yes(tmp_p
         error = await refusal(caller, code)
     assert "Line 2: up.add takes no argument" in error["message"]
     assert "Line 3: up.append says that it may destroy something" in error["message"]
+    assert "dry_run=true" in error["hint"]
+
+
+async def test_where_only_arguments_are_wrong_the_hint_is_to_correct_them(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+
+    async def never(_context: object, _question: object) -> Any:
+        raise AssertionError("nobody is asked")
+
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=never) as caller:
+        error = await refusal(caller, "await tools.up.append(pth='/nowhere/x')")
+        assert error["hint"] == "Correct these calls, and run the program again."
+        error = await refusal(caller, "await tools.up.append('/nowhere/x', 'y', 'z')")
+        assert "takes only path, line by position. Pass the others by name." in error["message"]
+
+
+async def test_too_many_arguments_by_position_can_be_caught(caller: Caller) -> None:
+    code = "try:\n    await tools.up.add(1, 2)\nexcept TypeError as error:\n    result = str(error)"
+    assert "takes only left by position" in (await caller.run(code))["result"]

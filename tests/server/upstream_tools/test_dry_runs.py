@@ -206,3 +206,10 @@ async def test_a_skill_that_a_dry_run_saves_is_judged_tested_and_not_stored(call
     assert report["dry_run"] == [{"tool": "save_skill", "arguments": {"name": "double"}}]
     assert (await caller.run(save.format(5), dry_run=True))["error"] is not None
     assert await result(caller, "list_skills()['count']") == 0
+
+
+async def test_a_failed_dry_run_counts_no_call_that_was_not_made(caller) -> None:
+    code = "await tools.up.append(path='/nowhere/x', line='y')\nawait tools.up.add(left=1)\n1 / 0"
+    report = await caller.run(code, dry_run=True)
+    assert report["error"]["calls"] == {"up.add": {"done": 1, "failed": 0}}
+    assert [each["tool"] for each in report["dry_run"]] == ["up.append"]

@@ -115,11 +115,6 @@ async def test_a_session_calls_tools_and_keeps_what_they_gave(caller) -> None:
         ("tools.up.add(left='a')", "ToolError", 'argument left of up.add cannot be "a". Give an integer.'),
         ("tools.up.add()", "ToolError", "up.add needs the argument left"),
         ("tools.up.add(left=1, rihgt=2)", "ToolError", 'no argument "rihgt". Did you mean right?'),
-        (
-            "tools.up.add(1, 2)",
-            "TypeError",
-            "takes only left by position. Pass the others by name. It takes left, right=….",
-        ),
         ("tools.up.add(1, left=1)", "TypeError", "up.add() got left by position and by name. Pass it once."),
         ("tools.up.ad(left=1)", "ToolError", "The nearest are up.add"),
         ("tools.nowhere.at_all()", "ToolError", "There is no server 'nowhere'"),
