@@ -198,7 +198,7 @@ def _run(text: ModuleText) -> None:
     # Importers in a circle find what there is of it so far, as in CPython.
     _loaded[text.name] = module = make_module(variables)
     _first_run.setdefault(text.name, module)
-    if not text.is_of_library:  # of whose lines a traceback has none, as of modules of the host
+    if text.name in _packages:  # a traceback has no lines of the library, as it has none of modules of the host
         GUEST.sources[text.filename] = text.text
     try:
         _evaluate(_code_of(text), variables)
