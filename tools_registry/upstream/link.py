@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
-from . import output_schema, upstream_faults
+from . import upstream_faults
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -73,7 +73,6 @@ class UpstreamLink:
         self.users = 0
         self.stale = False
         self._client: Client | None = None
-        self._check_result: Callable[[str, CallToolResult], Awaitable[None]]
         self._stderr = stderr
         self._written = stderr.written
         self._garbage = ""
@@ -190,9 +189,8 @@ class UpstreamLink:
                     elicitation_callback=self._options.elicit,
                 )
             )
-            session = self._client.session
-            self._check_result = session.validate_tool_result
-            session.validate_tool_result = self._checked  # type: ignore[method-assign]  # in this session alone
+            # Answers are checked outside the event loop, see `output_schema`.
+            self._client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]  # in this session alone
             await self._list()
             self._patience.cancel()
             self.ready.set_result(None)
@@ -235,16 +233,6 @@ class UpstreamLink:
             seen.add(cursor)
         self.tools = tuple(tools.values())
         self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
-
-    async def _checked(self, name: str, result: CallToolResult) -> None:
-        """Check an answer against the tool's own schema as the SDK does, a large one without holding up the loop."""
-        value = result.structured_content
-        if value is None or not output_schema.is_large(value):
-            await self._check_result(name, result)
-            return
-        schema = next((tool.output_schema for tool in self.tools if tool.name == name), None)
-        if schema is not None:
-            await output_schema.check_large(schema, value)
 
     async def _listen(self) -> None:
         """Subscribe to changes of the tools where the protocol requires it; older servers notify without that."""
@@ -306,6 +294,10 @@ class UpstreamLink:
         if self._garbage:
             return upstream_faults.of_garbage(self.config, self._garbage)
         return upstream_faults.of_connect_timeout(self.config, self.said)
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Stand in for the SDK's check of an answer."""
 
 
 def _excerpt(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """Says in our own errors what went wrong with an upstream server: what was wrong, then what to do.
 
 The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
-a result that breaks its output schema, pydantic's `ValidationError` for an answer of the wrong shape, and exception
+what it cannot go on with, pydantic's `ValidationError` for an answer of the wrong shape, and exception
 groups around whatever ended a transport.
 """
 
@@ -169,9 +169,7 @@ def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> Reg
         return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
-        return AnswerRefused(
-            f"{what} of the server {name!r} answered what breaks its own output schema: {detail}. {_DONE_OR_NOT}"
-        )
+        return AnswerRefused(f"{what} of the server {name!r} answered what cannot be used: {detail}. {_DONE_OR_NOT}")
     return _lost(config, what, f": {_short(str(cause) or type(cause).__name__)}{said}")
 
 

@@ -18,6 +18,8 @@ from ..configuration import Configuration, ServerConfig, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..models import Json
+from ..threads import InThread, in_default_thread
+from . import output_schema
 from .injection import flags
 from .pins import PINS, Pins, RawTool, Seen, refusal
 from .results import Keep, ToolResult, value_of
@@ -124,11 +126,13 @@ class Upstreams:
         sign_in: SignIn | None = None,
         era: Literal["auto", "legacy"] = "auto",
         read_large: ReadJson = read_in_thread,
+        in_thread: InThread = in_default_thread,
     ) -> None:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `era` says how the protocol version is found, and `read_large` reads large answers.
+        sign-ins that are kept, `era` says how the protocol version is found, `read_large` reads large answers, and
+        `in_thread` does what else takes long.
         """
         self.configuration = configuration
         self._keep = keep
@@ -137,6 +141,7 @@ class Upstreams:
         self._sign_in = sign_in
         self._era: Literal["auto", "legacy"] = era
         self._read_large = read_large
+        self._in_thread = in_thread
         self._state = state
         self._pins = Pins(None if state is None else state / PINS)
         self._seen: dict[str, Seen] = {}
@@ -184,6 +189,7 @@ class Upstreams:
             timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
             on_progress=on_progress,
         )
+        await output_schema.check(tool, definition.output_schema, result, self._in_thread)
         return await value_of(tool, result, definition.output_schema, keep or self._keep, self._read_large)
 
     async def list_tools(self, server: str) -> Listed:
