@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -190,7 +191,14 @@ class Upstreams:
             on_progress=on_progress,
         )
         await output_schema.check(tool, definition.output_schema, result, self._in_thread)
-        return await value_of(tool, result, definition.output_schema, keep or self._keep, self._read_large)
+        return await value_of(
+            tool,
+            result,
+            definition.output_schema,
+            keep or self._keep,
+            read_large=self._read_large,
+            in_thread=self._in_thread,
+        )
 
     async def list_tools(self, server: str) -> Listed:
         """Return a server's tools, those that `allow` and `deny` permit.
@@ -210,21 +218,21 @@ class Upstreams:
         from .resources import read_contents
 
         result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
-        return await read_contents(uri, result, keep or self._keep, self._read_large)
+        return await read_contents(uri, result, keep or self._keep, self._read_large, self._in_thread)
 
     async def list_resources(self, server: str) -> list[Json]:
         """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
         connection = await self._usable(server)
         from .resources import list_resources
 
-        return await connection.ask("The list of resources", list_resources)
+        return await connection.ask("The list of resources", partial(list_resources, in_thread=self._in_thread))
 
     async def list_prompts(self, server: str) -> list[Json]:
         """Return the prompts of a server. Raises as `list_tools`."""
         connection = await self._usable(server)
         from .resources import list_prompts
 
-        return await connection.ask("The list of prompts", list_prompts)
+        return await connection.ask("The list of prompts", partial(list_prompts, in_thread=self._in_thread))
 
     async def _usable(self, server: str) -> Connection:
         config = self.configuration.server(server)
