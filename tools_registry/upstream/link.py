@@ -27,6 +27,7 @@ from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
 from . import upstream_faults
+from .pages import Pages
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -41,8 +42,9 @@ _GARBAGE_SECONDS = 3.0
 _ANSWER_SECONDS = 1.0
 _GARBAGE_MOST_AT_FIRST = 100
 _GARBAGE_MOST = 100_000
-_MOST_TOOLS = 20_000
 _EXCERPT_CHARS = 160
+TOOLS_LISTED_MAX = 20_000
+"""Tools of a server, on all pages together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,16 @@ class UpstreamLink:
             await asyncio.wait({self.task}, timeout=grace_seconds)
 
     async def relist_if_stale(self) -> None:
-        """Ask for the tools again where the server said that they changed."""
+        """Ask for the tools again where the server said that they changed. Raises as `_list`, and `CallTimedOut`."""
         async with self._relisting:
-            if self.stale:
-                self.stale = False
+            if not self.stale:
+                return
+            self.stale = False
+            seconds = self.config.connect_timeout_seconds
+            with anyio.move_on_after(seconds) as scope:
                 await self._list()
+            if scope.cancelled_caught:
+                raise upstream_faults.of_call_timeout(self.config, "The list of tools", seconds, self.said)
 
     async def _own(self) -> None:
         failure: BaseException | None = None
@@ -213,24 +220,29 @@ class UpstreamLink:
         """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
         tools: dict[str, Tool] = {}
         cursor: str | None = None
-        seen: set[str] = set()
+        pages = Pages(f"The list of tools of the server {self.config.name!r}")
         while True:
             try:
                 page = await self.client.list_tools(cursor=cursor)
             except MCPError as error:
-                if error.error.code == METHOD_NOT_FOUND and not seen and self.client.server_capabilities.tools is None:
+                if (
+                    error.error.code == METHOD_NOT_FOUND
+                    and not pages.has_more
+                    and self.client.server_capabilities.tools is None
+                ):
                     break
                 raise
             for tool in page.tools:
                 tools.setdefault(tool.name, tool)
             cursor = page.next_cursor
+            pages.take(page, cursor)
             if not cursor:
                 break
-            if cursor in seen or len(tools) > _MOST_TOOLS:
+            if len(tools) > TOOLS_LISTED_MAX:
                 raise AnswerRefused(
-                    f"The server {self.config.name!r} never ends its list of tools. Tell the server's author."
+                    f"The server {self.config.name!r} lists more than {TOOLS_LISTED_MAX:,} tools. "
+                    "Tell the server's author."
                 )
-            seen.add(cursor)
         self.tools = tuple(tools.values())
         self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
 
