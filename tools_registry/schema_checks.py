@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS_MAX = 200
 _KEYWORDS_PER_CHECK = 16
+_ERRORS_PER_BRANCH = 10
 _UNIQUE_ITEMS_MAX = 500
 """Items of a list that are compared with one another, each with all others."""
 
@@ -71,6 +72,7 @@ class _Judging(threading.local):
 
     def __init__(self) -> None:
         self.check: Callable[[], None] = lambda: None
+        self.depth = 0
 
 
 _JUDGING = _Judging()
@@ -93,6 +95,7 @@ def _validator_class(dialect: str) -> Any:
     checks = {
         **base.VALIDATORS,
         "additionalProperties": _additional_properties,
+        **{name: judge for name, judge in (("anyOf", _any_of), ("oneOf", _one_of)) if name in base.VALIDATORS},
         "uniqueItems": unique_if_few,
         **dict.fromkeys(_NOT_JUDGED, _not_judged),
     }
@@ -118,6 +121,39 @@ def _additional_properties(
             yield from validator.descend(instance[name], value, path=name)
     elif not value and (first := next(others, None)) is not None:
         yield ValidationError(f"Additional properties are not allowed ({end_of(repr(first), 200)} was unexpected)")
+
+
+def _any_of(validator: Any, value: list[object], instance: object, _schema: object) -> Iterator[ValidationError]:
+    """Judge as the library does, but keep few errors: references that branch would make millions of them."""
+    from jsonschema import ValidationError
+
+    errors: list[ValidationError] = []
+    for at, schema in enumerate(value):
+        found = _branch(validator, instance, schema, at)
+        if not found:
+            return
+        errors += found
+    yield ValidationError(
+        f"{instance!r} is not valid under any of the given schemas", context=[] if _JUDGING.depth else errors
+    )
+
+
+def _one_of(validator: Any, value: list[object], instance: object, schema: object) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    yield from _any_of(validator, value, instance, schema)
+    valid = [at for at, each in enumerate(value) if not _branch(validator, instance, each, at)]
+    if len(valid) > 1:
+        yield ValidationError(f"{instance!r} is valid under {len(valid)} of the given schemas")
+
+
+def _branch(validator: Any, instance: object, schema: object, at: int) -> list[ValidationError]:
+    """Return the first errors of one of several schemas; those within another branch hold none of their own."""
+    _JUDGING.depth += 1
+    try:
+        return list(itertools.islice(validator.descend(instance, schema, schema_path=at), _ERRORS_PER_BRANCH))
+    finally:
+        _JUDGING.depth -= 1
 
 
 def _endable(judge: Callable[..., Any]) -> Callable[..., Any]:
