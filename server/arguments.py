@@ -1,8 +1,7 @@
 """Security boundary: arguments, judged against a JSON Schema that comes from outside.
 
-So nothing that it refers to is ever fetched, no pattern of it is run, and judging ends after `JUDGING_SECONDS`: a
-regular expression can take exponential time, and so can references that branch at every step. What is not judged here
-is left to what takes the arguments.
+Judging is bounded, see `schema_checks`, and ends after `JUDGING_SECONDS`. What is not judged here is left to what takes
+the arguments.
 
 Every message about arguments is made here: one sentence says what was wrong, one says what to give.
 """
@@ -10,21 +9,17 @@ Every message about arguments is made here: one sentence says what was wrong, on
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.job import Json
-from ..tools_registry.schema_checks import end_of, endable, path_text
+from ..tools_registry.schema_checks import bounded_validator, end_of, ending_after, judging, path_text
 from .terminal_escaping import visible
 
 if TYPE_CHECKING:
     from jsonschema import FormatChecker, ValidationError
-    from jsonschema.protocols import Validator
 
 JUDGING_SECONDS = 2.0
 """How long a schema may take; what it would have said of the arguments after that is left to what takes them."""
@@ -34,8 +29,6 @@ _LIST_CHARS_MAX = 400
 _LIKELY_MAX = 500
 _ERRORS_MAX = 50
 """Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
-_UNIQUE_ITEMS_MAX = 500
-"""Items of a list that are compared with one another, each with all others."""
 _KINDS: Mapping[str, str] = MappingProxyType(
     {
         "string": "a string",
@@ -149,59 +142,18 @@ def _first_error(
     schema: object, arguments: Mapping[str, Json], formats: FormatChecker | None, *, others_unknown: bool
 ) -> ValidationError | None:
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
-    validator = _validator_class(_dialect(schema))
-    _JUDGING.until = time.monotonic() + JUDGING_SECONDS
+    validator = bounded_validator(schema)
     from jsonschema import exceptions
     from referencing import Registry
 
     try:
-        errors = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
-        if others_unknown:
-            errors = (each for each in errors if each.absolute_path and each.absolute_schema_path[0] == "properties")
-        return cast("ValidationError | None", exceptions.best_match(islice(errors, _ERRORS_MAX)))
+        with judging(ending_after(JUDGING_SECONDS)):
+            found = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
+            errors = (each for each in found if not others_unknown or _is_of_a_value(each))
+            return cast("ValidationError | None", exceptions.best_match(islice(errors, _ERRORS_MAX)))
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None
 
 
-def _dialect(schema: object) -> str:
-    found = schema.get("$schema") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, str) else ""
-
-
-@lru_cache(maxsize=32)
-def _validator_class(dialect: str) -> Any:
-    from jsonschema import Draft202012Validator, validators
-
-    base = validators.validator_for({"$schema": dialect} if dialect else {}, default=Draft202012Validator)
-    additional = base.VALIDATORS["additionalProperties"]
-
-    def unless_patterns(validator: Validator, value: object, instance: object, schema: Mapping[str, object]) -> object:
-        return () if "patternProperties" in schema else additional(validator, value, instance, schema)
-
-    def not_judged(*_arguments: object) -> Iterator[ValidationError]:
-        return iter(())
-
-    unique = base.VALIDATORS.get("uniqueItems", not_judged)
-
-    def unique_if_few(validator: Validator, value: object, instance: object, schema: Mapping[str, object]) -> object:
-        many = isinstance(instance, list) and len(instance) > _UNIQUE_ITEMS_MAX
-        return () if many else unique(validator, value, instance, schema)
-
-    # `unevaluatedProperties` runs the patterns of all that a schema is made of.
-    unjudged = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
-    judges = {
-        **base.VALIDATORS,
-        "additionalProperties": unless_patterns,
-        "uniqueItems": unique_if_few,
-        **dict.fromkeys(unjudged, not_judged),
-    }
-    return endable(base, judges, lambda: time.monotonic() > _JUDGING.until)
-
-
-class _Judging(threading.local):
-    """When the judging in this thread is to end."""
-
-    until: float = 0.0
-
-
-_JUDGING = _Judging()
+def _is_of_a_value(error: ValidationError) -> bool:
+    return bool(error.absolute_path) and error.absolute_schema_path[0] == "properties"

@@ -28,11 +28,13 @@ class Attachments:
 
     run_id: str = "run"
     files: dict[str, bytes] = field(default_factory=dict)
+    size: int = 0
+    """Of all files together, in bytes."""
 
     async def keep(self, content: bytes, mime_type: str, name: str) -> str:
         """Keep content and return its handle. Raises `HostCallError` when the run holds too much."""
         del mime_type
-        if sum(map(len, self.files.values())) + len(content) > BYTES_MAX:
+        if self.size + len(content) > BYTES_MAX:
             raise HostCallError(
                 f"The tools gave more than {BYTES_MAX} bytes of images and other files, the most that a run holds. "
                 "Ask for less in one run.",
@@ -45,6 +47,7 @@ class Attachments:
         while chosen in self.files or chosen in {"code.py", "output.txt", "result.json", "dry_run.json"}:
             chosen, number = f"{stem}-{number}.{ending}", number + 1
         self.files[chosen] = content
+        self.size += len(content)
         return f"{RUNS}/{self.run_id}/{chosen}"
 
     def read(self, arguments: Mapping[str, Json]) -> Json:

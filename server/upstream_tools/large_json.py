@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light, read_in_steps, write_in_steps
-from ..host_work import Kind, checked, in_thread
+from ..host_work import Kind, checked, checkpoint, in_thread
+
+_T = TypeVar("_T")
 
 VALUES_MAX = 4_000_000
 """JSON values in one answer of an upstream tool: a few hundred megabytes of memory at most."""
@@ -16,6 +20,11 @@ VALUES_MAX = 4_000_000
 async def read_large(text: str) -> Json:
     """Read a JSON text. Raises `ValueError`, also for what is too deep or has more than `VALUES_MAX` values."""
     return await in_thread(Kind.ANSWERS, partial(_read, text))
+
+
+async def with_checkpoints(work: Callable[[Callable[[], None]], _T], /) -> _T:
+    """Do other work on answers in a thread of theirs, charged to the run; it is given what it calls between slices."""
+    return await in_thread(Kind.ANSWERS, partial(work, checkpoint))
 
 
 async def chars_of(value: Json) -> int:

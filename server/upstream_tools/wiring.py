@@ -14,7 +14,7 @@ from ...tools_registry.configuration import Configuration, ServerConfig, read
 from ...tools_registry.errors import ServerUnknown, ToolUnknown
 from ..home import Home
 from .approval import why_refused
-from .large_json import read_large
+from .large_json import read_large, with_checkpoints
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -90,7 +90,13 @@ def wire(
         _LOG.warning("The server %s cannot be used: %s", name, problem)
     catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
     say_problems(catalog)
-    upstreams = Upstreams(configuration, state=home.registry, on_list_changed=on_list_changed, read_large=read_large)
+    upstreams = Upstreams(
+        configuration,
+        state=home.registry,
+        on_list_changed=on_list_changed,
+        read_large=read_large,
+        in_thread=with_checkpoints,
+    )
     return Wired(configured, defined, configuration, catalog, upstreams)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import stat
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 
 from sealab.tools_registry.errors import ConnectFailed, SignInNeeded
-from sealab.tools_registry.upstream.sign_in import signing_in
+from sealab.tools_registry.upstream.sign_in import kept_sign_in, signing_in
 from sealab.tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
 from ..waiting import wait_until
@@ -116,3 +117,39 @@ async def test_a_user_who_refuses_is_an_error_that_says_so(tmp_path, address):
 
     with pytest.raises(SignInNeeded, match="access_denied"):
         await sign_in(tmp_path, f"{address}/mcp", refuse)
+
+
+@pytest.mark.parametrize(
+    ("status", "challenge"),
+    [(401, 'Bearer resource_metadata="http://127.0.0.1:9/there"'), (403, 'Bearer error="insufficient_scope"')],
+)
+async def test_a_server_that_refuses_a_kept_sign_in_has_nothing_fetched(tmp_path, status, challenge):
+    asked = []
+
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return httpx2.Response(status, headers={"www-authenticate": challenge})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(refuse), auth=kept(tmp_path)) as client:
+        with pytest.raises(SignInNeeded, match="sign-in to the server 's' is over"):
+            await client.post("http://x/mcp")
+    assert asked == ["http://x/mcp"]
+
+
+async def test_what_is_forbidden_for_another_reason_is_no_refusal_of_the_sign_in(tmp_path):
+    def forbid(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["authorization"] == "Bearer token"
+        return httpx2.Response(403)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(forbid), auth=kept(tmp_path)) as client:
+        assert (await client.post("http://x/mcp")).status_code == 403
+
+
+def kept(folder) -> httpx2.Auth:
+    """Return what signs by a sign-in that was kept for a server at `http://x/mcp`."""
+    folder.joinpath("s.json").write_text(
+        json.dumps({"url": "http://x/mcp", "tokens": {"access_token": "token", "token_type": "Bearer"}})
+    )
+    auth = kept_sign_in(configured(folder, {"s": {"url": "http://x/mcp"}}).servers["s"], folder)
+    assert auth is not None
+    return auth

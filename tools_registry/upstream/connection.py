@@ -21,6 +21,7 @@ from ..configuration import ServerConfig
 from ..errors import ConnectFailed, RegistryError, ToolUnknown
 from . import upstream_faults
 from .link import LinkOptions, UpstreamLink
+from .reading import whole
 from .stderr_tail import StderrTail
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -102,7 +103,7 @@ class Connection:
                 )
                 result = await self._sent(link, f"The tool {tool!r}", send, timeout_seconds, last=last)
                 if result is not None:
-                    return definition, result
+                    return definition, whole(result)
         raise AssertionError("the second attempt returns or raises")
 
     async def ask(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:

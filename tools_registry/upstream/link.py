@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -26,7 +26,8 @@ from pydantic import ValidationError
 from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
-from . import output_schema, upstream_faults
+from . import upstream_faults
+from .pages import Pages
 from .stderr_tail import StderrTail
 from .transports import Watch, opened
 
@@ -41,8 +42,9 @@ _GARBAGE_SECONDS = 3.0
 _ANSWER_SECONDS = 1.0
 _GARBAGE_MOST_AT_FIRST = 100
 _GARBAGE_MOST = 100_000
-_MOST_TOOLS = 20_000
 _EXCERPT_CHARS = 160
+TOOLS_LISTED_MAX = 20_000
+"""Tools of a server, on all pages together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,6 @@ class UpstreamLink:
         self.users = 0
         self.stale = False
         self._client: Client | None = None
-        self._check_result: Callable[[str, CallToolResult], Awaitable[None]]
         self._stderr = stderr
         self._written = stderr.written
         self._garbage = ""
@@ -147,11 +148,16 @@ class UpstreamLink:
             await asyncio.wait({self.task}, timeout=grace_seconds)
 
     async def relist_if_stale(self) -> None:
-        """Ask for the tools again where the server said that they changed."""
+        """Ask for the tools again where the server said that they changed. Raises as `_list`, and `CallTimedOut`."""
         async with self._relisting:
-            if self.stale:
-                self.stale = False
+            if not self.stale:
+                return
+            self.stale = False
+            seconds = self.config.connect_timeout_seconds
+            with anyio.move_on_after(seconds) as scope:
                 await self._list()
+            if scope.cancelled_caught:
+                raise upstream_faults.of_call_timeout(self.config, "The list of tools", seconds, self.said)
 
     async def _own(self) -> None:
         failure: BaseException | None = None
@@ -190,9 +196,8 @@ class UpstreamLink:
                     elicitation_callback=self._options.elicit,
                 )
             )
-            session = self._client.session
-            self._check_result = session.validate_tool_result
-            session.validate_tool_result = self._checked  # type: ignore[method-assign]  # in this session alone
+            # Answers are checked outside the event loop, see `output_schema`.
+            self._client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]  # in this session alone
             await self._list()
             self._patience.cancel()
             self.ready.set_result(None)
@@ -215,36 +220,31 @@ class UpstreamLink:
         """Ask for all pages of the list of tools. Raises what the SDK raises, and `AnswerRefused`."""
         tools: dict[str, Tool] = {}
         cursor: str | None = None
-        seen: set[str] = set()
+        pages = Pages(f"The list of tools of the server {self.config.name!r}")
         while True:
             try:
                 page = await self.client.list_tools(cursor=cursor)
             except MCPError as error:
-                if error.error.code == METHOD_NOT_FOUND and not seen and self.client.server_capabilities.tools is None:
+                if (
+                    error.error.code == METHOD_NOT_FOUND
+                    and not pages.has_more
+                    and self.client.server_capabilities.tools is None
+                ):
                     break
                 raise
             for tool in page.tools:
                 tools.setdefault(tool.name, tool)
             cursor = page.next_cursor
+            pages.take(page, cursor)
             if not cursor:
                 break
-            if cursor in seen or len(tools) > _MOST_TOOLS:
+            if len(tools) > TOOLS_LISTED_MAX:
                 raise AnswerRefused(
-                    f"The server {self.config.name!r} never ends its list of tools. Tell the server's author."
+                    f"The server {self.config.name!r} lists more than {TOOLS_LISTED_MAX:,} tools. "
+                    "Tell the server's author."
                 )
-            seen.add(cursor)
         self.tools = tuple(tools.values())
         self.refusal = await asyncio.to_thread(self._options.on_listed, self.tools)
-
-    async def _checked(self, name: str, result: CallToolResult) -> None:
-        """Check an answer against the tool's own schema as the SDK does, a large one without holding up the loop."""
-        value = result.structured_content
-        if value is None or not output_schema.is_large(value):
-            await self._check_result(name, result)
-            return
-        schema = next((tool.output_schema for tool in self.tools if tool.name == name), None)
-        if schema is not None:
-            await output_schema.check_large(schema, value)
 
     async def _listen(self) -> None:
         """Subscribe to changes of the tools where the protocol requires it; older servers notify without that."""
@@ -306,6 +306,10 @@ class UpstreamLink:
         if self._garbage:
             return upstream_faults.of_garbage(self.config, self._garbage)
         return upstream_faults.of_connect_timeout(self.config, self.said)
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Stand in for the SDK's check of an answer."""
 
 
 def _excerpt(error: Exception) -> str:

@@ -44,10 +44,16 @@ class McpHttpClient(httpx2.AsyncClient):
     @override
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; a message that fails is answered by an error of ours instead of an exception."""
+        # What is packed would be bounded before it is unpacked.
+        request.headers["accept-encoding"] = "identity"
         if request.method != "POST":
             response = await super().send(request, **options)
-            if self.large is not None and _is_plain_events(response):
-                response.stream = _Events(response.stream, self.large)
+            if _content_type(response) == "text/event-stream":
+                if _is_packed(response):
+                    await response.aclose()
+                    return httpx2.Response(httpx2.codes.BAD_GATEWAY, request=request)
+                if self.large is not None:
+                    response.stream = _Events(response.stream, self.large)
             return response
         try:
             response = await super().send(request, **options)
@@ -61,20 +67,25 @@ class McpHttpClient(httpx2.AsyncClient):
             return _answer(request, HttpFault(Fault.CUT_OFF, 0, _described(error)), 502)
         if response.has_redirect_location or response.status_code == httpx2.codes.ACCEPTED:
             return response
-        content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = _content_type(response)
         if response.is_success:
             # A notification is answered by a status alone, whatever stands in the header.
             if content_type == "text/event-stream" or b'"id"' not in request.content:
+                if _is_packed(response):
+                    await response.aclose()
+                    return _answer(request, HttpFault(Fault.NOT_MCP, 0, "an event stream that is packed"), 502)
                 contained = _Contained(response.stream)
-                plain = self.large is not None and _is_plain_events(response)
-                response.stream = _Events(contained, self.large) if plain and self.large is not None else contained
+                response.stream = contained if self.large is None else _Events(contained, self.large)
                 return response
             if content_type == "application/json":
                 whole = await _whole(request, response)
                 if self.large is None or not is_costly(whole.content):
                     return whole
                 small = await self.large.stand_in(whole.content)
-                return whole if small is None else _with(whole, small)
+                if small is None:
+                    fault = HttpFault(Fault.NOT_MCP, response.status_code, "a large text that is no answer")
+                    return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+                return _with(whole, small)
             kind = Fault.NOT_MCP
         else:
             kind = Fault.STATUS
@@ -107,9 +118,12 @@ def _with(response: httpx2.Response, body: bytes) -> httpx2.Response:
     return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
 
 
-def _is_plain_events(response: httpx2.Response) -> bool:
-    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return content_type == "text/event-stream" and "content-encoding" not in response.headers
+def _content_type(response: httpx2.Response) -> str:
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+def _is_packed(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-encoding", "identity")).strip().lower() not in {"", "identity"}
 
 
 async def _refused(

@@ -11,6 +11,8 @@ FAULT_CODE = -32097
 """The JSON-RPC error code of our own answers; from the range that servers may define, so `data` decides."""
 
 _MARK = "sealab.fault"
+EVENT_BYTES_MAX = 1 << 20
+"""An event over HTTP that is not one line of `data:`, or no answer: it is read in the event loop."""
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest message that is taken from a server, over any transport."""
 

@@ -1,69 +1,70 @@
-"""Checks a large structured answer against its tool's own schema: in a thread, which ends when the call is cancelled.
+"""Security boundary: checks structured answers against their tool's own schema, in a thread and for a bounded time.
 
-The SDK checks in the event loop, at about half a million values a second.
+What `schema_checks` does not judge counts as right. The SDK would check in the event loop, patterns included.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from ..errors import AnswerRefused
-from ..schema_checks import CheckEnded, end_of, endable, path_text
+from ..schema_checks import (
+    CheckEnded,
+    bounded_validator,
+    end_of,
+    ending_after,
+    holds_more,
+    judging,
+    path_text,
+    short,
+)
+from ..threads import Checkpoint, InThread
 
-LIGHT_VALUES = 5_000
-"""An answer with no more values than this is checked within a few tens of milliseconds."""
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
 
+CHECK_SECONDS = 2.0
+"""How long the check of one answer may take; the rest of it counts as right."""
+SCHEMA_VALUES_MAX = 20_000
+"""A schema with more values than this is not judged by: each of its keywords may be a list of all of them."""
+
+_ERRORS_MAX = 50
 _MESSAGE_CHARS_MAX = 400
 
 
-def is_large(value: object) -> bool:
-    """Return whether a JSON value holds more than `LIGHT_VALUES` values; takes no longer than counting those."""
-    left, waiting = LIGHT_VALUES, [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict | list):
-            left -= len(each)
-            if left < 0:
-                return True
-            waiting += each.values() if isinstance(each, dict) else each
-    return False
-
-
-async def check_large(schema: dict[str, Any], value: object) -> None:
-    """Check a value. Raises `AnswerRefused`."""
-    stopped = threading.Event()
-    try:
-        wrong = await asyncio.to_thread(_first_wrong, schema, value, stopped)
-    finally:
-        stopped.set()
+async def check(tool: str, schema: object, result: CallToolResult, in_thread: InThread) -> None:
+    """Check an answer. Raises `AnswerRefused` where it breaks the schema, or is missing."""
+    if schema is None or result.is_error:
+        return
+    if "structured_content" not in result.model_fields_set:
+        raise AnswerRefused(f"The tool {tool!r} has an output schema and gave no structured content. {_DONE_OR_NOT}")
+    wrong = await in_thread(partial(_first_wrong, schema, result.structured_content))
     if wrong:
-        raise AnswerRefused(
-            f"The tool answered what breaks its own output schema: {wrong}. "
-            "It may have done its work: look before calling it again."
-        )
+        raise AnswerRefused(f"The tool {tool!r} answered what breaks its own output schema: {wrong}. {_DONE_OR_NOT}")
 
 
-def _first_wrong(schema: dict[str, Any], value: object, stopped: threading.Event) -> str:
+_DONE_OR_NOT = "It may have done its work: look before calling it again."
+
+
+def _first_wrong(schema: object, value: object, checkpoint: Checkpoint) -> str:
     """Return what is wrong with a value, or nothing."""
-    import jsonschema  # noqa: F401 - whole, before any part of it
-    from jsonschema.exceptions import SchemaError, ValidationError
-    from jsonschema.validators import validator_for
+    from jsonschema import exceptions
     from referencing import Registry
-    from referencing.exceptions import Unresolvable
 
-    known = validator_for(schema)
+    if holds_more(schema, SCHEMA_VALUES_MAX):
+        return ""
     try:
-        known.check_schema(schema)
-        kind = endable(known, known.VALIDATORS, stopped.is_set)
-        # An empty registry: a schema's reference is never fetched.
-        error = next(kind(schema, registry=Registry()).iter_errors(value), None)
-    except (SchemaError, Unresolvable) as unusable:
-        return f"the schema cannot be used: {unusable}".partition("\n")[0][:_MESSAGE_CHARS_MAX]
+        with judging(ending_after(CHECK_SECONDS, checkpoint)):
+            errors = bounded_validator(schema)(schema, registry=Registry()).iter_errors(short(value))
+            error = exceptions.best_match(islice(errors, _ERRORS_MAX))
     except CheckEnded:
         return ""
-    if not isinstance(error, ValidationError):
+    except Exception:  # noqa: BLE001 - whatever a broken schema makes of it
+        checkpoint()  # which is what raised it, where the run is over
+        return ""
+    if error is None:
         return ""
     path, message = path_text(error.absolute_path)[:_MESSAGE_CHARS_MAX], end_of(error.message, _MESSAGE_CHARS_MAX)
     return f"at {path}: {message}" if path else message

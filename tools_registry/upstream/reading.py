@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator
+from typing import Self
 
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
+from ..schema_checks import holds_more
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
 BLOCKS_MAX = 5_000
 """Blocks of content in one answer: each is validated in the event loop, against each kind of block that there is."""
 TOOLS_MAX = 10_000
 """Tools in one page of a list."""
-_LISTS = (("content", BLOCKS_MAX, "blocks of content"), ("tools", TOOLS_MAX, "tools at once"))
+VALUES_MAX = 50_000
+"""Values of a message beside structured content: the SDK validates them in the event loop."""
+TOOL_VALUES_MAX = 100_000
+"""Values of a page of tools: most stand in their schemas, which are validated faster."""
+_LISTS = (
+    ("content", BLOCKS_MAX, "blocks of content"),
+    ("contents", BLOCKS_MAX, "contents of a resource"),
+    ("tools", TOOLS_MAX, "tools at once"),
+)
+_STRUCTURED = "structuredContent"
+_LIGHT_VALUES = 1_000
 _EXCERPT_CHARS = 160
 _KEPT = "sealab.kept"
 _KEPT_MAX = 16
@@ -53,14 +65,44 @@ def _refused(edges: Edges, why: str) -> Incoming:
     return _error(number, why)
 
 
-def _bounded(item: JSONRPCMessage) -> SessionMessage:
-    """Return the message, or an error in its place where it has more to validate than is taken."""
+def _bounded(item: JSONRPCMessage) -> Incoming:
+    """Return the message, or what stands for it where it has more to validate than is taken."""
     if isinstance(item, JSONRPCResponse):
+        result = item.result
         for key, most, what in _LISTS:
-            given = item.result.get(key)
+            given = result.get(key)
             if isinstance(given, list) and len(given) > most:
                 return _error(item.id, f"{len(given)} {what}, and at most {most} are taken")
+        most = TOOL_VALUES_MAX if "tools" in result else VALUES_MAX
+        if holds_more([value for key, value in result.items() if key != _STRUCTURED], most):
+            return _error(item.id, f"more than the {most} values that are taken beside structured content")
+        structured = result.get(_STRUCTURED)
+        if holds_more(structured, _LIGHT_VALUES):
+            result[_STRUCTURED] = {_KEPT: _Held(structured)}
+    elif not isinstance(item, JSONRPCError) and holds_more(item.params, VALUES_MAX):
+        return Unreadable(f"{item.method[:_EXCERPT_CHARS]} with more than {VALUES_MAX} values")
     return SessionMessage(item)
+
+
+class _Held(str):
+    """Holds structured content: the SDK would validate each of its values, and finds a text."""
+
+    __slots__ = ("value",)
+
+    def __new__(cls, _value: object) -> Self:
+        """Return an empty text."""
+        return super().__new__(cls, "")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def whole(result: CallToolResult) -> CallToolResult:
+    """Give a result that the SDK has validated the structured content that was kept from it, if any was."""
+    held = result.structured_content.get(_KEPT) if isinstance(result.structured_content, dict) else None
+    if isinstance(held, _Held):
+        result.structured_content = held.value
+    return result
 
 
 def _error(number: int | str, why: str) -> SessionMessage:
@@ -90,13 +132,15 @@ class LargeMessages:
         return small.model_dump_json(by_alias=True).encode()
 
     def taken(self, item: Incoming) -> Incoming:
-        """Return what a message stands for, if it stands for one."""
-        small = item.message if isinstance(item, SessionMessage) else None
-        if (
-            not isinstance(item, SessionMessage)
-            or not isinstance(small, JSONRPCResponse)
-            or set(small.result) != {_KEPT}
-        ):
+        """Return what a message stands for, if it stands for one; else the message, bounded as by `message`."""
+        if not isinstance(item, SessionMessage):
+            return item
+        small = item.message
+        if not isinstance(small, JSONRPCResponse) or set(small.result) != {_KEPT}:
+            bounded = _bounded(small)
+            if not isinstance(bounded, SessionMessage):
+                return bounded
+            item.message = bounded.message
             return item
         kept = self._kept.pop(str(small.result[_KEPT]), None)
         if kept is None:
@@ -110,7 +154,8 @@ class LargeMessages:
     async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """Give a stream of events with small answers in the places of large ones.
 
-        An answer stands on one line, `data: {…}`; whatever else there is goes through as it comes.
+        An answer stands on one line, `data: {…}`; whatever else there is goes through as it comes, to a reader that
+        takes `EVENT_BYTES_MAX` of an event.
         Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         """
         cut = Lines(MESSAGE_BYTES_MAX)

@@ -17,11 +17,13 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Never, cast
+from functools import partial
+from typing import TYPE_CHECKING, Never, TypeVar, cast
 
 from ..errors import AnswerRefused, ToolFailed
 from ..json_lines import LARGE_CHARS, ReadJson, read_in_thread
 from ..models import Json
+from ..threads import Checkpoint, InThread, in_default_thread
 from .python_literals import looks_like_literal, read_literal
 
 if TYPE_CHECKING:
@@ -37,10 +39,16 @@ base64 for `handle` where nothing keeps content; `{type: "resource_link", uri, n
 ERROR_MAX_CHARS = 4000
 """How much of a server's own message an error carries."""
 
+_LIGHT_PARTS = 50
+_LIGHT_CHARS = 16_000
+"""Blocks with no more characters together are read in the event loop, within a few milliseconds."""
+
+_STEP_CHARS = 1 << 18
+"""Characters of base64 that are decoded at once: a multiple of four."""
+
+_T = TypeVar("_T")
 _NO_REASON = re.compile(r"Error executing tool [\w.-]+[:.]?\s*")
 """What servers of the Python SDK say of an error that they hide."""
-_LITERAL_CHARS = 4_000
-"""A Python literal up to this size is read in the event loop, within a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +98,32 @@ def unwrapped_schema(output_schema: Mapping[str, Json]) -> Json:
 
 
 async def value_of(
-    tool: str, result: CallToolResult, output_schema: object, keep: Keep | None, read_large: ReadJson = read_in_thread
+    tool: str,
+    result: CallToolResult,
+    output_schema: object,
+    keep: Keep | None,
+    *,
+    read_large: ReadJson = read_in_thread,
+    in_thread: InThread = in_default_thread,
 ) -> ToolResult:
     """Return the value of a result. Raises `ToolFailed` with the server's message, or `AnswerRefused`."""
     if result.is_error:
         raise ToolFailed(_message(tool, result.content))
-    parts = [await part_of(tool, number, block, keep) for number, block in enumerate(result.content, 1)]
+    parts = await parts_of(tool, result.content, keep, in_thread)
     if result.structured_content is not None:
         structured = cast("Json", result.structured_content)
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
             wrapped = wraps_result(output_schema) if output_schema is not None else await _is_wrapped(structured, parts)
             structured = structured["result"] if wrapped else structured
         return ToolResult(structured, tuple(part for part in parts if isinstance(part, Mapping)))
-    values = [await parsed_text(part, read_large) if isinstance(part, str) else part for part in parts]
+    values = await parsed_all(parts, read_large, in_thread)
     return ToolResult(None if not values else values[0] if len(values) == 1 else values)
 
 
 def parsed(text: str) -> Json:
     """Return the JSON that a text holds, or the text; a number is one only if nothing of its spelling is lost.
 
-    Python's own literals are read by `parsed_text`, which takes longer.
+    Python's own literals are read by `parsed_all`, which takes longer.
     """
     stripped = text.strip()
     try:
@@ -121,25 +135,46 @@ def parsed(text: str) -> Json:
     return value
 
 
-async def parsed_text(text: str, read_large: ReadJson) -> Json:
-    """Return the JSON or the Python literal that a text holds, or the text."""
-    if len(text) <= LARGE_CHARS:
-        value = parsed(text)
-    elif text[:64].lstrip().startswith(("{", "[", '"')):
-        try:
-            value = await read_large(text)
-        except (ValueError, RecursionError):
-            value = text
-    else:
-        value = text  # a number so long is data, such as an identifier
-    if value is text and looks_like_literal(literal := text.strip()):
+async def parsed_all(parts: Sequence[Json], read_large: ReadJson, in_thread: InThread) -> list[Json]:
+    """Return the parts, and in the places of texts the JSON or the Python literals that they hold, if they do."""
+    chars = sum(len(part) for part in parts if isinstance(part, str))
+    values = await _done(len(parts), chars, partial(_parsed_small, parts), in_thread)
+    for at, value in enumerate(values):
+        if isinstance(value, str) and len(value) > LARGE_CHARS:
+            values[at] = await _parsed_large(value, read_large, in_thread)
+    return values
+
+
+def _parsed_small(parts: Sequence[Json], checkpoint: Checkpoint) -> list[Json]:
+    values: list[Json] = []
+    for part in parts:
+        value = part
+        if isinstance(part, str) and len(part) <= LARGE_CHARS:
+            value = parsed(part)
+            if value is part and looks_like_literal(literal := part.strip()):
+                with suppress(ValueError):
+                    value = read_literal(literal)
+        values.append(value)
+        checkpoint()
+    return values
+
+
+async def _parsed_large(text: str, read_large: ReadJson, in_thread: InThread) -> Json:
+    """Return what a text holds; a number so long is data, such as an identifier."""
+    if text[:64].lstrip().startswith(("{", "[", '"')):
+        with suppress(ValueError, RecursionError):
+            return await read_large(text)
+    if looks_like_literal(literal := text.strip()):
         with suppress(ValueError):
-            return read_literal(literal) if len(literal) <= _LITERAL_CHARS else await _read_in_thread(literal)
-    return value
+            return await in_thread(lambda _checkpoint: read_literal(literal))
+    return text
 
 
-async def _read_in_thread(literal: str) -> Json:
-    return await asyncio.to_thread(read_literal, literal)
+async def _done(count: int, chars: int, work: Callable[[Checkpoint], _T], in_thread: InThread) -> _T:
+    """Do work on so many parts with so many characters together: what is little at once, the rest in a thread."""
+    if count <= _LIGHT_PARTS and chars <= _LIGHT_CHARS:
+        return work(lambda: None)
+    return await in_thread(work)
 
 
 async def _is_wrapped(structured: Mapping[str, Json], parts: Sequence[Json]) -> bool:
@@ -163,7 +198,7 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     text = "\n".join(block.text for block in content if block.type == "text").strip()
     if not text:
         return f"The tool {tool!r} failed and did not say why. Look at its arguments, or try `sealab servers test`."
-    if _NO_REASON.fullmatch(text):
+    if _NO_REASON.fullmatch(text[:ERROR_MAX_CHARS]):
         return f"{text.rstrip('.')}: its server gives no reason. Look at the arguments that were sent."
     if len(text) > ERROR_MAX_CHARS:
         half = ERROR_MAX_CHARS // 2
@@ -171,37 +206,93 @@ def _message(tool: str, content: Sequence[ContentBlock]) -> str:
     return text
 
 
-async def part_of(tool: str, number: int, block: ContentBlock, keep: Keep | None) -> Json:
-    """Return the text of a block, or an attachment for what is not text."""
+async def parts_of(tool: str, blocks: Sequence[ContentBlock], keep: Keep | None, in_thread: InThread) -> list[Json]:
+    """Return the text of each block, or an attachment for what is not text. Raises `AnswerRefused`."""
+    read = await _done(len(blocks), sum(map(_chars_of, blocks)), partial(_read, tool, blocks, keep), in_thread)
+    parts: list[Json] = []
+    for part in read:
+        if isinstance(part, _ToKeep):
+            assert keep is not None
+            parts.append({**part.about, "handle": await keep(part.content, part.mime_type, part.name), **part.source})
+            await asyncio.sleep(0)  # what keeps it may not wait for anything
+        else:
+            parts.append(part)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _ToKeep:
+    """An attachment whose content is yet to be kept under a name."""
+
+    about: dict[str, Json]
+    source: dict[str, Json]
+    content: bytes
+    mime_type: str
+    name: str
+
+
+def _chars_of(block: ContentBlock) -> int:
+    match block.type:
+        case "text":
+            return len(block.text)
+        case "image" | "audio":
+            return len(block.data)
+        case "resource":
+            text = "text" in block.resource.model_fields_set
+            held = block.resource
+            return len(cast("TextResourceContents", held).text if text else cast("BlobResourceContents", held).blob)
+    return _LIGHT_CHARS  # of a link: it is written anew
+
+
+def _read(tool: str, blocks: Sequence[ContentBlock], keep: Keep | None, checkpoint: Checkpoint) -> list[Json | _ToKeep]:
+    read: list[Json | _ToKeep] = []
+    for number, block in enumerate(blocks, 1):
+        read.append(_part(tool, number, block, checkpoint, is_kept=keep is not None))
+        checkpoint()
+    return read
+
+
+def _part(tool: str, number: int, block: ContentBlock, checkpoint: Checkpoint, *, is_kept: bool) -> Json | _ToKeep:
     if block.type == "text":
         return block.text
-    if block.type == "image" or block.type == "audio":  # noqa: PLR1714 - mypy narrows a union by comparisons alone
-        return await _kept(tool, number, kind=block.type, data=block.data, mime_type=block.mime_type, keep=keep)
     if block.type == "resource_link":
         return {"type": "resource_link", **_plain(block.model_dump(mode="json", exclude_none=True, exclude={"type"}))}
-    resource = block.resource
-    uri, mime_type = str(resource.uri), resource.mime_type or ""
-    if "text" in resource.model_fields_set:
-        text = cast("TextResourceContents", resource).text
-        return {"type": "resource", "uri": uri, "mime_type": mime_type or "text/plain", "text": text}
-    data = cast("BlobResourceContents", resource).blob
-    return {**await _kept(tool, number, kind="resource", data=data, mime_type=mime_type, keep=keep), "uri": uri}
-
-
-def _plain(dumped: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: value for key, value in dumped.items() if key not in {"meta", "_meta", "icons"}}
-
-
-async def _kept(tool: str, number: int, *, kind: str, data: str, mime_type: str, keep: Keep | None) -> dict[str, Json]:
+    source: dict[str, Json] = {}
+    if block.type == "image" or block.type == "audio":  # noqa: PLR1714 - mypy narrows a union by comparisons alone
+        kind: str = block.type
+        data, mime_type = block.data, block.mime_type
+    else:
+        kind, resource = block.type, block.resource
+        mime_type, source = resource.mime_type or "", {"uri": str(resource.uri)}
+        if "text" in resource.model_fields_set:
+            text = cast("TextResourceContents", resource).text
+            return {"type": "resource", **source, "mime_type": mime_type or "text/plain", "text": text}
+        data = cast("BlobResourceContents", resource).blob
     try:
-        content = base64.b64decode(data, validate=True)
+        content = _decoded(data, checkpoint)
     except (binascii.Error, ValueError):
         raise AnswerRefused(
             f"The tool {tool!r} answered with {kind} data that is not valid base64. Tell the server's author."
         ) from None
     mime_type = mime_type or "application/octet-stream"
     about: dict[str, Json] = {"type": kind, "mime_type": mime_type, "size": len(content)}
-    if keep is None:
-        return {**about, "data": data}
+    if not is_kept:
+        return {**about, "data": data, **source}
     suffix = mimetypes.guess_extension(mime_type.partition(";")[0].strip()) or ".bin"
-    return {**about, "handle": await keep(content, mime_type, f"{tool}-{number}{suffix}")}
+    return _ToKeep(about, source, content, mime_type, f"{tool}-{number}{suffix}")
+
+
+def _decoded(data: str, checkpoint: Checkpoint) -> bytes:
+    """Return what base64 holds, decoded in steps. Raises `ValueError`."""
+    pieces: list[bytes] = []
+    for at in range(0, len(data), _STEP_CHARS):
+        piece = data[at : at + _STEP_CHARS]
+        if "=" in piece and at + _STEP_CHARS < len(data):
+            raise ValueError("it ends before its end")
+        pieces.append(base64.b64decode(piece, validate=True))
+        checkpoint()
+    return b"".join(pieces)
+
+
+def _plain(dumped: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in dumped.items() if key not in {"meta", "_meta", "icons"}}

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Never
 from urllib.parse import parse_qs, quote, urlsplit
@@ -26,6 +26,7 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
+from typing_extensions import override
 
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
@@ -116,7 +117,34 @@ def kept_sign_in(config: ServerConfig, folder: Path) -> httpx2.Auth | None:
             f"The sign-in to the server {config.name!r} is over. Run `sealab servers test {config.name}` in a terminal."
         )
 
-    return provider(config, kept, f"http://127.0.0.1{_PATH}", refuse, refuse)
+    return _KeptOnly(provider(config, kept, f"http://127.0.0.1{_PATH}", refuse, refuse), refuse)
+
+
+class _KeptOnly(httpx2.Auth):
+    """Signs with what is kept and renews it; where a server refuses that, nothing is fetched from where it says."""
+
+    def __init__(self, flow: httpx2.Auth, refuse: Callable[[], Awaitable[Never]]) -> None:
+        self._auth = flow
+        self._refuse = refuse
+
+    @override
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Yield the requests of the SDK's flow, up to where it would begin a new sign-in."""
+        async with aclosing(self._auth.async_auth_flow(request)) as flow:
+            with suppress(StopAsyncIteration):
+                asked = await anext(flow)
+                while True:
+                    response = yield asked
+                    if asked is request and _is_refusal(response):
+                        await self._refuse()
+                    asked = await flow.asend(response)
+
+
+def _is_refusal(response: httpx2.Response) -> bool:
+    lacks_scope = "insufficient_scope" in response.headers.get("www-authenticate", "")
+    return response.status_code == httpx2.codes.UNAUTHORIZED or (
+        response.status_code == httpx2.codes.FORBIDDEN and lacks_scope
+    )
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
 from .mcp_http_client import McpHttpClient
-from .message_faults import MESSAGE_BYTES_MAX
+from .message_faults import EVENT_BYTES_MAX
 from .reading import Incoming, LargeMessages
 from .sse_transport import sse_streams
 from .stdio_transport import stdio_streams
@@ -55,11 +55,11 @@ async def _streams(
     async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
         client.large = large
         if config.type is Transport.SSE:
-            async with sse_streams(client, config.url, max_event_bytes=MESSAGE_BYTES_MAX) as streams:
+            async with sse_streams(client, config.url, max_event_bytes=EVENT_BYTES_MAX) as streams:
                 yield streams
         else:
             async with streamable_http_client(
-                config.url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX
+                config.url, http_client=client, max_sse_event_size=EVENT_BYTES_MAX
             ) as streams:
                 yield streams
 

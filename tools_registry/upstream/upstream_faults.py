@@ -1,7 +1,7 @@
 """Says in our own errors what went wrong with an upstream server: what was wrong, then what to do.
 
 The SDK raises `MCPError` for the server's errors as for its own (time-out, closed connection), plain `RuntimeError` for
-a result that breaks its output schema, pydantic's `ValidationError` for an answer of the wrong shape, and exception
+what it cannot go on with, pydantic's `ValidationError` for an answer of the wrong shape, and exception
 groups around whatever ended a transport.
 """
 
@@ -22,7 +22,7 @@ from ..errors import (
     RegistryError,
     SignInNeeded,
 )
-from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, fault_in
+from .message_faults import EVENT_BYTES_MAX, Fault, HttpFault, fault_in
 from .results import ERROR_MAX_CHARS
 
 _UNAUTHORIZED = 401
@@ -30,7 +30,7 @@ _FORBIDDEN = 403
 _NOT_FOUND = 404
 _SERVER_ERRORS = 500
 _UNAVAILABLE = 503
-_EVENT_TOO_LARGE = f"exceeded the {MESSAGE_BYTES_MAX} byte limit"
+_EVENT_TOO_LARGE = f"exceeded the {EVENT_BYTES_MAX} byte limit"
 """What the HTTP client says of an event above the bound that it was given."""
 
 
@@ -109,6 +109,8 @@ def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFaile
             f"The server {name!r} answered with HTTP status {fault.status}{_quoted(fault.detail)}. "
             "Check its url and type in mcp.json."
         )
+    if fault.fault is Fault.TOO_LARGE:
+        return ConnectFailed(f"The server {name!r} answered too much{_told(fault.detail)}. Tell the server's author.")
     if fault.fault is Fault.NOT_MCP:
         return ConnectFailed(
             f"The server {name!r} answered what is not MCP{_quoted(fault.detail)}. Check its url and type in mcp.json."
@@ -169,9 +171,7 @@ def of_call(config: ServerConfig, what: str, error: Exception, said: str) -> Reg
         return AnswerRefused(f"{what} of the server {name!r} answered what is not an MCP result. {_DONE_OR_NOT}")
     if isinstance(cause, RuntimeError):
         detail = _short(str(cause).partition("\n")[0])
-        return AnswerRefused(
-            f"{what} of the server {name!r} answered what breaks its own output schema: {detail}. {_DONE_OR_NOT}"
-        )
+        return AnswerRefused(f"{what} of the server {name!r} answered what cannot be used: {detail}. {_DONE_OR_NOT}")
     return _lost(config, what, f": {_short(str(cause) or type(cause).__name__)}{said}")
 
 
@@ -180,7 +180,7 @@ def _of_mcp_error(config: ServerConfig, what: str, error: MCPError, said: str) -
     if (fault := fault_in(error.error.data)) is not None:
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED and _EVENT_TOO_LARGE in message:
-        fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {MESSAGE_BYTES_MAX} bytes that are taken")
+        fault = HttpFault(Fault.TOO_LARGE, 0, f"more than the {EVENT_BYTES_MAX} bytes that are taken")
         return _of_fault_in_call(config, what, fault)
     if code == CONNECTION_CLOSED:
         return _lost(config, what, said)

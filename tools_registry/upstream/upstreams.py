@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -18,6 +19,8 @@ from ..configuration import Configuration, ServerConfig, Transport
 from ..errors import RegistryError, ServerUnknown, ToolUnknown
 from ..json_lines import ReadJson, read_in_thread
 from ..models import Json
+from ..threads import InThread, in_default_thread
+from . import output_schema
 from .injection import flags
 from .pins import PINS, Pins, RawTool, Seen, refusal
 from .results import Keep, ToolResult, value_of
@@ -124,11 +127,13 @@ class Upstreams:
         sign_in: SignIn | None = None,
         era: Literal["auto", "legacy"] = "auto",
         read_large: ReadJson = read_in_thread,
+        in_thread: InThread = in_default_thread,
     ) -> None:
         """`state` is the folder where pins and sign-ins are kept; without one nothing outlives the object.
 
         `keep` takes what is not text, `elicit` answers what a server asks of the user, `sign_in` goes before the
-        sign-ins that are kept, `era` says how the protocol version is found, and `read_large` reads large answers.
+        sign-ins that are kept, `era` says how the protocol version is found, `read_large` reads large answers, and
+        `in_thread` does what else takes long.
         """
         self.configuration = configuration
         self._keep = keep
@@ -137,6 +142,7 @@ class Upstreams:
         self._sign_in = sign_in
         self._era: Literal["auto", "legacy"] = era
         self._read_large = read_large
+        self._in_thread = in_thread
         self._state = state
         self._pins = Pins(None if state is None else state / PINS)
         self._seen: dict[str, Seen] = {}
@@ -184,7 +190,15 @@ class Upstreams:
             timeout_seconds=config.call_timeout_seconds if timeout_seconds is None else timeout_seconds,
             on_progress=on_progress,
         )
-        return await value_of(tool, result, definition.output_schema, keep or self._keep, self._read_large)
+        await output_schema.check(tool, definition.output_schema, result, self._in_thread)
+        return await value_of(
+            tool,
+            result,
+            definition.output_schema,
+            keep or self._keep,
+            read_large=self._read_large,
+            in_thread=self._in_thread,
+        )
 
     async def list_tools(self, server: str) -> Listed:
         """Return a server's tools, those that `allow` and `deny` permit.
@@ -204,21 +218,21 @@ class Upstreams:
         from .resources import read_contents
 
         result = await connection.ask(f"The resource {uri[:_URI_SHOWN]!r}", lambda client: client.read_resource(uri))
-        return await read_contents(uri, result, keep or self._keep, self._read_large)
+        return await read_contents(uri, result, keep or self._keep, self._read_large, self._in_thread)
 
     async def list_resources(self, server: str) -> list[Json]:
         """Return the resources of a server and the templates of their addresses. Raises as `list_tools`."""
         connection = await self._usable(server)
         from .resources import list_resources
 
-        return await connection.ask("The list of resources", list_resources)
+        return await connection.ask("The list of resources", partial(list_resources, in_thread=self._in_thread))
 
     async def list_prompts(self, server: str) -> list[Json]:
         """Return the prompts of a server. Raises as `list_tools`."""
         connection = await self._usable(server)
         from .resources import list_prompts
 
-        return await connection.ask("The list of prompts", list_prompts)
+        return await connection.ask("The list of prompts", partial(list_prompts, in_thread=self._in_thread))
 
     async def _usable(self, server: str) -> Connection:
         config = self.configuration.server(server)

@@ -15,6 +15,7 @@ from sealab.server.skills.skill_arguments import judge_arguments
 from sealab.server.upstream_tools.tool_arguments import checked
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.models import Tool
+from sealab.tools_registry.schema_checks import bounded_validator
 
 BACKTRACKS = "^(a+)+$"
 BACKTRACKED = "a" * 40 + "!"
@@ -171,7 +172,7 @@ def test_a_property_that_draft_3_requires_is_asked_for() -> None:
 def test_of_a_list_of_wrong_items_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = 0
     items = [1] * 200_000
-    kinds = arguments._validator_class("").TYPE_CHECKER
+    kinds = bounded_validator({}).TYPE_CHECKER
 
     def counted(checker: object, instance: object, kind: str) -> bool:
         nonlocal judged
