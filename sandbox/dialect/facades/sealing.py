@@ -36,6 +36,7 @@ from .stand_ins import (
     copy_,
     decimal_signals,
     enum_,
+    error_texts,
     expat_parsers,
     functools_,
     inspect_,
@@ -68,6 +69,7 @@ def seal() -> int:
     event_loop.keep_contexts()
     decimal_signals.keep_owners()
     array_values.convert_first()
+    error_texts.keep_to_the_object()
     expat_parsers.parse_one_text_at_a_time()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()

@@ -208,6 +208,48 @@ PROGRAMS = {
     ),
 }  # fmt: skip
 
+HELD = {
+    "the texts of Unicode errors whose places lie outside": (
+        """
+        told = []
+        for start, end in ((-1, 0), (-32, -31), (-8, -7), (2**40, 2**40 + 1), (3, 4)):
+            told += [
+                str(UnicodeDecodeError("utf8", b"abc", start, end, "x")).split()[4],
+                str(UnicodeEncodeError("utf8", "abc", start, end, "x")).split()[4],
+                str(UnicodeTranslateError("abc", start, end, "x")).split()[2],
+            ]
+        other = UnicodeDecodeError("utf8", b"abc", 1, 2, "x")
+        told.append(str(other).split()[4:6])
+        other.object = [1, 2, 3]
+        told += [str(other).split()[4], str(UnicodeEncodeError("utf8", "\\u1234", 0, 1, "x")).split()[5]]
+        result = told
+        """,
+        [*["bytes", "characters", "characters"] * 5, ["byte", "0x62"], "bytes", "'\\u1234'"],
+    ),
+    "the text of an OSError whose parts go while it is made": (
+        """
+        class Part:
+            def __str__(self):
+                error.filename = error.strerror = error.errno = error.filename2 = None
+                kept.extend([[0] * 5 for _ in range(100)])
+                return "part"
+            __repr__ = __str__
+        kept, told = [], []
+        for error in (OSError(1, "a"), FileNotFoundError(2, "a", "b")):
+            error.filename, error.strerror, error.errno, error.filename2 = Part(), Part(), Part(), Part()
+            told.append(str(error))
+        result = [*told, str(FileNotFoundError(2, "a", "b"))]
+        """,
+        ["[Errno part] part: part -> part", "[Errno part] part: part -> part", "[Errno 2] a: 'b'"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_c_code_reads_no_memory_that_was_freed_or_is_another_s(name: str) -> None:
+    source, result = HELD[name]
+    assert run_sealed(source, spoil_freed=True) == result
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_c_code_works_with_stays(name: str) -> None:
