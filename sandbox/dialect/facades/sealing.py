@@ -39,6 +39,7 @@ from .stand_ins import (
     error_texts,
     expat_parsers,
     functools_,
+    held_callables,
     inspect_,
     typing_,
     weakref_,
@@ -71,6 +72,7 @@ def seal() -> int:
     array_values.convert_first()
     error_texts.keep_to_the_object()
     expat_parsers.parse_one_text_at_a_time()
+    held_callables.hold()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

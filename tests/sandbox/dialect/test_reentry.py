@@ -208,6 +208,27 @@ PROGRAMS = {
     ),
 }  # fmt: skip
 
+_CALLED = """
+import bisect, functools
+kept, told = [], []
+class Item:
+    def __lt__(self, other):
+        if len(kept) < 3_000:
+            empty()
+            kept.extend([0] * 300 for _ in range(300))
+        return True
+def searching(*arguments):
+    return functools.partial(bisect.bisect_left, [Item() for _ in range(300)], *arguments)
+def sorting(*arguments):
+    return [Item() for _ in range(300)].sort
+def attempt(call, *arguments):
+    kept.clear()
+    try:
+        call(*arguments)
+    except (StopIteration, TypeError, ValueError):  # a list that was changed while it was sorted, for one
+        told.append("refused")
+"""
+
 HELD = {
     "the texts of Unicode errors whose places lie outside": (
         """
@@ -241,6 +262,112 @@ HELD = {
         result = [*told, str(FileNotFoundError(2, "a", "b"))]
         """,
         ["[Errno part] part: part -> part", "[Errno part] part: part -> part", "[Errno 2] a: 'b'"],
+    ),
+    "a default factory that is taken out while it runs": (
+        _CALLED + """
+import collections
+table = collections.defaultdict()
+def empty():
+    table.default_factory = None
+class Named:
+    def __repr__(self):
+        empty()
+        kept.extend([0] * 30 for _ in range(300))
+        return "named"
+for made in (searching, sorting):
+    table.default_factory = made(5)
+    attempt(table.__getitem__, "a")
+table.default_factory = dict[Named(), Named()]
+told.append(repr(table))
+plain = collections.defaultdict(list, a=[1])
+plain["b"].append(2)
+try:
+    table["c"]
+except KeyError as error:
+    told.append(error.args)
+result = [told, dict(plain), list(table)]
+""",
+        [["defaultdict(dict[named, named], {'a': 300})", ["c"]], {"a": [1], "b": [2]}, ["a"]],
+    ),
+    "an iterator of a function that ends within the function": (
+        _CALLED + """
+class Sentinel:
+    def __eq__(self, other):
+        empty()
+        kept.extend([0] * 30 for _ in range(300))
+        return NotImplemented
+ended = []
+def empty():
+    if not ended:
+        ended.append(True)
+        list(items)
+for made, last in ((searching, 300), (sorting, None)):
+    ended.clear()
+    items = iter(made(5), last)
+    attempt(next, items)
+ended.clear()
+calls = iter([7, 8, 7, 7]).__next__
+items = iter(calls, Sentinel())
+told.append(next(items, "ended"))
+count = iter(range(9))
+result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count.__next__, 8)], next(items, "ended")]
+""",
+        [["refused", "refused", 7], [0, 1, 2, 3], [5, 6, 7], "ended"],
+    ),
+    "a property that is initialized again while it runs": (
+        _CALLED + """
+class Property(property): pass
+class Same(property):
+    def __new__(cls, *arguments):
+        return made[-1] if made else property.__new__(cls)
+made = []
+for call in (searching, sorting):
+    one, same = Property(call(), call()), Same(call())
+    made.append(same)
+    class Owner:
+        value, other = one, same
+    def empty():
+        for again in (lambda: Property.__init__(one, None), lambda: Same(None)):
+            try:
+                again()
+            except TypeError as error:
+                told.append(str(error)) if str(error) not in told else None
+    attempt(lambda: Owner().value)
+    attempt(lambda: Owner().other)
+    attempt(setattr, Owner(), "value", 1)
+    made.clear()
+class Own(property):
+    def __init__(self, get, set=None):
+        super().__init__(get, set, doc="own")
+class Plain:
+    value = Own(lambda self: 7)
+    plain = property(lambda self: 8).setter(lambda self, value: told.append(value))
+Plain().plain = 10
+result = [told, Plain().value, Plain().plain]
+""",
+        [["a property is initialized once; make another one", *["refused"] * 3, 10], 7, 8],
+    ),
+    "a handler that is taken out of the parser while it runs": (
+        _CALLED + """
+import pyexpat
+parser = pyexpat.ParserCreate()
+def empty():
+    parser.EndElementHandler = None
+parser.EndElementHandler = searching()
+result = parser.Parse("<a/>", True)
+""",
+        1,
+    ),
+    "what a comparing function is given, which it exchanges": (
+        _CALLED + """
+key = functools.cmp_to_key(bisect.bisect_left)
+one, other = key([Item() for _ in range(300)]), key(5)
+def empty():
+    one.obj = None
+attempt(lambda: one < other)
+result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
+""",
+        [3, 2, 1],
     ),
 }  # fmt: skip
 
