@@ -32,6 +32,7 @@ from .read_only_table import table
 from .stand_ins import (
     array_values,
     asyncio_,
+    byte_buffers,
     contextvars_,
     copy_,
     decimal_signals,
@@ -70,6 +71,7 @@ def seal() -> int:
     event_loop.keep_contexts()
     decimal_signals.keep_owners()
     array_values.convert_first()
+    byte_buffers.keep()
     error_texts.keep_to_the_object()
     expat_parsers.parse_one_text_at_a_time()
     held_callables.hold()

@@ -369,6 +369,91 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
 """,
         [3, 2, 1],
     ),
+    "keyword defaults that are taken away while a key compares": (
+        """
+        class Key(str):
+            def __hash__(self):
+                return hash("x")
+            def __eq__(self, other):
+                f.__kwdefaults__ = None
+                kept.extend(bytearray(2_000) for _ in range(200))
+                return False
+        kept, told = [], []
+        def f(*, x=1, y=2):
+            return x, y
+        f.__kwdefaults__ = {Key("z"): 1, "x": 3}
+        try:
+            f()
+        except TypeError as error:
+            told.append(str(error))
+        told += [f(y=4), len(kept)]
+        try:
+            f.__kwdefaults__ = {(): 1}
+        except TypeError as error:
+            told.append(str(error))
+        result = told
+        """,
+        ["f() missing 1 required keyword-only argument: 'y'", [3, 4], 200, "the keys of __kwdefaults__ must be names"],
+    ),
+    "a bytearray that is emptied while it is searched": (
+        """
+        told = []
+        def empty():
+            if type(emptied) is memoryview:
+                emptied.release()
+            buffer.clear()
+            kept.append(bytes(39_000))
+        class Number:
+            def __index__(self):
+                empty()
+                return 0
+        class Separator(bytes):
+            def __len__(self):
+                empty()
+                return 1
+        class Shown:
+            def __repr__(self):
+                empty()
+                return "x"
+        def parts():
+            empty()
+            yield b"b"
+            yield b"c"
+        kept = []
+        ways = [
+            lambda: buffer.count(b"A", Number()), lambda: buffer.find(b"A", 0, Number()), lambda: buffer.rfind(b"A", Number()),
+            lambda: buffer.index(b"A", Number()), lambda: buffer.rindex(b"A", Number()), lambda: Number() in buffer,
+            lambda: buffer.startswith(b"A", Number()), lambda: buffer.endswith((b"A",), Number()), lambda: buffer.count(Number()),
+            lambda: buffer.hex(Separator(b":"), 4), lambda: buffer % Shown(), lambda: buffer.join(parts()),
+            lambda: bytearray.__mod__(buffer, (Shown(),)), lambda: memoryview(buffer).hex(Separator(b":"), 4),
+            lambda: emptied.hex(Separator(b":")),
+        ]
+        for way in ways:
+            emptied = None
+            buffer = bytearray(b"A" * 39_000 + b"%a")
+            if way is ways[-1]:
+                emptied = memoryview(buffer)
+            try:
+                way()
+                told.append("went on")
+            except (BufferError, TypeError):
+                pass
+        buffer = bytearray(b"abca%a")
+        class Own(bytearray): pass
+        own = Own(b"ab,c")
+        result = [
+            told, b"c" in buffer, 99 in buffer, buffer.find(b"a", 1), buffer.rindex(97), buffer.count(b"a", 0, 3), (buffer % 5).decode(),
+            buffer.startswith((b"x", b"a")), bytearray(b",").join([b"a", b"b"]).decode(), own.hex(sep=":"), b"," in own,
+            memoryview(own).hex(":", bytes_per_sep=2), own.index(b"c"), (b"%a" % 1).decode(), 5 in bytearray(b"\\x05"),
+        ]
+        buffer.clear()
+        try:
+            bytearray.find(5, b"a")
+        except TypeError:
+            result.append("TypeError")
+        """,
+        [[], True, True, 3, 5, 1, "abca5", True, "a,b", "61:62:2c:63", True, "6162:2c63", 3, "1", True, "TypeError"],
+    ),
 }  # fmt: skip
 
 
