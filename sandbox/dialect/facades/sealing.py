@@ -35,12 +35,14 @@ from .stand_ins import (
     byte_buffers,
     contextvars_,
     copy_,
+    csv_,
     decimal_signals,
     enum_,
     error_texts,
     expat_parsers,
     functools_,
     held_callables,
+    held_items,
     inspect_,
     typing_,
     weakref_,
@@ -75,6 +77,8 @@ def seal() -> int:
     error_texts.keep_to_the_object()
     expat_parsers.parse_one_text_at_a_time()
     held_callables.hold()
+    held_items.hold()
+    csv_.read_alone()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

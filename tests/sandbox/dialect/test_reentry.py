@@ -454,6 +454,129 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
         """,
         [[], True, True, 3, 5, 1, "abca5", True, "a,b", "61:62:2c:63", True, "6162:2c63", 3, "1", True, "TypeError"],
     ),
+    "a count that goes while one is added to it": (
+        """
+        import collections
+        class Number:
+            def __init__(self):
+                self.held = [0] * 50
+            def __add__(self, other):
+                counter.clear()
+                kept.extend(bytearray(40) for _ in range(2_000))
+                return NotImplemented
+        kept, told = [], []
+        for given in (["a"], "a"):
+            counter = collections.Counter(a=Number())
+            try:
+                counter.update(given)
+            except TypeError as error:
+                told.append(str(error)[:26])
+        counter = collections.Counter("abca")
+        counter.update(["a", "z"]); counter.update(b=2); counter.update("cc")
+        result = [told, sorted(counter.items()), collections.Counter(n % 3 for n in range(7)).most_common(1)]
+        """,
+        [["unsupported operand type(s"] * 2, [["a", 3], ["b", 3], ["c", 3], ["z", 1]], [[0, 3]]],
+    ),
+    "a deque that is emptied while it is searched": (
+        """
+        import collections
+        class Number:
+            def __index__(self):
+                deque.clear()
+                kept.extend([0] * 50 for _ in range(100))
+                return 0
+        class Item:
+            def __eq__(self, other):
+                deque.clear()
+                kept.extend([0] * 300 for _ in range(300))
+                return NotImplemented
+        kept, told = [], []
+        for made, bounds in ((Item, ()), (object, (Number(), 300)), (object, (0, Number()))):
+            deque = collections.deque([made() for _ in range(300)])
+            try:
+                deque.index(1, *bounds)
+            except (RuntimeError, ValueError) as error:
+                told.append(type(error).__name__)
+        deque = collections.deque("abcabc")
+        try:
+            deque.index("a", 4)
+        except ValueError as error:
+            told.append(str(error))
+        result = [told, deque.index("c"), deque.index("c", 3), deque.index("a", -4, -1)]
+        """,
+        [["RuntimeError", "ValueError", "ValueError", "'a' is not in deque"], 2, 5, 3],
+    ),
+    "a list of an alias that is emptied while it is shown": (
+        """
+        class Shown:
+            def __repr__(self):
+                items.clear()
+                return "shown"
+        items = [Shown() for _ in range(50)]
+        text = repr(dict[items, items])
+        result = [text[:11], repr(list[int, str]), repr(dict[str, list[int]]), repr(next(iter(tuple[[1], 2])))[0]]
+        """,
+        ["dict[[shown", "list[int, str]", "dict[str, list[int]]", "*"],
+    ),
+    "a reader of rows that is asked by the lines it reads": (
+        """
+        import csv, io
+        told = []
+        class Lines:
+            asked = 0
+            def __iter__(self):
+                return self
+            def __next__(self):
+                Lines.asked += 1
+                if Lines.asked == 2:
+                    try:
+                        next(rows.reader if type(rows) is csv.DictReader else rows)
+                    except ValueError as error:
+                        told.append(str(error))
+                return '"a\\n' if Lines.asked % 2 else 'x"\\n'
+        for made in (csv.reader, lambda lines: csv.DictReader(lines, ["n"])):
+            Lines.asked, rows = 0, made(Lines())
+            next(rows)
+        text = 'a;b\\n1;"2\\n3"\\n'
+        ways = (io.StringIO(text), text.splitlines(True), tuple(text.splitlines(True)), (line for line in text.splitlines(True)))
+        read = [list(csv.reader(lines, delimiter=";")) for lines in ways]
+        result = [told, all(rows == read[0] for rows in read), read[0], list(csv.DictReader(io.StringIO(text), delimiter=";"))]
+        """,
+        [["generator already executing"] * 2, True, [["a", "b"], ["1", "2\n3"]], [{"a": "1", "b": "2\n3"}]],
+    ),
+    "a proxy whose object goes while it is compared": (
+        """
+        import weakref
+        class Compared:
+            def __init__(self):
+                self.held = [0] * 50
+            def __eq__(self, other):
+                global owner
+                owner = None
+                kept.extend([0] * 50 for _ in range(100))
+                return NotImplemented
+            __lt__ = __eq__
+        kept, told = [], []
+        for compare in (lambda p: p == p, lambda p: p == 5, lambda p: 5 == p, lambda p: p < p):
+            owner = Compared()
+            try:
+                told.append(compare(weakref.proxy(owner)))
+            except TypeError:
+                told.append("TypeError")
+        class Number:
+            def __eq__(self, other): return other == 7
+        number = Number()
+        proxy = weakref.proxy(number)
+        told += [proxy == 7, proxy != 7, proxy == 8]
+        del number
+        try:
+            proxy == 7
+        except ReferenceError:
+            told.append("ReferenceError")
+        result = told
+        """,
+        [True, False, False, "TypeError", True, False, False, "ReferenceError"],
+    ),
 }  # fmt: skip
 
 
