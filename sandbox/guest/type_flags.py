@@ -64,6 +64,7 @@ def remove_methods(cls: type, names: Iterable[str]) -> None:
 
 
 def _members(cls: type) -> dict[str, object]:
+    members: dict[str, object]
     (members,) = gc.get_referents(cls.__dict__)
     return members
 

@@ -16,7 +16,9 @@ _ASKING: Final = (
     (bytearray, "__contains__ __mod__ count endswith find hex index join rfind rindex startswith".split()),  # noqa: SIM905 - read as words
     (memoryview, ["hex"]),
 )
-_shown: Final = memoryview
+_PLAIN: Final = frozenset({int, bool, bytes, bytearray, str, type(None)})
+"""Classes of what is asked nothing."""
+_shown: Final[Callable[[Any], memoryview]] = memoryview
 _release: Final = memoryview.release
 
 
@@ -29,8 +31,8 @@ def keep() -> None:
 
 def _showing(cls: type, method: Callable[..., Any]) -> Callable[..., Any]:
     def shown(self: Any, /, *arguments: Any, **keywords: Any) -> Any:
-        if not isinstance(self, cls):
-            return method(self, *arguments, **keywords)  # says what it needs
+        if (not keywords and _PLAIN.issuperset(map(type, arguments))) or not isinstance(self, cls):
+            return method(self, *arguments, **keywords)
         view = _shown(self)
         try:
             return method(self, *arguments, **keywords)

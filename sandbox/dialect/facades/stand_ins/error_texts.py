@@ -30,9 +30,9 @@ def keep_to_the_object() -> None:
 def _unicode_text(cls: type[UnicodeError], parts: list[str]) -> Callable[[Any], str]:
     getters = [_getter(cls, part) for part in parts]
     verb = {UnicodeDecodeError: "decode", UnicodeEncodeError: "encode"}.get(cls, "translate")
-    kind: type[bytes | str] = bytes if cls is UnicodeDecodeError else str
+    kind: Any = bytes if cls is UnicodeDecodeError else str
 
-    def __str__(self: Any, /) -> str:  # noqa: N807 - the name that a traceback shows
+    def text_of(self: Any, /) -> str:
         *encoding, failed, start, end, reason = [get(self) for get in getters]
         if failed is None:
             return ""  # it was not initialized
@@ -44,24 +44,26 @@ def _unicode_text(cls: type[UnicodeError], parts: list[str]) -> Callable[[Any], 
             what, place = _shown(kind.__getitem__(failed, start)), f"position {start}"
         return f"{codec}can't {verb} {what} in {place}: {reason}"
 
-    return __str__
+    return text_of
 
 
 def _shown(unit: int | str) -> str:
     if isinstance(unit, int):
         return f"byte 0x{unit:02x}"
     code = ord(unit)
-    digits = f"x{code:02x}" if code <= 0xFF else f"u{code:04x}" if code <= 0xFFFF else f"U{code:08x}"
-    return f"character '\\{digits}'"
+    letter, digits = ("x", 2) if code < 1 << 8 else ("u", 4) if code < 1 << 16 else ("U", 8)
+    return f"character '\\{letter}{code:0{digits}x}'"
 
 
 def _text_of_os_error() -> Callable[[Any], str]:
-    getters = [_getter(OSError, part) for part in ("errno", "strerror", "filename", "filename2")]
+    get_number, get_reason, get_name, get_other = (
+        _getter(OSError, part) for part in ("errno", "strerror", "filename", "filename2")
+    )
     text = OSError.__str__
 
-    def __str__(self: Any, /) -> str:  # noqa: N807 - the name that a traceback shows
-        errno, strerror, filename, other = parts = [get(self) for get in getters]
-        if all(type(part) in _PLAIN for part in parts):
+    def text_of(self: Any, /) -> str:
+        errno, strerror, filename, other = parts = get_number(self), get_reason(self), get_name(self), get_other(self)
+        if _PLAIN.issuperset(map(type, parts)):
             return text(self)
         shown = f"[Errno {errno!s}] {strerror!s}"
         if filename is not None:
@@ -69,7 +71,7 @@ def _text_of_os_error() -> Callable[[Any], str]:
             return shown if other is None else f"{shown} -> {other!r}"
         return shown if errno is not None and strerror is not None else BaseException.__str__(self)
 
-    return __str__
+    return text_of
 
 
 def _getter(cls: type, name: str) -> Callable[[Any], Any]:

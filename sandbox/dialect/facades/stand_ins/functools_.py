@@ -22,7 +22,8 @@ from ...views import are_attributes
 from .typing_ import get_type_hints
 
 __all__ = [
-    "cache", "cached_property", "cmp_to_key", "lru_cache", "singledispatch", "singledispatchmethod", "update_wrapper", "wraps",
+    "cache", "cached_property", "cmp_to_key", "lru_cache", "singledispatch", "singledispatchmethod",
+    "update_wrapper", "wraps",
 ]  # fmt: skip
 
 _ANY = Callable[..., object]

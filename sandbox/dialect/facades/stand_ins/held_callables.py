@@ -23,13 +23,13 @@ _shown: Final = defaultdict.__repr__
 
 def hold() -> None:
     """Let default factories, iterators of functions and properties hold what they call."""
-    replace_method(defaultdict, "__missing__", __missing__)
-    replace_method(defaultdict, "__repr__", __repr__)
-    replace_method(_ITERATOR, "__next__", __next__)
-    replace_method(property, "__init__", __init__)
+    replace_method(defaultdict, "__missing__", _call_factory)
+    replace_method(defaultdict, "__repr__", _show_table)
+    replace_method(_ITERATOR, "__next__", _give_next)
+    replace_method(property, "__init__", _initialize_once)
 
 
-def __missing__(self: defaultdict[Any, Any], key: object, /) -> object:
+def _call_factory(self: defaultdict[Any, Any], key: object, /) -> object:
     factory = _factory_of(self)
     if factory is None:
         raise KeyError(key)
@@ -37,17 +37,17 @@ def __missing__(self: defaultdict[Any, Any], key: object, /) -> object:
     return value
 
 
-def __repr__(self: defaultdict[Any, Any], /) -> str:
+def _show_table(self: defaultdict[Any, Any], /) -> str:
     _held = _factory_of(self)
     return _shown(self)
 
 
-def __next__(self: Any, /) -> object:
+def _give_next(self: Any, /) -> object:
     _held = _parts_of_iterator(self)
     return _next(self)
 
 
-def __init__(self: property, /, *arguments: Any, **keywords: Any) -> None:
-    if any(get(self) is not None for get in _parts_of_property):
+def _initialize_once(self: property, /, *arguments: Any, **keywords: Any) -> None:
+    if type(self) is not property and any(get(self) is not None for get in _parts_of_property):
         raise TypeError("a property is initialized once; make another one")
     _initialize_property(self, *arguments, **keywords)

@@ -20,10 +20,12 @@ from ....guest.type_flags import replace_method
 _IS_OLD: Final = sys.version_info < (3, 13)
 _REFERENT: Final = 2 * ctypes.sizeof(ctypes.c_void_p)
 """Where `wr_object` stands in a weak reference: behind the count of references and the class."""
+_PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_SEQUENCES: Final = frozenset({list, tuple})
 _count_in_c: Final[Callable[..., None]] = vars(collections)["_count_elements"]
 _index: Final[Callable[..., int]] = collections.deque.index
 _items: Final[Callable[..., Iterable[Any]]] = collections.deque.__iter__
-_shown_alias: Final = GenericAlias.__repr__
+_shown_alias: Final[Callable[[Any], str]] = GenericAlias.__repr__
 _origin, _arguments, _is_unpacked = (
     vars(GenericAlias)[name].__get__ for name in ("__origin__", "__args__", "__unpacked__")
 )
@@ -32,7 +34,7 @@ _origin, _arguments, _is_unpacked = (
 def hold() -> None:
     """Let counters, deques, aliases and proxies hold what they work with."""
     vars(collections)["_count_elements"] = _count
-    replace_method(GenericAlias, "__repr__", __repr__)
+    replace_method(GenericAlias, "__repr__", _show_alias)
     if _IS_OLD:
         replace_method(collections.deque, "index", index)
         for proxy in (weakref.ProxyType, weakref.CallableProxyType):
@@ -41,12 +43,20 @@ def hold() -> None:
 
 
 def _count(mapping: Any, iterable: Iterable[Any]) -> None:
-    if type(iterable) is str and type(mapping) is collections.Counter and not mapping:
-        _count_in_c(mapping, iterable)  # calls nothing of the code's own
+    if type(mapping) is collections.Counter and _calls_nothing(mapping, iterable):
+        _count_in_c(mapping, iterable)
         return
     get = mapping.get
     for each in iterable:
         mapping[each] = get(each, 0) + 1
+
+
+def _calls_nothing(counter: collections.Counter[Any], iterable: Iterable[Any]) -> bool:
+    """Return whether counting calls no code; without a long look where there is little to count."""
+    kind = type(iterable)
+    if kind is not str and (kind not in _SEQUENCES or not _PLAIN.issuperset(map(type, iterable))):
+        return False
+    return not counter or (len(counter) <= len(iterable) and _PLAIN.issuperset(map(type, counter.values())))  # type: ignore[arg-type]  # a sequence
 
 
 def index(self: collections.deque[Any], value: object, /, *bounds: Any) -> int:
@@ -56,12 +66,13 @@ def index(self: collections.deque[Any], value: object, /, *bounds: Any) -> int:
     return _index(self, value, *numbers)
 
 
-def __repr__(self: GenericAlias, /) -> str:
+def _show_alias(self: GenericAlias, /) -> str:
     arguments = _arguments(self)
     if not any(isinstance(argument, list) for argument in arguments):
         return _shown_alias(self)
     copied = tuple(list.copy(each) if isinstance(each, list) else each for each in arguments)
-    return "*" * _is_unpacked(self) + _shown_alias(GenericAlias(_origin(self), copied))
+    star = "*" if _is_unpacked(self) else ""
+    return star + _shown_alias(GenericAlias(_origin(self), copied))
 
 
 def _comparing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
