@@ -136,11 +136,18 @@ _DEFAULTS: Final[dict[str, type]] = {"__defaults__": tuple, "__kwdefaults__": di
 
 
 def _default_values(name: str, value: object) -> object:
-    """Return what the defaults of a function of the code's own are to be. Raises `TypeError`."""
+    """Return what the defaults of a function of the code's own are to be. Raises `TypeError`.
+
+    C looks names up in the dictionary at each call, and does not hold it while a key that is no exact text compares.
+    """
     kind = _DEFAULTS[name]
     if value is not None and type(value) is not kind:
         raise TypeError(f"{name} must be set to a {kind.__name__} object")
-    return dict(value) if type(value) is dict else value
+    if type(value) is not dict:
+        return value
+    if not all(isinstance(key, str) for key in value):
+        raise TypeError(f"the keys of {name} must be names")
+    return {names.exact(key): default for key, default in value.items()}
 
 
 def _is_of_code(obj: object) -> bool:

@@ -12,11 +12,15 @@ import sys
 from textwrap import dedent
 
 
-def run_sealed(source: str) -> object:
-    """Return the result of `source`, which must be JSON. Fails where anything opens a file."""
+def run_sealed(source: str, *, spoil_freed: bool = False) -> object:
+    """Return the result of `source`, which must be JSON. Fails where anything opens a file.
+
+    `spoil_freed` overwrites memory when it is freed, so that C code that reads it still ends the process.
+    """
     done = subprocess.run(
-        [sys.executable, __file__], input=dedent(source), capture_output=True, text=True, check=False, timeout=30
-    )
+        [sys.executable, __file__], input=dedent(source), capture_output=True, text=True, check=False, timeout=30,
+        env={**os.environ, "PYTHONMALLOC": "debug"} if spoil_freed else None,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

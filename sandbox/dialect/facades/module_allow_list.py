@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 _STAND_INS = """\
 _green_threads _modules _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs
-collections configparser contextlib contextvars copy dataclasses decimal doctest enum functools hashlib inspect
+collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib inspect
 itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing
 unittest urllib.parse warnings weakref zoneinfo
 """

@@ -32,12 +32,17 @@ from .read_only_table import table
 from .stand_ins import (
     array_values,
     asyncio_,
+    byte_buffers,
     contextvars_,
     copy_,
+    csv_,
     decimal_signals,
     enum_,
+    error_texts,
     expat_parsers,
     functools_,
+    held_callables,
+    held_items,
     inspect_,
     typing_,
     weakref_,
@@ -68,7 +73,12 @@ def seal() -> int:
     event_loop.keep_contexts()
     decimal_signals.keep_owners()
     array_values.convert_first()
+    byte_buffers.keep()
+    error_texts.keep_to_the_object()
     expat_parsers.parse_one_text_at_a_time()
+    held_callables.hold()
+    held_items.hold()
+    csv_.read_alone()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
     weakref_.keep_objects()

@@ -208,6 +208,383 @@ PROGRAMS = {
     ),
 }  # fmt: skip
 
+_CALLED = """
+import bisect, functools
+kept, told = [], []
+class Item:
+    def __lt__(self, other):
+        if len(kept) < 3_000:
+            empty()
+            kept.extend([0] * 300 for _ in range(300))
+        return True
+def searching(*arguments):
+    return functools.partial(bisect.bisect_left, [Item() for _ in range(300)], *arguments)
+def sorting(*arguments):
+    return [Item() for _ in range(300)].sort
+def attempt(call, *arguments):
+    kept.clear()
+    try:
+        call(*arguments)
+    except (StopIteration, TypeError, ValueError):  # a list that was changed while it was sorted, for one
+        told.append("refused")
+"""
+
+HELD = {
+    "the texts of Unicode errors whose places lie outside": (
+        """
+        told = []
+        for start, end in ((-1, 0), (-32, -31), (-8, -7), (2**40, 2**40 + 1), (3, 4)):
+            told += [
+                str(UnicodeDecodeError("utf8", b"abc", start, end, "x")).split()[4],
+                str(UnicodeEncodeError("utf8", "abc", start, end, "x")).split()[4],
+                str(UnicodeTranslateError("abc", start, end, "x")).split()[2],
+            ]
+        other = UnicodeDecodeError("utf8", b"abc", 1, 2, "x")
+        told.append(str(other).split()[4:6])
+        other.object = [1, 2, 3]
+        told += [str(other).split()[4], str(UnicodeEncodeError("utf8", "\\u1234", 0, 1, "x")).split()[5]]
+        result = told
+        """,
+        [*["bytes", "characters", "characters"] * 5, ["byte", "0x62"], "bytes", "'\\u1234'"],
+    ),
+    "the text of an OSError whose parts go while it is made": (
+        """
+        class Part:
+            def __str__(self):
+                error.filename = error.strerror = error.errno = error.filename2 = None
+                kept.extend([[0] * 5 for _ in range(100)])
+                return "part"
+            __repr__ = __str__
+        kept, told = [], []
+        for error in (OSError(1, "a"), FileNotFoundError(2, "a", "b")):
+            error.filename, error.strerror, error.errno, error.filename2 = Part(), Part(), Part(), Part()
+            told.append(str(error))
+        result = [*told, str(FileNotFoundError(2, "a", "b"))]
+        """,
+        ["[Errno part] part: part -> part", "[Errno part] part: part -> part", "[Errno 2] a: 'b'"],
+    ),
+    "a default factory that is taken out while it runs": (
+        _CALLED + """
+import collections
+table = collections.defaultdict()
+def empty():
+    table.default_factory = None
+class Named:
+    def __repr__(self):
+        empty()
+        kept.extend([0] * 30 for _ in range(300))
+        return "named"
+for made in (searching, sorting):
+    table.default_factory = made(5)
+    attempt(table.__getitem__, "a")
+table.default_factory = dict[Named(), Named()]
+told.append(repr(table))
+plain = collections.defaultdict(list, a=[1])
+plain["b"].append(2)
+try:
+    table["c"]
+except KeyError as error:
+    told.append(error.args)
+result = [told, dict(plain), list(table)]
+""",
+        [["defaultdict(dict[named, named], {'a': 300})", ["c"]], {"a": [1], "b": [2]}, ["a"]],
+    ),
+    "an iterator of a function that ends within the function": (
+        _CALLED + """
+class Sentinel:
+    def __eq__(self, other):
+        empty()
+        kept.extend([0] * 30 for _ in range(300))
+        return NotImplemented
+ended = []
+def empty():
+    if not ended:
+        ended.append(True)
+        list(items)
+for made, last in ((searching, 300), (sorting, None)):
+    ended.clear()
+    items = iter(made(5), last)
+    attempt(next, items)
+ended.clear()
+calls = iter([7, 8, 7, 7]).__next__
+items = iter(calls, Sentinel())
+told.append(next(items, "ended"))
+count = iter(range(9))
+result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count.__next__, 8)], next(items, "ended")]
+""",
+        [["refused", "refused", 7], [0, 1, 2, 3], [5, 6, 7], "ended"],
+    ),
+    "a property that is initialized again while it runs": (
+        _CALLED + """
+class Property(property): pass
+class Same(property):
+    def __new__(cls, *arguments):
+        return made[-1] if made else property.__new__(cls)
+made = []
+for call in (searching, sorting):
+    one, same = Property(call(), call()), Same(call())
+    made.append(same)
+    class Owner:
+        value, other = one, same
+    def empty():
+        for again in (lambda: Property.__init__(one, None), lambda: Same(None)):
+            try:
+                again()
+            except TypeError as error:
+                told.append(str(error)) if str(error) not in told else None
+    attempt(lambda: Owner().value)
+    attempt(lambda: Owner().other)
+    attempt(setattr, Owner(), "value", 1)
+    made.clear()
+class Own(property):
+    def __init__(self, get, set=None):
+        super().__init__(get, set, doc="own")
+class Plain:
+    value = Own(lambda self: 7)
+    plain = property(lambda self: 8).setter(lambda self, value: told.append(value))
+Plain().plain = 10
+result = [told, Plain().value, Plain().plain]
+""",
+        [["a property is initialized once; make another one", *["refused"] * 3, 10], 7, 8],
+    ),
+    "a handler that is taken out of the parser while it runs": (
+        _CALLED + """
+import pyexpat
+parser = pyexpat.ParserCreate()
+def empty():
+    parser.EndElementHandler = None
+parser.EndElementHandler = searching()
+result = parser.Parse("<a/>", True)
+""",
+        1,
+    ),
+    "what a comparing function is given, which it exchanges": (
+        _CALLED + """
+key = functools.cmp_to_key(bisect.bisect_left)
+one, other = key([Item() for _ in range(300)]), key(5)
+def empty():
+    one.obj = None
+attempt(lambda: one < other)
+result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
+""",
+        [3, 2, 1],
+    ),
+    "keyword defaults that are taken away while a key compares": (
+        """
+        class Key(str):
+            def __hash__(self):
+                return hash("x")
+            def __eq__(self, other):
+                f.__kwdefaults__ = None
+                kept.extend(bytearray(2_000) for _ in range(200))
+                return False
+        kept, told = [], []
+        def f(*, x=1, y=2):
+            return x, y
+        f.__kwdefaults__ = {Key("z"): 1, "x": 3}
+        try:
+            f()
+        except TypeError as error:
+            told.append(str(error))
+        told += [f(y=4), len(kept)]
+        try:
+            f.__kwdefaults__ = {(): 1}
+        except TypeError as error:
+            told.append(str(error))
+        result = told
+        """,
+        ["f() missing 1 required keyword-only argument: 'y'", [3, 4], 200, "the keys of __kwdefaults__ must be names"],
+    ),
+    "a bytearray that is emptied while it is searched": (
+        """
+        told = []
+        def empty():
+            if type(emptied) is memoryview:
+                emptied.release()
+            buffer.clear()
+            kept.append(bytes(39_000))
+        class Number:
+            def __index__(self):
+                empty()
+                return 0
+        class Separator(bytes):
+            def __len__(self):
+                empty()
+                return 1
+        class Shown:
+            def __repr__(self):
+                empty()
+                return "x"
+        def parts():
+            empty()
+            yield b"b"
+            yield b"c"
+        kept = []
+        ways = [
+            lambda: buffer.count(b"A", Number()), lambda: buffer.find(b"A", 0, Number()), lambda: buffer.rfind(b"A", Number()),
+            lambda: buffer.index(b"A", Number()), lambda: buffer.rindex(b"A", Number()), lambda: Number() in buffer,
+            lambda: buffer.startswith(b"A", Number()), lambda: buffer.endswith((b"A",), Number()), lambda: buffer.count(Number()),
+            lambda: buffer.hex(Separator(b":"), 4), lambda: buffer % Shown(), lambda: buffer.join(parts()),
+            lambda: bytearray.__mod__(buffer, (Shown(),)), lambda: memoryview(buffer).hex(Separator(b":"), 4),
+            lambda: emptied.hex(Separator(b":")),
+        ]
+        for way in ways:
+            emptied = None
+            buffer = bytearray(b"A" * 39_000 + b"%a")
+            if way is ways[-1]:
+                emptied = memoryview(buffer)
+            try:
+                way()
+                told.append("went on")
+            except (BufferError, TypeError):
+                pass
+        buffer = bytearray(b"abca%a")
+        class Own(bytearray): pass
+        own = Own(b"ab,c")
+        result = [
+            told, b"c" in buffer, 99 in buffer, buffer.find(b"a", 1), buffer.rindex(97), buffer.count(b"a", 0, 3), (buffer % 5).decode(),
+            buffer.startswith((b"x", b"a")), bytearray(b",").join([b"a", b"b"]).decode(), own.hex(sep=":"), b"," in own,
+            memoryview(own).hex(":", bytes_per_sep=2), own.index(b"c"), (b"%a" % 1).decode(), 5 in bytearray(b"\\x05"),
+        ]
+        buffer.clear()
+        try:
+            bytearray.find(5, b"a")
+        except TypeError:
+            result.append("TypeError")
+        """,
+        [[], True, True, 3, 5, 1, "abca5", True, "a,b", "61:62:2c:63", True, "6162:2c63", 3, "1", True, "TypeError"],
+    ),
+    "a count that goes while one is added to it": (
+        """
+        import collections
+        class Number:
+            def __init__(self):
+                self.held = [0] * 50
+            def __add__(self, other):
+                counter.clear()
+                kept.extend(bytearray(40) for _ in range(2_000))
+                return NotImplemented
+        kept, told = [], []
+        for given in (["a"], "a"):
+            counter = collections.Counter(a=Number())
+            try:
+                counter.update(given)
+            except TypeError as error:
+                told.append(str(error)[:26])
+        counter = collections.Counter("abca")
+        counter.update(["a", "z"]); counter.update(b=2); counter.update("cc")
+        result = [told, sorted(counter.items()), collections.Counter(n % 3 for n in range(7)).most_common(1)]
+        """,
+        [["unsupported operand type(s"] * 2, [["a", 3], ["b", 3], ["c", 3], ["z", 1]], [[0, 3]]],
+    ),
+    "a deque that is emptied while it is searched": (
+        """
+        import collections
+        class Number:
+            def __index__(self):
+                deque.clear()
+                kept.extend([0] * 50 for _ in range(100))
+                return 0
+        class Item:
+            def __eq__(self, other):
+                deque.clear()
+                kept.extend([0] * 300 for _ in range(300))
+                return NotImplemented
+        kept, told = [], []
+        for made, bounds in ((Item, ()), (object, (Number(), 300)), (object, (0, Number()))):
+            deque = collections.deque([made() for _ in range(300)])
+            try:
+                deque.index(1, *bounds)
+            except (RuntimeError, ValueError) as error:
+                told.append(type(error).__name__)
+        deque = collections.deque("abcabc")
+        try:
+            deque.index("a", 4)
+        except ValueError as error:
+            told.append(str(error))
+        result = [told, deque.index("c"), deque.index("c", 3), deque.index("a", -4, -1)]
+        """,
+        [["RuntimeError", "ValueError", "ValueError", "'a' is not in deque"], 2, 5, 3],
+    ),
+    "a list of an alias that is emptied while it is shown": (
+        """
+        class Shown:
+            def __repr__(self):
+                items.clear()
+                return "shown"
+        items = [Shown() for _ in range(50)]
+        text = repr(dict[items, items])
+        result = [text[:11], repr(list[int, str]), repr(dict[str, list[int]]), repr(next(iter(tuple[[1], 2])))[0]]
+        """,
+        ["dict[[shown", "list[int, str]", "dict[str, list[int]]", "*"],
+    ),
+    "a reader of rows that is asked by the lines it reads": (
+        """
+        import csv, io
+        told = []
+        class Lines:
+            asked = 0
+            def __iter__(self):
+                return self
+            def __next__(self):
+                Lines.asked += 1
+                if Lines.asked == 2:
+                    try:
+                        next(rows.reader if type(rows) is csv.DictReader else rows)
+                    except ValueError as error:
+                        told.append(str(error))
+                return '"a\\n' if Lines.asked % 2 else 'x"\\n'
+        for made in (csv.reader, lambda lines: csv.DictReader(lines, ["n"])):
+            Lines.asked, rows = 0, made(Lines())
+            next(rows)
+        text = 'a;b\\n1;"2\\n3"\\n'
+        ways = (io.StringIO(text), text.splitlines(True), tuple(text.splitlines(True)), (line for line in text.splitlines(True)))
+        read = [list(csv.reader(lines, delimiter=";")) for lines in ways]
+        result = [told, all(rows == read[0] for rows in read), read[0], list(csv.DictReader(io.StringIO(text), delimiter=";"))]
+        """,
+        [["generator already executing"] * 2, True, [["a", "b"], ["1", "2\n3"]], [{"a": "1", "b": "2\n3"}]],
+    ),
+    "a proxy whose object goes while it is compared": (
+        """
+        import weakref
+        class Compared:
+            def __init__(self):
+                self.held = [0] * 50
+            def __eq__(self, other):
+                global owner
+                owner = None
+                kept.extend([0] * 50 for _ in range(100))
+                return NotImplemented
+            __lt__ = __eq__
+        kept, told = [], []
+        for compare in (lambda p: p == p, lambda p: p == 5, lambda p: 5 == p, lambda p: p < p):
+            owner = Compared()
+            try:
+                told.append(compare(weakref.proxy(owner)))
+            except TypeError:
+                told.append("TypeError")
+        class Number:
+            def __eq__(self, other): return other == 7
+        number = Number()
+        proxy = weakref.proxy(number)
+        told += [proxy == 7, proxy != 7, proxy == 8]
+        del number
+        try:
+            proxy == 7
+        except ReferenceError:
+            told.append("ReferenceError")
+        result = told
+        """,
+        [True, False, False, "TypeError", True, False, False, "ReferenceError"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_c_code_reads_no_memory_that_was_freed_or_is_another_s(name: str) -> None:
+    source, result = HELD[name]
+    assert run_sealed(source, spoil_freed=True) == result
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_c_code_works_with_stays(name: str) -> None:

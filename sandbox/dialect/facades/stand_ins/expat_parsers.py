@@ -1,6 +1,7 @@
 """A security boundary: an Expat parser that calls a handler is given no more text until the handler returns.
 
-Expat reads on in its own buffer after the call; more text may have moved that.
+Expat reads on in its own buffer after the call; more text may have moved that. Nor does a handler go that is taken out
+of the parser while it runs: C calls it by the reference that stood there.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from ....guest.type_flags import replace_method
 
 
 def parse_one_text_at_a_time() -> None:
-    """Let a parser that is at work refuse another text."""
+    """Let a parser that is at work refuse another text, and keep the handlers that are exchanged meanwhile."""
     for name in ("Parse", "ParseFile"):
         replace_method(XMLParserType, name, _alone(getattr(XMLParserType, name)))
+    replace_method(XMLParserType, "__setattr__", _set_and_keep)
 
 
-_at_work: set[int] = set()
+_at_work: dict[int, list[object]] = {}
+"""For each parser at work, what was exchanged in it since it was given the text."""
 
 
 def _alone(parse: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,11 +30,18 @@ def _alone(parse: Callable[..., Any]) -> Callable[..., Any]:
     def checked(self: XMLParserType, /, *arguments: object) -> Any:
         if id(self) in _at_work:
             raise RuntimeError("the parser is at work: give it the text when its handler has returned")
-        _at_work.add(id(self))
+        _at_work[id(self)] = []
         try:
             return parse(self, *arguments)
         finally:
-            _at_work.discard(id(self))
+            del _at_work[id(self)]
 
     del checked.__wrapped__  # which `wraps` sets
     return checked
+
+
+def _set_and_keep(self: XMLParserType, name: str, value: object, /) -> None:
+    kept = _at_work.get(id(self))
+    if kept is not None:
+        kept.append(getattr(self, name, None))
+    object.__setattr__(self, name, value)

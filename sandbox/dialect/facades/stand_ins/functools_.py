@@ -22,7 +22,8 @@ from ...views import are_attributes
 from .typing_ import get_type_hints
 
 __all__ = [
-    "cache", "cached_property", "lru_cache", "singledispatch", "singledispatchmethod", "update_wrapper", "wraps",
+    "cache", "cached_property", "cmp_to_key", "lru_cache", "singledispatch", "singledispatchmethod",
+    "update_wrapper", "wraps",
 ]  # fmt: skip
 
 _ANY = Callable[..., object]
@@ -192,6 +193,17 @@ def wraps(
 
 def _among(names: tuple[str, ...], allowed: Sequence[str]) -> bool:
     return all(type(name) is str and name in allowed for name in names)
+
+
+def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Any:
+    """Make a key function of one that compares two objects.
+
+    The keys are C's. They do not hold what they hand to a function, and code can exchange it meanwhile; a function
+    written in Python holds it.
+    """
+    if type(mycmp) is FunctionType or not callable(mycmp):
+        return functools.cmp_to_key(mycmp)
+    return functools.cmp_to_key(lambda one, other: mycmp(one, other))  # noqa: PLW0108 - see above
 
 
 def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:

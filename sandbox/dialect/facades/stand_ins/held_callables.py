@@ -1,0 +1,53 @@
+"""A security boundary: what C code calls, and keeps in a place that the call may empty, is held until the call returns.
+
+C code calls it by the reference that stands there. Code that empties the place meanwhile, or initializes the object
+anew, had the memory freed of what was at work: a `partial`, or the list of a bound `list.sort` (CPython 3.11 to 3.13).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Final
+
+from ....guest.type_flags import replace_method
+
+_parts_of_property: Final = tuple(vars(property)[name].__get__ for name in ("fget", "fset", "fdel"))
+_initialize_property: Final[Callable[..., None]] = property.__init__
+_ITERATOR: Final[Any] = type(iter(int, 1))
+_factory_of: Final[Callable[[Any], Any]] = vars(defaultdict)["default_factory"].__get__
+_parts_of_iterator: Final = _ITERATOR.__reduce__
+_next: Final = _ITERATOR.__next__
+_shown: Final = defaultdict.__repr__
+
+
+def hold() -> None:
+    """Let default factories, iterators of functions and properties hold what they call."""
+    replace_method(defaultdict, "__missing__", _call_factory)
+    replace_method(defaultdict, "__repr__", _show_table)
+    replace_method(_ITERATOR, "__next__", _give_next)
+    replace_method(property, "__init__", _initialize_once)
+
+
+def _call_factory(self: defaultdict[Any, Any], key: object, /) -> object:
+    factory = _factory_of(self)
+    if factory is None:
+        raise KeyError(key)
+    value = self[key] = factory()
+    return value
+
+
+def _show_table(self: defaultdict[Any, Any], /) -> str:
+    _held = _factory_of(self)
+    return _shown(self)
+
+
+def _give_next(self: Any, /) -> object:
+    _held = _parts_of_iterator(self)
+    return _next(self)
+
+
+def _initialize_once(self: property, /, *arguments: Any, **keywords: Any) -> None:
+    if type(self) is not property and any(get(self) is not None for get in _parts_of_property):
+        raise TypeError("a property is initialized once; make another one")
+    _initialize_property(self, *arguments, **keywords)
