@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from ...sandbox.job import Json
 from ...sandbox.wire.bounded_json import is_light, read_in_steps, write_in_steps
+from ...tools_registry.errors import AnswerRefused
+from ..errors import HostWorkBusy
 from ..host_work import Kind, checked, checkpoint, in_thread
 
 _T = TypeVar("_T")
@@ -23,8 +25,17 @@ async def read_large(text: str) -> Json:
 
 
 async def with_checkpoints(work: Callable[[Callable[[], None]], _T], /) -> _T:
-    """Do other work on answers in a thread of theirs, charged to the run; it is given what it calls between slices."""
-    return await in_thread(Kind.ANSWERS, partial(work, checkpoint))
+    """Do other work on answers in a thread of theirs, charged to the run; it is given what it calls between slices.
+
+    Raises `AnswerRefused` where no thread was free for it: the server has answered by then.
+    """
+    try:
+        return await in_thread(Kind.ANSWERS, partial(work, checkpoint))
+    except HostWorkBusy as busy:
+        raise AnswerRefused(
+            "The tool answered, and other answers kept sealab from reading it in time. It may have done its work: look "
+            "before calling it again."
+        ) from busy
 
 
 async def chars_of(value: Json) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +13,12 @@ from mcp import Client
 
 from sealab.sandbox.job import Json
 from sealab.sandbox.wire.bounded_json import STEP_CHARS
+from sealab.server import host_work
+from sealab.server.host_work import THREADS, Kind, in_thread
 from sealab.server.upstream_tools import discovery
+from sealab.server.upstream_tools.large_json import with_checkpoints
 from sealab.server.upstream_tools.registry import Registry
+from sealab.tools_registry.errors import AnswerRefused
 
 from ...tools_registry.upstream_servers import listening, wire
 from ..conftest import HELD_MS_MAX, Caller, stdio
@@ -131,3 +136,16 @@ async def test_a_run_whose_time_is_up_waits_for_no_large_answer(tmp_path: Path) 
         told = (await caller.call("get_execution_stats")).structured_content
     assert told is not None
     assert told["event_loop"]["held_ms_max"] < HELD_MS_MAX
+
+
+async def test_an_answer_that_no_thread_is_free_for_is_not_said_to_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_work, "QUEUE_SECONDS", 0.05)
+    free = threading.Event()
+    busy = [asyncio.create_task(in_thread(Kind.ANSWERS, free.wait)) for _ in range(THREADS[Kind.ANSWERS])]
+    await asyncio.sleep(0)
+    try:
+        with pytest.raises(AnswerRefused, match="It may have done its work: look before calling it again"):
+            await with_checkpoints(lambda _checkpoint: 1)
+    finally:
+        free.set()
+        await asyncio.gather(*busy)
