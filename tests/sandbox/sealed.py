@@ -17,10 +17,11 @@ def run_sealed(source: str, *, spoil_freed: bool = False) -> object:
 
     `spoil_freed` overwrites memory when it is freed, so that C code that reads it still ends the process.
     """
+    options = {"env": {**os.environ, "PYTHONMALLOC": "debug"}} if spoil_freed else {}
+    command = [sys.executable, __file__]
     done = subprocess.run(
-        [sys.executable, __file__], input=dedent(source), capture_output=True, text=True, check=False, timeout=30,
-        env={**os.environ, "PYTHONMALLOC": "debug"} if spoil_freed else None,
-    )  # fmt: skip
+        command, input=dedent(source), capture_output=True, text=True, check=False, timeout=30, **options
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
