@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath, PureWindowsPath
 
-_ITSELF = re.compile(r"sealab(?:\[[\w,-]+\])?(?:(?:@|==|>=|~=|:).*)?|sealab\.server(?:\.\w+)*")
+_ITSELF = re.compile(r"sealab(?:\[[\w,-]+\])?(?:(?:@|==|>=|~=|:).*)?|sealab\.server(?:\.cli|\.__main__)?")
 _RUNNERS = re.compile(r"uvx|uv|pipx|python[\d.]*|py|docker|podman|env|cmd|npx")
 _BEFORE_A_PROGRAM = frozenset({"--", "--from", "--init", "--isolated", "--module", "--rm", "--spec"})
 """Long options of the runners that what is run may follow; what follows another one is its value."""
