@@ -60,7 +60,8 @@ def step(files: RunFiles, what: str, path: str, more: str) -> object:
             case _:
                 getattr(files, what)(path)
     except WorkspaceError as error:
-        return error.number
+        # Where the source is missing and the target is below a file, either may be told.
+        return errno.ENOENT if what == "rename" and error.number == errno.ENOTDIR else error.number
     return None
 
 
