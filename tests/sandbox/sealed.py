@@ -20,7 +20,7 @@ def run_sealed(source: str, *, spoil_freed: bool = False) -> object:
     options = {"env": {**os.environ, "PYTHONMALLOC": "debug"}} if spoil_freed else {}
     command = [sys.executable, __file__]
     done = subprocess.run(
-        command, input=dedent(source), capture_output=True, text=True, check=False, timeout=30, **options
+        command, input=dedent(source), capture_output=True, text=True, check=False, timeout=120, **options
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -41,7 +41,7 @@ def test_a_server_that_works_is_told_with_what_it_offers(home, run):
     w = told_by(done)["w"]
     assert done.returncode == 0
     assert (w["ok"], w["server"], w["protocol"]) == (True, {"name": "wire", "version": "7"}, "2025-11-25")
-    assert w["tool_count"] == len(w["tools"]) == 16
+    assert w["tool_count"] == len(w["tools"]) == 17
     assert {tool["name"]: len(tool["flags"]) for tool in w["tools"] if tool["flags"]} == {"echo": 2}
     again = run()
     assert "w " in again.stdout
