@@ -146,7 +146,8 @@ class DryRunFiles(RunFiles):
         """Copy what is renamed into the upper layer, and rename it there."""
         with self._turn:
             source, goal = self._parts(path), self._parts(target)
-            if not any(map(is_top, (path, target))):
+            is_missing = source is not None and self._state(source) is None  # of which `super` says what is told first
+            if not is_missing and not any(map(is_top, (path, target))):
                 if source:
                     self._copy_all(path)
                 inside = source is not None and goal is not None and goal[: len(source)] == source
