@@ -77,9 +77,9 @@ def _command_first(given: Sequence[str]) -> list[str]:
             return [*rest]
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
-        case [command, *others]:
-            return [command, *others[: _depth(command, others)], *options, *others[_depth(command, others) :]]
-    raise AssertionError("A command line is one of these.")
+    # A command of a group is two words.
+    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] is _complete_group else 1
+    return [*rest[:named], *options, *rest[named:]]
 
 
 def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -94,11 +94,6 @@ def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             break
     return [*given[:at]], [*given[at:]]
-
-
-def _depth(command: str, others: Sequence[str]) -> int:
-    """Return how many words after a command name one of its own commands."""
-    return int(_COMMANDS.get(command, ("", None))[1] is _complete_group and bool(others))
 
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:
