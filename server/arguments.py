@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.job import Json
-from ..tools_registry.schema_checks import bounded_validator, end_of, ending_after, judging, path_text
+from ..tools_registry.schema_checks import best_error, end_of, ending_after, path_text
 from .terminal_escaping import visible
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ JUDGING_SECONDS = 2.0
 _SHOWN_CHARS_MAX = 80
 _LIST_CHARS_MAX = 400
 _LIKELY_MAX = 500
-_ERRORS_MAX = 50
-"""Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
 _KINDS: Mapping[str, str] = MappingProxyType(
     {
         "string": "a string",
@@ -142,15 +139,11 @@ def _first_error(
     schema: object, arguments: Mapping[str, Json], formats: FormatChecker | None, *, others_unknown: bool
 ) -> ValidationError | None:
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
-    validator = bounded_validator(schema)
-    from jsonschema import exceptions
-    from referencing import Registry
-
+    until = ending_after(JUDGING_SECONDS)
     try:
-        with judging(ending_after(JUDGING_SECONDS)):
-            found = validator(schema, registry=Registry(), format_checker=formats).iter_errors(dict(arguments))
-            errors = (each for each in found if not others_unknown or _is_of_a_value(each))
-            return cast("ValidationError | None", exceptions.best_match(islice(errors, _ERRORS_MAX)))
+        if others_unknown:
+            return best_error(schema, dict(arguments), until, formats=formats, counts=_is_of_a_value)
+        return best_error(schema, dict(arguments), until, formats=formats)
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None
 

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from jsonschema import ValidationError
+    from jsonschema import FormatChecker, ValidationError
     from jsonschema.protocols import Validator
 
 _SHOWN_CHARS_MAX = 200
 _KEYWORDS_PER_CHECK = 16
 _ERRORS_PER_BRANCH = 10
+_ERRORS_MAX = 50
+"""Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
 _UNIQUE_ITEMS_MAX = 500
 """Items of a list that are compared with one another, each with all others."""
 
@@ -42,6 +44,27 @@ def bounded_validator(schema: object) -> Any:
     """
     dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
     return _validator_class(dialect if isinstance(dialect, str) else "")
+
+
+def best_error(
+    schema: object,
+    value: object,
+    check: Callable[[], None],
+    *,
+    formats: FormatChecker | None = None,
+    counts: Callable[[ValidationError], bool] = lambda _error: True,
+) -> ValidationError | None:
+    """Return the error nearest to the root, of the first that count; None where there is none.
+
+    `check` is called as in `judging`. Raises what it raises, and whatever a broken schema makes of it.
+    """
+    from jsonschema import exceptions
+    from referencing import Registry
+
+    with judging(check):
+        errors = bounded_validator(schema)(schema, registry=Registry(), format_checker=formats).iter_errors(value)
+        found: ValidationError | None = exceptions.best_match(itertools.islice(filter(counts, errors), _ERRORS_MAX))
+    return found
 
 
 @contextmanager

@@ -42,7 +42,7 @@ async def test_the_sdk_judges_no_answer_and_what_does_is_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
-    judge = output_schema.bounded_validator
+    judge = schema_checks.bounded_validator
 
     def spied(schema: object) -> Any:
         threads.append(threading.get_ident())
@@ -51,7 +51,7 @@ async def test_the_sdk_judges_no_answer_and_what_does_is_in_a_thread(
     def judged_by_the_sdk(*_arguments: object) -> None:
         raise AssertionError("the SDK judges in the event loop")
 
-    monkeypatch.setattr(output_schema, "bounded_validator", spied)
+    monkeypatch.setattr(schema_checks, "bounded_validator", spied)
     monkeypatch.setattr(ClientSession, "validate_tool_result", judged_by_the_sdk)
     monkeypatch.setattr(Draft202012Validator, "check_schema", judged_by_the_sdk)
     async with Upstreams(configured(tmp_path, {"wire": wire(tmp_path / "starts")})) as running:

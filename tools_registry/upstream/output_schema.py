@@ -6,17 +6,15 @@ What `schema_checks` does not judge counts as right. The SDK would check in the 
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..errors import AnswerRefused
 from ..schema_checks import (
     CheckEnded,
-    bounded_validator,
+    best_error,
     end_of,
     ending_after,
     holds_more,
-    judging,
     path_text,
     short,
 )
@@ -30,7 +28,6 @@ CHECK_SECONDS = 2.0
 SCHEMA_VALUES_MAX = 20_000
 """A schema with more values than this is not judged by: each of its keywords may be a list of all of them."""
 
-_ERRORS_MAX = 50
 _MESSAGE_CHARS_MAX = 400
 
 
@@ -50,15 +47,10 @@ _DONE_OR_NOT = "It may have done its work: look before calling it again."
 
 def _first_wrong(schema: object, value: object, checkpoint: Checkpoint) -> str:
     """Return what is wrong with a value, or nothing."""
-    from jsonschema import exceptions
-    from referencing import Registry
-
     if holds_more(schema, SCHEMA_VALUES_MAX):
         return ""
     try:
-        with judging(ending_after(CHECK_SECONDS, checkpoint)):
-            errors = bounded_validator(schema)(schema, registry=Registry()).iter_errors(short(value))
-            error = exceptions.best_match(islice(errors, _ERRORS_MAX))
+        error = best_error(schema, short(value), ending_after(CHECK_SECONDS, checkpoint))
     except CheckEnded:
         return ""
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it
