@@ -8,6 +8,7 @@ call again when it is made.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ _NO_TOOLS: Final = frozenset(
     {"get", "get_tool_definition", "items", "keys", "list_servers", "list_tools", "search_tools", "values"}
     | hosted_tools.RUNTIME_NAMES
 )
+_NAME: Final = re.compile(r"[^\W\d]\w*")
 _CATCHING: Final = frozenset({"BaseException", "Exception", "ToolError", "TypeError"})
 
 Path = tuple[str, ...]
@@ -53,8 +55,12 @@ def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
     tool whose name only running it would tell.
     """
-    roots = {name: path for name, value in namespace.items() if (path := _path_of(value)) is not None}
-    if not any(type(name) is str and name in source for name in roots):
+    roots = {
+        name: path
+        for name in set(_NAME.findall(source))
+        if name in namespace and (path := _path_of(namespace[name])) is not None
+    }
+    if not roots:
         return []
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
