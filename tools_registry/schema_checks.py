@@ -1,8 +1,8 @@
 """Security boundary: judges values by a JSON Schema that comes from outside.
 
-Nothing that it refers to is ever fetched, no pattern of it is run, and judging can be ended between two keywords: a
-regular expression can take exponential time, and so can references that branch at every step. No keyword takes long by
-itself, neither in C code, which would keep all threads from running.
+`judged_schema` says what of it counts: nothing that it refers to is fetched, and no pattern of it is run, which could
+take exponential time. So could references that branch at every step: judging can be ended between two keywords and
+between two items. No step takes long by itself, neither in C code, which would keep all threads from running.
 """
 
 from __future__ import annotations
@@ -10,27 +10,24 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import override
+from .judged_schema import judged_schema
+from .short_values import holds_more, short
 
 if TYPE_CHECKING:
     from jsonschema import FormatChecker, ValidationError
-    from jsonschema.protocols import Validator
 
-_SHOWN_CHARS_MAX = 200
 _KEYWORDS_PER_CHECK = 16
 _ERRORS_PER_BRANCH = 10
 _ERRORS_MAX = 50
 """Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
-_UNIQUE_ITEMS_MAX = 500
-"""Items of a list that are compared with one another, each with all others."""
-
-_NOT_JUDGED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
-"""The last two run the patterns of all that a schema is made of."""
+_DIALECT_CHARS_MAX = 100
+_UNIQUE_VALUES_MAX = 20_000
+"""Values in a list whose items are compared with one another: that is done in one step."""
 
 
 class CheckEnded(Exception):
@@ -43,7 +40,8 @@ def bounded_validator(schema: object) -> Any:
     It takes `registry=Registry()`, which fetches nothing.
     """
     dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
-    return _validator_class(dialect if isinstance(dialect, str) else "")
+    named = isinstance(dialect, str) and len(dialect) <= _DIALECT_CHARS_MAX and dialect.isascii()
+    return _validator_class(dialect if named else "")
 
 
 def best_error(
@@ -54,15 +52,20 @@ def best_error(
     formats: FormatChecker | None = None,
     counts: Callable[[ValidationError], bool] = lambda _error: True,
 ) -> ValidationError | None:
-    """Return the error nearest to the root, of the first that count; None where there is none.
+    """Return the error nearest to the root, of the first that count; None where there is none, or none is looked for.
 
-    `check` is called as in `judging`. Raises what it raises, and whatever a broken schema makes of it.
+    What of the schema is judged by is said in `judged_schema`; values are shown in short. `check` is called before
+    every step and raises where judging is to end. Raises what it raises, and whatever a broken schema makes of it.
     """
     from jsonschema import exceptions
     from referencing import Registry
 
+    part = judged_schema(schema, check)
+    if part is None:
+        return None
     with judging(check):
-        errors = bounded_validator(schema)(schema, registry=Registry(), format_checker=formats).iter_errors(value)
+        validator = bounded_validator(schema)(part, registry=Registry(), format_checker=formats)
+        errors = validator.iter_errors(short(value, check))
         found: ValidationError | None = exceptions.best_match(itertools.islice(filter(counts, errors), _ERRORS_MAX))
     return found
 
@@ -106,27 +109,54 @@ def _validator_class(dialect: str) -> Any:
     from jsonschema import Draft202012Validator, validators
 
     base: Any = validators.validator_for({"$schema": dialect} if dialect else {}, default=Draft202012Validator)
-    unique = base.VALIDATORS.get("uniqueItems", _not_judged)
-
-    def unique_if_few(validator: Validator, value: object, instance: object, schema: Mapping[str, object]) -> object:
-        if not isinstance(instance, list) or len(instance) > _UNIQUE_ITEMS_MAX:
-            return ()
-        # Lists are sorted in one step that compares all their items.
-        has_lists = any(isinstance(each, list) for each in instance)
-        return () if has_lists else unique(validator, value, instance, schema)
-
-    checks = {
-        **base.VALIDATORS,
+    own = {
+        "additionalItems": partial(_items, base.VALIDATORS.get("additionalItems")),
         "additionalProperties": _additional_properties,
-        **{name: judge for name, judge in (("anyOf", _any_of), ("oneOf", _one_of)) if name in base.VALIDATORS},
-        "uniqueItems": unique_if_few,
-        **dict.fromkeys(_NOT_JUDGED, _not_judged),
+        "anyOf": _any_of,
+        "items": partial(_items, base.VALIDATORS["items"]),
+        "oneOf": _one_of,
+        "uniqueItems": _unique_items,
     }
-    return validators.extend(base, {keyword: _endable(check) for keyword, check in checks.items()})  # type: ignore[no-untyped-call]  # the library has no types for it
+    checks = {**base.VALIDATORS, **{name: check for name, check in own.items() if name in base.VALIDATORS}}
+    made: Any = validators.extend(base, {keyword: _endable(check) for keyword, check in checks.items()})  # type: ignore[no-untyped-call]  # the library has no types for it
+    # A list is gone through by these, also where its items are to fulfil nothing.
+    made.descend, made.iter_errors = _endable(made.descend), _endable(made.iter_errors)
+    return made
 
 
-def _not_judged(*_arguments: object) -> Iterator[ValidationError]:
-    return iter(())
+def _unique_items(_validator: object, wanted: object, instance: object, _schema: object) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if wanted is not True or not isinstance(instance, list) or holds_more(instance, _UNIQUE_VALUES_MAX):
+        return
+    if len(set(map(_comparable, instance))) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _comparable(value: object) -> Hashable:
+    """Return what is equal for equal JSON values; `true` is not 1."""
+    if isinstance(value, dict):
+        return frozenset((key, _comparable(each)) for key, each in value.items())
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
+    return value if isinstance(value, str) else (isinstance(value, bool), value)
+
+
+def _items(
+    judge: Callable[..., Any], validator: Any, value: object, instance: object, schema: Mapping[str, object]
+) -> Any:
+    """Judge as the library does, without showing all items that are too many."""
+    if value is not False or not isinstance(instance, list):
+        return judge(validator, value, instance, schema)
+    before = schema.get("prefixItems", schema.get("items"))
+    return _too_many(instance, len(before) if isinstance(before, list) else 0)
+
+
+def _too_many(instance: list[object], taken: int) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if len(instance) > taken:
+        yield ValidationError(f"{instance!r} is too long: at most {taken} items are expected")
 
 
 def _additional_properties(
@@ -136,7 +166,7 @@ def _additional_properties(
     from jsonschema import ValidationError
 
     known = schema.get("properties", {})
-    if "patternProperties" in schema or not isinstance(instance, dict) or not isinstance(known, dict):
+    if not isinstance(instance, dict) or not isinstance(known, dict):
         return
     others = (name for name in instance if name not in known)
     if isinstance(value, dict):
@@ -155,7 +185,7 @@ def _any_of(validator: Any, value: list[object], instance: object, _schema: obje
         found = _branch(validator, instance, schema, at)
         if not found:
             return
-        errors += found
+        errors += found[: max(_ERRORS_MAX - len(errors), 0)]
     yield ValidationError(
         f"{instance!r} is not valid under any of the given schemas", context=[] if _JUDGING.depth else errors
     )
@@ -180,58 +210,11 @@ def _branch(validator: Any, instance: object, schema: object, at: int) -> list[V
 
 
 def _endable(judge: Callable[..., Any]) -> Callable[..., Any]:
-    def judged(*given: Any) -> Any:
+    def judged(*given: Any, **named: Any) -> Any:
         _JUDGING.check()
-        return judge(*given)
+        return judge(*given, **named)
 
     return judged
-
-
-def short(value: object) -> object:
-    """Return a copy of a JSON value that is shown in short, since the library's messages hold whole values.
-
-    For use within `judging`, which can end it.
-    """
-    if isinstance(value, dict):
-        _JUDGING.check()
-        return _Object((key, short(each)) for key, each in value.items())
-    if isinstance(value, list):
-        _JUDGING.check()
-        return _List(map(short, value))
-    return _Text(value) if isinstance(value, str) and len(value) > _SHOWN_CHARS_MAX else value
-
-
-def holds_more(value: object, values_max: int) -> bool:
-    """Return whether a JSON value holds more than so many values; takes no longer than counting those."""
-    left, waiting = values_max, [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict | list):
-            left -= len(each)
-            if left < 0:
-                return True
-            waiting += each.values() if isinstance(each, dict) else each
-    return False
-
-
-class _Object(dict[str, object]):
-    @override
-    def __repr__(self) -> str:
-        return f"an object of {len(self)} keys"
-
-
-class _List(list[object]):
-    @override
-    def __repr__(self) -> str:
-        return f"a list of {len(self)} items"
-
-
-class _Text(str):
-    __slots__ = ()
-
-    @override
-    def __repr__(self) -> str:
-        return f"{self[:_SHOWN_CHARS_MAX]!r}…"
 
 
 def path_text(path: Iterable[str | int]) -> str:

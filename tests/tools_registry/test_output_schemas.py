@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,9 @@ from mcp.types import CallToolResult
 
 from sealab.tools_registry import schema_checks
 from sealab.tools_registry.errors import AnswerRefused
+from sealab.tools_registry.judged_schema import judged_schema
+from sealab.tools_registry.schema_checks import best_error
+from sealab.tools_registry.short_values import short
 from sealab.tools_registry.threads import in_default_thread
 from sealab.tools_registry.upstream import output_schema
 from sealab.tools_registry.upstream.upstreams import Upstreams
@@ -113,7 +117,11 @@ async def test_a_broken_schema_refuses_nothing(schema: Schema) -> None:
         ),
         ({"properties": {"rows": {"type": "string"}}}, {"rows": [1] * 10_000}, "at rows: a list of 10000 items is not"),
         ({"properties": {"rows": {"maxLength": 5}}}, {"rows": "x" * 10**6}, "x'… is too long"),
-        ({"properties": {"rows": {"items": False}}}, {"rows": [{}] * 9999}, "an object of 0 keys]"),
+        (
+            {"properties": {"rows": {"items": False}}},
+            {"rows": [{}] * 9999},
+            "at rows: a list of 9999 items is too long",
+        ),
     ],
 )
 async def test_what_breaks_its_schema_is_refused_with_a_short_reason(schema: Schema, value: object, said: str) -> None:
@@ -153,7 +161,125 @@ async def test_a_check_ends_with_the_run_that_it_is_for(monkeypatch: pytest.Monk
 
 
 def test_long_values_are_shown_in_short() -> None:
-    with schema_checks.judging(lambda: None):
-        value = schema_checks.short({"a": [1, {"b": "x" * 1000}], "c": "short"})
+    value = short({"a": [1, {"b": "x" * 1000}], "c": "short"}, lambda: None)
     assert value == {"a": [1, {"b": "x" * 1000}], "c": "short"}
     assert repr(value) == "an object of 2 keys"
+    assert repr(short([1, {"b": [True]}], lambda: None)) == "[1, {'b': [True]}]"
+
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+BACKTRACKS = {"pattern": "^(a+)+$"}
+MARKS = "\u0301\u0316" * 40_000
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$schema": DRAFT_7, **BACKTRACKS}}},
+        {"$schema": DRAFT_7, "properties": {"a": {"$ref": "#"}}, **BACKTRACKS},
+        {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"a": {"type": [{"$schema": DRAFT_7, **BACKTRACKS}]}}},
+        {"properties": {"a": {"$ref": "#/$defs/a/const"}}, "$defs": {"a": {"const": {"$schema": DRAFT_7, **BACKTRACKS}}}},
+        {"properties": {"a": {"$ref": "#/$defs/a%2Fconst"}}, "$defs": {"a": {"const": {"$schema": DRAFT_7, **BACKTRACKS}}}},
+        {"properties": {"a": {"$ref": "#/dependencies/b/0"}}, "dependencies": {"b": [{"$schema": DRAFT_7, **BACKTRACKS}]}},
+        {"properties": {"a": {"$ref": "#/x"}}, "x": {"$schema": DRAFT_7, **BACKTRACKS}},
+        {"properties": {"a": {"$ref": "http://json-schema.org/draft-07/schema#"}}},
+    ],
+)  # fmt: skip
+async def test_no_way_through_a_schema_leads_to_a_keyword_that_is_not_judged(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("a pattern was run")
+
+    monkeypatch.setattr(re, "search", run)
+    assert judged_schema(schema, lambda: None) is not None
+    with pytest.raises(AnswerRefused):  # the check works while nothing can be searched
+        await checked({"properties": {"a": {"type": "integer"}}}, {"a": "a" * 60 + "!"})
+    await checked(schema, {"a": "a" * 60 + "!"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "part"),
+    [
+        ({"$ref": f"//a{MARKS}#x", "minimum": 1}, {"minimum": 1}),
+        ({"$id": f"//a{MARKS}", "properties": {"a": {"$ref": "b"}}}, {"properties": {"a": {}}}),
+        ({"$ref": "#" + "/" * 10**4}, {}),
+        ({"items": {f"x{n}": 0 for n in range(19_000)}}, {"items": {}}),
+        ({"const": "x" * 10**7}, None),
+        ({"x" * 10**7: 1}, None),
+        ({"items": [0] * 20_001}, None),
+    ],
+)
+def test_what_no_step_could_be_short_with_is_left_out(schema: Schema, part: Schema | None) -> None:
+    assert judged_schema(schema, lambda: None) == part
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {}}, [0] * 10_000),
+        ({"items": True}, [0] * 10_000),
+        ({"contains": {}, "minContains": 10**7}, [0] * 10_000),
+        ({"propertyNames": {}}, {str(n): n for n in range(10_000)}),
+        ({"additionalProperties": {}}, {str(n): n for n in range(10_000)}),
+        ({"allOf": [{}] * 10_000}, 1),
+    ],
+)
+def test_a_check_can_be_ended_between_any_two_items(schema: Schema, value: object) -> None:
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+
+    best_error(schema, value, check)
+    assert checks >= 10_000
+
+
+def test_messages_show_texts_and_lists_of_a_schema_in_short() -> None:
+    long = "x" * 10_000
+    for schema in ({"const": long}, {"required": [long]}, {"enum": [long, *range(2, 40)]}, {"not": {"enum": [1, long]}}):
+        error = best_error(schema, {} if "required" in schema else 1, lambda: None)
+        assert error is not None
+        assert len(error.message) < 600
+
+
+def test_lists_of_very_many_values_are_not_compared_with_one_another() -> None:
+    assert best_error({"uniqueItems": True}, [[0] * 8000] * 500, lambda: None) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"not": {"pattern": "^b"}}, "a"),
+        ({"oneOf": [{"pattern": "^a"}, {"pattern": "^b"}]}, "a"),
+        ({"if": {"pattern": "^b"}, "then": False}, "a"),
+        ({"contains": {"pattern": "^a"}, "maxContains": 1}, ["a", "b"]),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"a": 1}),
+        ({"properties": {"a": {"not": {"$ref": "http://127.0.0.1:9/x"}}}}, {"a": 1}),
+    ],
+)
+async def test_what_is_left_out_of_a_schema_refuses_nothing(schema: Schema, value: object) -> None:
+    await checked({"properties": {"v": schema}}, {"v": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "said"),
+    [
+        ({"not": {"type": "string"}}, "a", "should not be valid under {'type': 'string'}"),
+        ({"oneOf": [{"type": "string"}, {"minLength": 1}]}, "a", "is valid under 2 of the given schemas"),
+        ({"if": {"type": "string"}, "then": {"maxLength": 1}}, "ab", "'ab' is too long"),
+        ({"$ref": "#/$defs/list/items/anyOf/0", "$defs": {"list": {"items": {"anyOf": [{"const": 1}]}}}}, 2, "1 was"),
+        ({"uniqueItems": True}, [{"a": [1]}, {"a": [1.0]}], "has non-unique elements"),
+        ({"prefixItems": [{}], "items": False}, [1, 2], "at most 1 items"),
+        ({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}, "$schema": DRAFT_7}, {"c": 1}, "'d' is a required"),
+    ],
+)
+async def test_what_is_kept_of_a_schema_is_judged_as_ever(schema: Schema, value: object, said: str) -> None:
+    with pytest.raises(AnswerRefused) as refused:
+        await checked(schema, value)
+    assert said in str(refused.value)
+
+
+async def test_what_differs_in_kind_is_unique() -> None:
+    await checked({"uniqueItems": True}, [1, True, "1", [1], {"1": 1}, {"1": True}])

@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
-from ..schema_checks import holds_more
+from ..short_values import holds_more
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 
 BLOCKS_MAX = 5_000
