@@ -17,9 +17,12 @@ from ...workspace.names import RUNS
 
 BYTES_MAX = 64 * 1024 * 1024
 """What one run may hold of them, in bytes."""
+FILES_MAX = 1_000
+"""How many one run may hold: each becomes a file of its own, and an empty one too."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _STEM_CHARS_MAX = 80
+_OF_THE_RUN = frozenset({"code.py", "output.txt", "result.json", "dry_run.json"})
 
 
 @dataclass(slots=True)
@@ -30,22 +33,25 @@ class Attachments:
     files: dict[str, bytes] = field(default_factory=dict)
     size: int = 0
     """Of all files together, in bytes."""
+    _next_numbers: dict[str, int] = field(default_factory=dict)
+    """For each name that was taken, the number that the next file of this name tries first."""
 
     async def keep(self, content: bytes, mime_type: str, name: str) -> str:
         """Keep content and return its handle. Raises `HostCallError` when the run holds too much."""
         del mime_type
-        if self.size + len(content) > BYTES_MAX:
+        if self.size + len(content) > BYTES_MAX or len(self.files) >= FILES_MAX:
             raise HostCallError(
-                f"The tools gave more than {BYTES_MAX} bytes of images and other files, the most that a run holds. "
-                "Ask for less in one run.",
+                f"The tools gave more than {BYTES_MAX} bytes or {FILES_MAX} files of images and the like, "
+                "the most that a run holds. Ask for less in one run.",
                 type="ToolError",
             )
         stem, dot, suffix = name.rpartition(".")
         stem = _NOT_IN_NAMES.sub("_", stem or suffix).strip("._")[:_STEM_CHARS_MAX] or "file"
         ending = _NOT_IN_NAMES.sub("", suffix) if dot else "bin"
-        chosen, number = f"{stem}.{ending}", 2
-        while chosen in self.files or chosen in {"code.py", "output.txt", "result.json", "dry_run.json"}:
+        chosen, number = f"{stem}.{ending}", self._next_numbers.get(f"{stem}.{ending}", 2)
+        while chosen in self.files or chosen in _OF_THE_RUN:
             chosen, number = f"{stem}-{number}.{ending}", number + 1
+        self._next_numbers[f"{stem}.{ending}"] = number
         self.files[chosen] = content
         self.size += len(content)
         return f"{RUNS}/{self.run_id}/{chosen}"

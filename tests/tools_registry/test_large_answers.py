@@ -182,6 +182,21 @@ async def test_a_large_answer_over_http_is_read_by_what_reads_large_ones(tmp_pat
     assert sizes[0] > 1_000_000
 
 
+class Busy(Exception):
+    """There is no thread for it now."""
+
+
+async def test_an_answer_that_nothing_is_free_to_read_fails_alone(tmp_path) -> None:
+    async def read_large(text: str) -> Json:
+        raise Busy("The server reads other answers.")
+
+    async with Upstreams(configured(tmp_path, {"wire": wire(tmp_path / "starts")}), read_large=read_large) as running:
+        with pytest.raises(AnswerRefused, match=r"'rows'.*The server reads other answers"):
+            await running.call("wire", "rows", {"count": 20_000})
+        assert (await running.call("wire", "rows", {"count": 1})).value == {"rows": [{"n": 0}]}
+        assert running.status("wire").starts == 1
+
+
 def answer(number: int, size: int) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"text": "x" * size}})
 

@@ -238,7 +238,12 @@ def test_a_check_can_be_ended_between_any_two_items(schema: Schema, value: objec
 
 def test_messages_show_texts_and_lists_of_a_schema_in_short() -> None:
     long = "x" * 10_000
-    for schema in ({"const": long}, {"required": [long]}, {"enum": [long, *range(2, 40)]}, {"not": {"enum": [1, long]}}):
+    for schema in (
+        {"const": long},
+        {"required": [long]},
+        {"enum": [long, *range(2, 40)]},
+        {"not": {"enum": [1, long]}},
+    ):
         error = best_error(schema, {} if "required" in schema else 1, lambda: None)
         assert error is not None
         assert len(error.message) < 600

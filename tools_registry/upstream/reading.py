@@ -56,6 +56,8 @@ async def message(line: bytes | TooLong, read_large: ReadJson) -> Incoming:
         return _bounded(jsonrpc_message_adapter.validate_python(value, by_name=False))
     except ValueError as error:
         return error if len(line) <= LARGE_CHARS else _refused(Edges.of(line), str(error))
+    except Exception as error:  # noqa: BLE001 - whatever keeps `read_large` from reading one ends no connection
+        return _refused(Edges.of(line), str(error))
 
 
 def _refused(edges: Edges, why: str) -> Incoming:
