@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealab.tools_registry.upstream import pacing
+from sealab.tools_registry.upstream import pacing, sse_transport
 from sealab.tools_registry.upstream.pacing import Pace
+from sealab.tools_registry.upstream.sse_transport import EndpointMissing
 
 
 async def stream(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -51,3 +52,10 @@ async def test_beyond_a_burst_all_streams_of_a_server_wait_together(monkeypatch:
     async for _piece in pace.of(stream(b"\n" * pacing.LINES_AT_ONCE)):
         pass
     assert slept == 0
+
+
+@pytest.mark.parametrize("named", ["//a" + "\u0301\u0316" * 9, "/m?" + "x" * 3_000, "http://other/m", "//other/m"])
+def test_an_address_for_messages_that_is_long_or_elsewhere_is_refused_before_it_is_taken_apart(named: str) -> None:
+    with pytest.raises(EndpointMissing):
+        sse_transport._same_origin("http://here:1/sse", named)
+    assert sse_transport._same_origin("http://here:1/sse", "/m?id=7") == "http://here:1/m?id=7"
