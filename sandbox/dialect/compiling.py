@@ -92,7 +92,7 @@ def compile_module(module: ModuleText) -> tuple[CodeType, Sequence[Refused]]:
 
     The code has no mark yet (`marked_code`), so that it can be written.
     """
-    transformer = ModuleTransformer(package=module.package, modules_may_be_absent=module.is_of_library)
+    transformer = ModuleTransformer(package=module.package)
     return _judged(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
 
 

@@ -42,8 +42,8 @@ STDLIB: Final = frozenset(
 class ModuleText:
     """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`.
 
-    The library's modules import at once what only some of their functions need, such as `socket`: there, what is not
-    available is an error when it is used.
+    Modules import at once what only some of their functions need of the standard library, such as `socket`: what of it
+    is not available is an error when it is used.
     """
 
     name: str

@@ -322,8 +322,11 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
-            statements.append(imports.imported_member(node, alias, self._import_may_fail))
+            statements.append(self._member(node, alias))
         return statements
+
+    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+        return imports.imported_member(node, alias, self._import_may_fail)
 
     def _judge_future(self, node: ast.ImportFrom) -> None:
         """Refuse what the compiler would refuse, which then no longer sees the statement."""
@@ -428,9 +431,9 @@ class ModuleTransformer(Transformer):
     the innermost expression or statement that was refused stands a call that raises it.
     """
 
-    def __init__(self, *, package: str, modules_may_be_absent: bool = False) -> None:
+    def __init__(self, *, package: str) -> None:
         super().__init__(package=package, imports_may_fail=True)
-        self._may_be_absent = modules_may_be_absent
+        self._may_be_absent = True
         self.refusals: list[Refused] = []
         """What was refused, in the order of the source."""
 
@@ -445,6 +448,9 @@ class ModuleTransformer(Transformer):
 
     def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
         return imports.module(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
+
+    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+        return imports.imported_member(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Judge the node, or put what raises its refusal in its place."""

@@ -256,7 +256,7 @@ HOSTILE = [
     "import os; os.system",
     "import sys; sys.modules['sealab']",
     "import builtins; builtins.__import__('ctypes')",
-    "import ctypes",
+    "import ctypes\nctypes.CDLL(None)",
     "import sealab",
     "from sealab.sandbox.guest import guest",
     "__import__('os').system",
@@ -364,3 +364,52 @@ def test_sys_modules_holds_what_was_imported_and_imports_look_there_first(instal
         """
     )
     assert ran.value == [True, True, False, 42, "none", "1", 1]
+
+
+def test_what_the_library_lacks_here_is_an_error_when_a_module_uses_it(install: Install) -> None:
+    install(
+        {
+            "sends.py": """
+            import marshal
+            import importlib.machinery
+            from socket import create_connection as connect
+            from codecs import EncodedFile
+            try:
+                import subprocess
+            except ImportError:
+                subprocess = None
+            def send():
+                return connect(("example.org", 80))
+            def dump():
+                return marshal.dumps(1)
+        """
+        }
+    )
+    ran = run("""
+        import sends
+        told = [sends.subprocess]
+        uses = sends.send, sends.dump, lambda: sends.EncodedFile(1), lambda: 1 in sends.EncodedFile
+        for use in uses:
+            try:
+                use()
+            except ImportError as error:
+                told.append(str(error).partition(";")[0])
+        result = told
+    """)
+    assert ran.value == [
+        None,
+        "module 'socket' is not available here",
+        "module 'marshal' is not available here",
+        *["cannot import name 'EncodedFile' from 'codecs'"] * 2,
+    ]
+
+
+def test_a_package_of_nobody_is_missed_at_once(install: Install) -> None:
+    install({"needs.py": "import nobodys_package"})
+    with pytest.raises(ImportError, match="nobodys_package"):
+        run("import needs")
+
+
+def test_a_package_that_others_have_a_substitute_for_has_all_its_names(install: Install) -> None:
+    install({"toolz/__init__.py": "", "toolz/utils.py": "no_default = 1"})
+    assert run("from toolz.utils import no_default\nresult = no_default").value == 1
