@@ -203,6 +203,15 @@ def _facade_type() -> type:
     return Facade
 
 
+_UNMADE: Final[dict[int, object]] = {}
+
+
+def keep_unmade(instead: object) -> object:
+    """Let what stands for a class that was refused stand for every class that is made from it, too; return it."""
+    _UNMADE[id(instead)] = instead
+    return instead
+
+
 def build_class(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
     """Do what `builtins.__build_class__` does for a class statement, under the rules of this module.
 
@@ -213,6 +222,9 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     name = given(name, "the name of a class")
     # CPython looks the names up again, and a name that answers for itself would replace the maker.
     keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    for each in (*bases, keywords.get("metaclass")):
+        if id(each) in _UNMADE:
+            return each
     maker = _Maker(keywords.pop("metaclass", None), keywords)
     return _build_class(function, name, *bases, metaclass=cast("type", maker))
 

@@ -35,6 +35,7 @@ STORE_HOOK: Final = f"{PREFIX}store"
 KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 REFUSED_HOOK: Final = f"{PREFIX}refused"
+UNMADE_HOOK: Final = f"{PREFIX}unmade"
 _READ: Final = ast.Load()
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
@@ -428,7 +429,8 @@ class ModuleTransformer(Transformer):
     """The dialect for a module that is imported, most of whose lines never run.
 
     What it imports in vain, and whatever the dialect refuses, is an error of the line when that runs. In the place of
-    the innermost expression or statement that was refused stands a call that raises it.
+    the innermost expression or statement that was refused stands a call that raises it. A class that is refused, such
+    as a metaclass, is an error when it is used, and so is every class that is made from it.
     """
 
     def __init__(self, *, package: str) -> None:
@@ -461,7 +463,10 @@ class ModuleTransformer(Transformer):
             if not is_read and not isinstance(node, ast.stmt):
                 raise
             self.refusals.append(refused)
-            call = hook_call(REFUSED_HOOK, refused.type, refused.message, refused.instead or "")
+            told = refused.type, refused.message, refused.instead or ""
+            if isinstance(node, ast.ClassDef):
+                return placed(ast.Assign([ast.Name(node.name, ast.Store())], hook_call(UNMADE_HOOK, *told)), node)
+            call = hook_call(REFUSED_HOOK, *told)
             return placed(call if is_read else ast.Expr(call), node)
 
     def _keep_last_value(self, node: ast.Module) -> None:

@@ -413,3 +413,33 @@ def test_a_package_of_nobody_is_missed_at_once(install: Install) -> None:
 def test_a_package_that_others_have_a_substitute_for_has_all_its_names(install: Install) -> None:
     install({"toolz/__init__.py": "", "toolz/utils.py": "no_default = 1"})
     assert run("from toolz.utils import no_default\nresult = no_default").value == 1
+
+
+def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(install: Install) -> None:
+    install(
+        {
+            "metas.py": """
+            class Meta(type):
+                pass
+            class Base(metaclass=Meta):
+                pass
+            class Derived(Base):
+                size = 1
+            def useful():
+                return 3
+        """
+        }
+    )
+    ran = run("""
+        import metas
+        told = [metas.useful()]
+        class Own(metas.Base): pass
+        for use in (metas.Meta, metas.Derived, Own):
+            for way in (lambda: use.size, lambda: use(), lambda: isinstance(3, use)):
+                try:
+                    told.append(way())
+                except (AttributeError, TypeError) as error:
+                    told.append(type(error).__name__)
+        result = told
+    """)
+    assert ran.value == [3, *["SecurityError", "SecurityError", "TypeError"] * 3]
