@@ -439,6 +439,12 @@ class ModuleTransformer(Transformer):
         self.refusals: list[Refused] = []
         """What was refused, in the order of the source."""
 
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Let `__builtins__`, which Python gives every module, be read as the module `builtins`."""
+        if node.id == "__builtins__" and isinstance(node.ctx, ast.Load):
+            return placed(hook_call(imports.MODULE_HOOK, "builtins"), node)
+        return super().visit_Name(node)
+
     def visit_Try(self, node: ast.Try) -> ast.AST:
         """Allow it. Where a handler expects that an import fails, it does so at once."""
         before = self._may_be_absent

@@ -443,3 +443,8 @@ def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(ins
         result = told
     """)
     assert ran.value == [3, *["SecurityError", "SecurityError", "TypeError"] * 3]
+
+
+def test_builtins_of_a_module_are_the_module_of_that_name(install: Install) -> None:
+    install({"asks.py": "found = hasattr(__builtins__, 'len'), hasattr(__builtins__, 'nothing')"})
+    assert run("import asks, builtins\nresult = asks.found").value == (True, False)
