@@ -31,8 +31,8 @@ from .facades.module_object import LOADED, GuestModule, make_module, set_member
 STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri sched shelve
-    shutil stat tarfile threading token tokenize wave xml zipfile
+    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri re._constants
+    re._parser sched shelve shutil stat tarfile threading token tokenize wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
