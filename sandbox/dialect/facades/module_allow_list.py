@@ -25,7 +25,7 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
 
 _TABLE = """\
 _green_threads: current main park start wake
-_modules: exists load
+_modules: exists load new_copy run_copy
 __future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
     print_function unicode_literals with_statement
 _bz2: BZ2Compressor BZ2Decompressor

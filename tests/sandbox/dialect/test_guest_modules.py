@@ -448,3 +448,27 @@ def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(ins
 def test_builtins_of_a_module_are_the_module_of_that_name(install: Install) -> None:
     install({"asks.py": "found = hasattr(__builtins__, 'len'), hasattr(__builtins__, 'nothing')"})
     assert run("import asks, builtins\nresult = asks.found").value == (True, False)
+
+
+def test_a_copy_of_a_module_is_its_own(install: Install) -> None:
+    install({"counts.py": "number = 1\ndef get(): return number"})
+    ran = run("""
+        import counts, importlib.util
+        spec = importlib.util.find_spec("counts")
+        copy = importlib.util.module_from_spec(spec)
+        before = hasattr(copy, "number")
+        spec.loader.exec_module(copy)
+        copy.number = 2
+        told = [before, counts.get(), copy.get()]
+        for module in (copy, counts):
+            try:
+                spec.loader.exec_module(module)
+            except TypeError as error:
+                told.append("refused")
+        try:
+            importlib.util.module_from_spec(importlib.util.find_spec("math"))
+        except ImportError:
+            told.append("no source")
+        result = told
+    """)
+    assert ran.value == [False, 1, 2, "refused", "refused", "no source"]
