@@ -472,3 +472,14 @@ def test_a_copy_of_a_module_is_its_own(install: Install) -> None:
         result = told
     """)
     assert ran.value == [False, 1, 2, "refused", "refused", "no source"]
+
+
+def test_examples_of_a_module_are_tested_but_not_of_what_it_imports(install: Install) -> None:
+    install(
+        {
+            "other.py": "def wrong():\n    '''\n    >>> 1\n    2\n    '''",
+            "shown.py": "from other import wrong\ndef right():\n    '''\n    >>> right()\n    7\n    '''\n    return 7",
+        }
+    )
+    assert tuple(run("import doctest, shown\nresult = doctest.testmod(shown)").value) == (0, 1)
+    assert tuple(run("import doctest, other\nresult = doctest.testmod(other)").value) == (1, 1)
