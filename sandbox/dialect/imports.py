@@ -25,7 +25,7 @@ from . import facades, guest_modules
 from .facades.dynamic import dynamic
 from .facades.module_object import GuestModule, member, public_members, set_member
 from .guards import guarded_getattr
-from .names import PREFIX
+from .names import PREFIX, exact
 from .syntax_nodes import hook_call, placed
 
 MODULE_HOOK: Final = f"{PREFIX}module"
@@ -218,9 +218,9 @@ def _facade(name: str) -> facades.Facade | None:
 
 def absent(name: str, message: str) -> object:
     """Return what stands for what is not available: to read it, call it or go through it raises `ImportError`."""
-    name = str(name)
+    name, message = exact(str(name)), exact(str(message))
     instead = instead_of(name)
-    message = f"{message}; {instead}" if instead else str(message)
+    message = f"{message}; {instead}" if instead else message
 
     def fail(*_arguments: object, **_keywords: object) -> NoReturn:
         missing(name, message)

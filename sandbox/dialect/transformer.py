@@ -470,10 +470,18 @@ class ModuleTransformer(Transformer):
                 raise
             self.refusals.append(refused)
             told = refused.type, refused.message, refused.instead or ""
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and self._may_bind(node):
                 return placed(ast.Assign([ast.Name(node.name, ast.Store())], hook_call(UNMADE_HOOK, *told)), node)
             call = hook_call(REFUSED_HOOK, *told)
             return placed(call if is_read else ast.Expr(call), node)
+
+    def _may_bind(self, node: ast.ClassDef) -> bool:
+        """Return whether it was not the name of the class that was refused: one that is reserved stays unbound."""
+        try:
+            self.check_name(node, node.name)
+        except Refused:
+            return False
+        return True
 
     def _keep_last_value(self, node: ast.Module) -> None:
         """Keep none: nobody asks for it."""

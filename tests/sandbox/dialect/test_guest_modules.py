@@ -12,6 +12,7 @@ from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
+from sealab.sandbox.dialect.names import PREFIX
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
 
@@ -443,6 +444,13 @@ def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(ins
         result = told
     """)
     assert ran.value == [3, *["SecurityError", "SecurityError", "TypeError"] * 3]
+
+
+@pytest.mark.parametrize("name", ["__builtins__", "_getattr_", "__class__", f"{PREFIX}module"])
+def test_a_refused_class_does_not_take_a_reserved_name(install: Install, name: str) -> None:
+    install({"binds.py": f"class {name}: pass"})
+    with pytest.raises(SecurityError, match="reserved|cannot be bound"):
+        run("import binds")
 
 
 def test_builtins_of_a_module_are_the_module_of_that_name(install: Install) -> None:
