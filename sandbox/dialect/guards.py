@@ -70,16 +70,23 @@ SecurityError.__module__ = "builtins"
 def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> object:
     """Return what `obj.name` means in source, or `default` where there is no such attribute.
 
-    Raises `TypeError` unless `name` is exactly a `str`, `SecurityError` for a refused name or value.
+    Raises `TypeError` unless `name` is a string, `SecurityError` for a refused name or value.
     """
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     try:
         return _read(obj, names.demangle(name))
     except AttributeError:
         if default is MISSING:
             raise
         return default
+
+
+def _exact_name(name: object) -> str:
+    """Return the characters of a name, since one of a subclass answers for itself. Raises `TypeError` for no string."""
+    if not derives(type(name), str):
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    return names.exact(cast("str", name))
 
 
 def keywords_of(mapping: Mapping[str, object], /) -> dict[str, object]:
@@ -107,7 +114,7 @@ MISSING_VALUE: Final = object()
 def guarded_setattr(obj: object, name: str, value: object, /) -> None:
     """Do what `obj.name = value` means in source. Raises as `guarded_getattr` does."""
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     name = names.demangle(name)
     if name == "__class__":
         _change_class(obj, value)
@@ -151,7 +158,7 @@ def _is_of_code(obj: object) -> bool:
 def guarded_delattr(obj: object, name: str, /) -> None:
     """Do what `del obj.name` means in source. Raises as `guarded_getattr` does."""
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     name = names.demangle(name)
     _check_store(obj, name)
     builtins.delattr(obj, names.mangle(name))
@@ -206,7 +213,7 @@ def store_field(obj: object, name: str, value: object, /) -> None:
     Code can find it among builtins, so that it trusts no name. Raises as `guarded_setattr` does.
     """
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     if not is_guest_class(type(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object is not an instance of a class that the code made itself")
     _store_plainly(obj, _field_spelling(name), value)
@@ -515,7 +522,7 @@ def _named_access(obj: object, name: str) -> object:
     def checked(*arguments: object) -> object:
         *target, attribute, stored = arguments if name == "__setattr__" else (*arguments, None)
         if type(attribute) is not str:
-            raise TypeError(f"attribute name must be string, not {type(attribute).__name__!r}")
+            attribute = _exact_name(attribute)
         attribute = names.demangle(attribute)
         owner = target[0] if target else _receiver(value, obj)
         given = (stored,) if name == "__setattr__" else ()

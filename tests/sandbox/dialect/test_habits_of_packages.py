@@ -1,0 +1,55 @@
+"""What packages do beyond what programs do: each was found in one that is widely used."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..guest_code import run
+
+
+def test_an_attribute_is_named_by_the_characters_of_a_string_of_a_class_of_the_code() -> None:
+    ran = run("""
+        called = []
+        def lies(kind, value):
+            def method(*arguments):
+                called.append(kind)
+                return value
+            return method
+        class Token(str):
+            __str__ = lies("str", "hidden")
+            __repr__ = lies("repr", "hidden")
+            __eq__ = lies("eq", True)
+            __hash__ = lies("hash", hash("size"))
+            __format__ = lies("format", "hidden")
+            __len__ = lies("len", 0)
+            __getitem__ = lies("getitem", "s")
+            __iter__ = lies("iter", iter("size"))
+            __contains__ = lies("contains", False)
+            startswith = endswith = replace = lower = encode = isidentifier = lies("method", False)
+        class Holder:
+            size = 2
+        holder = Holder()
+        told = [getattr(holder, Token("size")), hasattr(holder, Token("hidden"))]
+        setattr(holder, Token("width"), 3)
+        told.append(holder.width)
+        told += [type(each) is str for each in vars(holder)]
+        delattr(holder, Token("width"))
+        told.append(hasattr(holder, "width"))
+        for name in ("__globals__", "__code__", "__closure__", "_secret"):
+            told.append(hasattr(lambda: 1, Token(name)))
+        result = told, called
+    """)
+    assert ran.value == ([2, False, 3, True, *[False] * 5], [])
+
+
+def test_what_is_judged_of_such_a_string_is_what_is_used() -> None:
+    for use in ("getattr(f, Name('__globals__'))", "setattr(f, Name('__code__'), 1)", "delattr(f, Name('__closure__'))"):
+        with pytest.raises(AttributeError, match="__"):
+            run(f"""
+                class Name(str):
+                    def __str__(self): return "size"
+                    def __eq__(self, other): return other == "size"
+                    def __hash__(self): return hash("size")
+                def f(): pass
+                {use}
+            """)
