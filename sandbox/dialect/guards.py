@@ -23,6 +23,7 @@ from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, shown_type
 from .facades.dynamic import Dynamic
+from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .names import Verdict
@@ -293,6 +294,8 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
     if type(obj) is GuestModule:
         return view_of(obj)
+    if derives(type(obj), Facade) and not _is_dynamic(obj):
+        return types.MappingProxyType({name: guarded_getattr(obj, name) for name in guarded_dir(obj)})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))

@@ -71,3 +71,10 @@ def test_a_signature_that_code_declares_is_its_signature() -> None:
             result = str(inspect.signature(Call(lambda a, b=1: a)))
     """)
     assert ran.value == "(a, b=1)"
+
+
+def test_a_module_of_the_host_shows_what_it_lists() -> None:
+    ran = run("import math, json\nresult = [vars(math)['sqrt'](9), sorted(vars(json)) == sorted(dir(json))]")
+    assert ran.value == [3.0, True]
+    with pytest.raises(TypeError):
+        run("import math\nvars(math)['sqrt'] = 1")
