@@ -448,7 +448,7 @@ def _subclasses_method(obj: object, name: str) -> object:
 
 def _guest_made(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value)):
+    if is_guest_callable(value) or is_guest_class(value if isinstance(value, type) else type(value)):
         return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 

@@ -78,3 +78,17 @@ def test_a_module_of_the_host_shows_what_it_lists() -> None:
     assert ran.value == [3.0, True]
     with pytest.raises(TypeError):
         run("import math\nvars(math)['sqrt'] = 1")
+
+
+def test_an_object_of_the_code_is_found_as_what_is_wrapped() -> None:
+    ran = run("""
+        import functools
+        class Call:
+            __name__ = "call"
+            def __call__(self): return 1
+        class Holder: pass
+        holder = functools.update_wrapper(Holder(), Call())
+        of_the_host = functools.update_wrapper(Holder(), len)
+        result = type(holder.__wrapped__).__name__, hasattr(of_the_host, "__wrapped__")
+    """)
+    assert ran.value == ("Call", False)
