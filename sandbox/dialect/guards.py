@@ -464,6 +464,8 @@ def _bound_to(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     if isinstance(value, type) or is_guest_class(type(value)) or type(value) in _IMMUTABLE:
         return _judged(value, name)
+    if type(value) is list and type(obj) is types.BuiltinMethodType:  # who holds `items.append` can fill the list
+        return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sealab.sandbox.dialect.facades import given_values
+
 from ..guest_code import run
 
 
@@ -92,3 +94,26 @@ def test_an_object_of_the_code_is_found_as_what_is_wrapped() -> None:
         result = type(holder.__wrapped__).__name__, hasattr(of_the_host, "__wrapped__")
     """)
     assert ran.value == ("Call", False)
+
+
+def test_a_list_is_found_from_its_bound_method_and_nothing_else_of_the_host() -> None:
+    ran = run("""
+        import math
+        groups = {}
+        add = groups.setdefault("a", [].append)
+        add(1)
+        told = [groups["a"].__self__]
+        for other in (len, {}.get, "x".join, math.sqrt, [].__len__):
+            try:
+                told.append(type(other.__self__).__name__)
+            except AttributeError:
+                told.append("refused")
+        result = told
+    """)
+    assert ran.value == [[1], "refused", "refused", "str", "refused", "refused"]
+
+
+def test_no_module_lists_a_method_of_a_list_of_its_own() -> None:
+    members = list(given_values())
+    assert members
+    assert not [each for each in members if isinstance(getattr(each, "__self__", None), list)]
