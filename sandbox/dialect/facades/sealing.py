@@ -32,6 +32,7 @@ from .read_only_table import table
 from .stand_ins import (
     array_values,
     asyncio_,
+    collections_,
     contextvars_,
     copy_,
     decimal_signals,
@@ -62,6 +63,7 @@ def seal() -> int:
     gc.unfreeze()  # what follows finds caches and functions by the collector, which passes over what is frozen
     copy_.replace_real_copying()
     enum_.keep_names()
+    collections_.keep_mappings()
     asyncio_.keep_loops()
     asyncio_.keep_paths()
     contextvars_.keep_variables()

@@ -7,6 +7,7 @@ import pytest
 from sealab.sandbox.dialect.facades import given_values
 
 from ..guest_code import run
+from ..sealed import run_sealed
 
 
 def test_an_attribute_is_named_by_the_characters_of_a_string_of_a_class_of_the_code() -> None:
@@ -117,3 +118,17 @@ def test_no_module_lists_a_method_of_a_list_of_its_own() -> None:
     members = list(given_values())
     assert members
     assert not [each for each in members if isinstance(getattr(each, "__self__", None), list)]
+
+
+def test_views_of_mappings_that_code_derives_find_their_mapping() -> None:
+    source = """
+        from collections.abc import ItemsView, KeysView
+        class Items(ItemsView):
+            __slots__ = ()
+            def first(self): return next(iter(self._mapping.items()))
+        class Replaced(KeysView):
+            def __init__(self, mapping): self._mapping = {"b": 2}
+        own = [hasattr({}.keys(), "_mapping"), hasattr(KeysView({"a": 1}), "_mapping"), hasattr(KeysView, "_mapping")]
+        result = [Items({"a": 1}).first(), list(Replaced({"a": 1})), *own]
+    """
+    assert run_sealed(source) == [["a", 1], ["b"], False, False, False]
