@@ -122,6 +122,15 @@ def _of_type(cls: type, item: object) -> types.GenericAlias:
 _REAL: dict[type, type] = {}
 type_of = _stand_in(type, _TypeOfObject)
 _set_on_class(type_of, "__class_getitem__", classmethod(_of_type))
+
+
+def _bound_function(function: object, instance: object, owner: object = None, /) -> object:
+    """Bind a function of the code's own, as its `__get__` does: what decorators of descriptors call on its class."""
+    if not is_guest_callable(function):
+        raise TypeError("'__get__' of 'function' takes a function that the code made itself")
+    return cast("types.FunctionType", function).__get__(instance, cast("type", owner))
+
+
 abstract_metaclass = _stand_in(ABCMeta)
 enum_metaclass = _stand_in(EnumMeta)
 
@@ -161,6 +170,8 @@ OPAQUE: Final[Mapping[type, type]] = {
 `type_of` is the builtin `type`; `abc.ABCMeta` and `enum.EnumMeta` are to be `abstract_metaclass` and `enum_metaclass`;
 the names of the `types` module are to be the values of this mapping.
 """
+
+_set_on_class(OPAQUE[types.FunctionType], "__get__", _bound_function)
 
 
 @cache

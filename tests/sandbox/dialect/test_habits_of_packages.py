@@ -132,3 +132,9 @@ def test_views_of_mappings_that_code_derives_find_their_mapping() -> None:
         result = [Items({"a": 1}).first(), list(Replaced({"a": 1})), *own]
     """
     assert run_sealed(source) == [["a", 1], ["b"], False, False, False]
+
+
+def test_the_class_of_functions_binds_those_of_the_code() -> None:
+    assert run("def f(self, x): return self + x\nresult = f.__class__.__get__(f, 3, int)(4)").value == 7
+    with pytest.raises(TypeError, match="code made itself"):
+        run("def f(): pass\nf.__class__.__get__(len, 3)")
