@@ -123,6 +123,14 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
         builtins.setattr(obj, name, _default_values(name, value))
+    elif name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+        builtins.setattr(obj, names.PREFIX + name, value)
+    elif name == "__wrapped__" and is_guest_class(type(obj)):
+        if not _is_own(value):
+            raise SecurityError(
+                "'__wrapped__' can be set to a function, a class or an object that the code made itself"
+            )
+        builtins.setattr(obj, name, value)
     elif name == "__wrapped__" and type(obj) is types.FunctionType and is_guest_callable(obj):
         # What host code that follows it gets is a function or a class of the code's own, as `functools.wraps` sets it.
         if not (is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value))):
@@ -138,6 +146,21 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
+
+
+_KEPT_PRIVATELY: Final = frozenset({"__self__", "__defaults__", "__kwdefaults__"})
+"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
+
+
+def _keeps_privately(obj: object, name: str) -> bool:
+    return is_guest_class(type(obj)) or (
+        name == "__self__" and type(obj) is types.FunctionType and is_guest_callable(obj)
+    )
+
+
+def _is_own(value: object) -> bool:
+    """Return whether `value` is a function, a class or an object of a class that the code made itself."""
+    return is_guest_callable(value) or is_guest_class(value if isinstance(value, type) else type(value))
 
 
 _DEFAULTS: Final[dict[str, type]] = {"__defaults__": tuple, "__kwdefaults__": dict}
@@ -233,6 +256,10 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.GUARDED:
         if name not in _OF_ALIASES:
             obj = _aliased(obj)
+        if name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+            kept = builtins.getattr(obj, names.PREFIX + name, MISSING)
+            if kept is not MISSING:
+                return kept
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
             return builtins.getattr(obj, name)  # the name of somebody's tool or skill
         reader = _READERS.get(name)
@@ -448,7 +475,7 @@ def _subclasses_method(obj: object, name: str) -> object:
 
 def _guest_made(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if is_guest_callable(value) or is_guest_class(value if isinstance(value, type) else type(value)):
+    if _is_own(value):
         return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 

@@ -138,3 +138,26 @@ def test_the_class_of_functions_binds_those_of_the_code() -> None:
     assert run("def f(self, x): return self + x\nresult = f.__class__.__get__(f, 3, int)(4)").value == 7
     with pytest.raises(TypeError, match="code made itself"):
         run("def f(): pass\nf.__class__.__get__(len, 3)")
+
+
+def test_an_object_that_stands_for_a_function_keeps_what_it_copies_from_it() -> None:
+    ran = run("""
+        def f(x, y=1, *, z=2): return x
+        class Stands:
+            def __init__(self, func):
+                self.__defaults__ = func.__defaults__
+                self.__kwdefaults__ = {**func.__kwdefaults__, "more": 3}
+                self.__wrapped__ = func
+            def __call__(self, *args, **kwargs): pass
+        f.__self__ = f
+        stands = Stands(f)
+        told = [stands.__defaults__, stands.__kwdefaults__, stands.__wrapped__ is f, f.__self__ is f]
+        told.append(hasattr(Stands(f), "__self__"))
+        for value in (len, 1):
+            try:
+                stands.__wrapped__ = value
+            except AttributeError:
+                told.append("refused")
+        result = told
+    """)
+    assert ran.value == [(1,), {"z": 2, "more": 3}, True, True, False, "refused", "refused"]
