@@ -121,20 +121,16 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_class(obj, value)
     elif name == "__dict__":
         _change_dict(obj, value)
-    elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
+    elif name in _DEFAULTS and _is_own_function(obj):
         builtins.setattr(obj, name, _default_values(name, value))
     elif name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
         builtins.setattr(obj, names.PREFIX + name, value)
-    elif name == "__wrapped__" and is_guest_class(type(obj)):
+    elif name == "__wrapped__" and (_is_own_function(obj) or is_guest_class(type(obj))):
+        # What host code that follows it gets is of the code's own, as `functools.wraps` sets it.
         if not _is_own(value):
             raise SecurityError(
                 "'__wrapped__' can be set to a function, a class or an object that the code made itself"
             )
-        builtins.setattr(obj, name, value)
-    elif name == "__wrapped__" and type(obj) is types.FunctionType and is_guest_callable(obj):
-        # What host code that follows it gets is a function or a class of the code's own, as `functools.wraps` sets it.
-        if not (is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value))):
-            raise SecurityError("'__wrapped__' can be set to a function or a class that the code made itself")
         builtins.setattr(obj, name, value)
     elif name == "__module__" and _is_of_code(obj):
         # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
@@ -153,9 +149,11 @@ _KEPT_PRIVATELY: Final = frozenset({"__self__", "__defaults__", "__kwdefaults__"
 
 
 def _keeps_privately(obj: object, name: str) -> bool:
-    return is_guest_class(type(obj)) or (
-        name == "__self__" and type(obj) is types.FunctionType and is_guest_callable(obj)
-    )
+    return is_guest_class(type(obj)) or (name == "__self__" and _is_own_function(obj))
+
+
+def _is_own_function(obj: object) -> bool:
+    return type(obj) is types.FunctionType and is_guest_callable(obj)
 
 
 def _is_own(value: object) -> bool:
