@@ -369,8 +369,11 @@ async def _sent(
 ) -> dict[str, Json]:
     """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
     if told_to is not None:
+        from ...tools_registry.describing.signatures import KEYS_UNKNOWN
+
         registry.count_sent(await chars_of(answer))
         for each in tools:
-            if isinstance(each, dict) and ("returns" in each or " -> " in str(each.get("signature", ""))):
+            told = str(each.get("returns", each.get("signature", ""))) if isinstance(each, dict) else ""
+            if isinstance(each, dict) and told and KEYS_UNKNOWN not in told:
                 registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")
     return answer

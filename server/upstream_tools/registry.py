@@ -329,7 +329,7 @@ class Registry:
             result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
         if not says_shape(tool.output_schema):
             learned = await self.learned()
-            await asyncio.to_thread(learned.observe, tool.full_name, result.value)
+            await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
