@@ -21,6 +21,8 @@ from ..errors import Refused
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest_api import host_modules
+from ..guest_api.answers import Answer
+from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
@@ -60,9 +62,26 @@ def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
         hint = by_message(message) or _by_type(error, message, scene)
+        returned = _of_answers(error, message, scene)
+        hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
         return None
     return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
+
+
+def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
+    """Return what the tools returned that an error may be about; None where it is about an object of the code's own."""
+    if not GUEST.answers:
+        return None
+    owner: object = None
+    if derives(type(error), AttributeError):
+        owner = _object_of_attribute_error(error)
+    elif derives(type(error), KeyError):
+        missed = _missed(scene, dict)
+        owner = None if missed is None else missed.container
+    if owner is not None and type(owner) not in {Answer, list, str, int, float, bool}:
+        return None
+    return answer_shapes.told(error, message, scene.source, scene.line, GUEST.answers)
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:
