@@ -69,7 +69,7 @@ class _Look:
     def _object(self, fields: dict[str, object], depth: int) -> str:
         if depth <= 0 or self.left <= 0:
             return "dict"
-        written = []
+        written: list[str] = []
         for key, value in fields.items():
             if len(written) == _KEYS_MAX or self.left <= 0:
                 written.append("...")

@@ -51,13 +51,17 @@ class FoundTool(DefinitionAnswer):
 
 
 class SearchAnswer(TypedDict):
-    """The tools that fit a query, best first; `unreachable` says of servers why their tools are not among them."""
+    """The tools that fit a query, best first; `weak` says that none fits well.
+
+    `unreachable` says of servers why their tools are not among them.
+    """
 
     query: str
     category: str | None
     detail_level: str
     count: int
     tools: list[FoundTool]
+    weak: NotRequired[str]
     unreachable: NotRequired[dict[str, str]]
     truncated: NotRequired[dict[str, object]]
 
@@ -99,7 +103,8 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             limit=limit,
             told_to=scope_of(ctx.request_context),
         )
-        lines = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+        lines = [str(found["weak"])] if "weak" in found else []
+        lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(

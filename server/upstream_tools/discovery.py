@@ -29,6 +29,9 @@ LIMIT_DEFAULT = 10
 QUERY_CHARS_MAX = 2000
 """The longest query, name of a tool and name of a category."""
 
+NOTHING_FITS = "Perhaps no tool fits. Search in other words; list_tool_categories says what there is."
+"""What is said of a search that found tools which have little to do with it."""
+
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
 _RETURN_CHARS_MAX = 300
@@ -46,8 +49,8 @@ async def search(
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
 
     Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
-    the caller whose model reads the answer; code that runs reads it without one. `unreachable` says of servers whose
-    tools cannot be found why that is so; it is left out when there is none.
+    the caller whose model reads the answer; code that runs reads it without one. `weak` is there where no tool fits
+    well. `unreachable` says of servers whose tools cannot be found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
     _check_chars("query", query)
@@ -74,6 +77,8 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
+    if hits and all(hit.weak for hit in hits):
+        answer["weak"] = NOTHING_FITS
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable

@@ -216,7 +216,10 @@ def test_a_schema_that_grows_without_bound_costs_bounded_work(describer: Describ
 
 
 def test_alternatives_at_the_root_give_the_parameters_of_all_and_require_what_all_require(describer: Describer) -> None:
-    assert taken(describer.signature(describer.catalog.get("odd.either"))) == "tools.odd.either(*, id: int, name: str = ...)"
+    assert (
+        taken(describer.signature(describer.catalog.get("odd.either")))
+        == "tools.odd.either(*, id: int, name: str = ...)"
+    )
 
 
 def test_examples_hold_the_required_arguments_with_values_that_the_schema_accepts(describer: Describer) -> None:

@@ -188,7 +188,7 @@ def _together(first: Learned | None, second: Learned) -> Learned:
 
 
 def _words_of(arguments: object) -> frozenset[str]:
-    """Return the words of the texts within some arguments, of which the first `_ARGUMENT_CHARS_MAX` characters count."""
+    """Return the words of the texts within some arguments: of their first `_ARGUMENT_CHARS_MAX` characters."""
     words: set[str] = set()
     left, waiting = _ARGUMENT_CHARS_MAX, [arguments]
     while waiting and left > 0:
@@ -249,7 +249,9 @@ def _rewritten(shape: Shape, chosen: Callable[[Record], bool]) -> Shape:
             inner = tuple(RecordField(each.name, _rewritten(each.shape, chosen), each.required) for each in fields)
             if fields and chosen(shape):
                 return MapOf(_all(each.shape for each in inner))
-            return shape if all(new.shape is old.shape for new, old in zip(inner, fields, strict=True)) else Record(inner)
+            return (
+                shape if all(new.shape is old.shape for new, old in zip(inner, fields, strict=True)) else Record(inner)
+            )
         case ListOf(item):
             new = _rewritten(item, chosen)
             return shape if new is item else ListOf(new)
@@ -309,8 +311,8 @@ def _read(file: Path) -> dict[str, Learned]:
 
 def _learned(content: object) -> Learned:
     match content:
-        case {"shape": shape, "count": int(count)} if 0 < count <= _COUNT_MAX:
-            return Learned(shape_from_json(shape), count, varies=content.get("varies") is True)
+        case {"shape": shape, "count": int(count), **more} if 0 < count <= _COUNT_MAX:
+            return Learned(shape_from_json(shape), count, varies=more.get("varies") is True)
         case _:
             raise ValueError("nothing that was learned")
 

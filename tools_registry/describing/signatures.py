@@ -191,7 +191,7 @@ def returns_with_doubt(tool: Tool, learned: Learned | None, chars: int) -> str:
     written = returns(tool, learned, chars)
     learned = unpublished(tool, learned)
     if learned is None:
-        known = not written or says_keys(returned_shape(tool.output_schema))
+        known = tool.output_schema is None or says_keys(returned_shape(tool.output_schema))
         return written if known else f"{written} ({KEYS_UNKNOWN})"
     if learned.varies:
         return f"{written} ({_VARIES})"
@@ -205,7 +205,11 @@ def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
     learned = unpublished(tool, learned)
     if learned is None:
         known = tool.output_schema is not None and says_keys(returned_shape(tool.output_schema))
-        return (f" -> {written}", "") if known else (f" -> {written or 'unknown'}", f"{KEYS_UNKNOWN}: print an answer first")
+        return (
+            (f" -> {written}", "")
+            if known
+            else (f" -> {written or 'unknown'}", f"{KEYS_UNKNOWN}: print an answer first")
+        )
     seen = f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
     return f" -> {written}", f"{seen}; {_VARIES}" if learned.varies else seen
 

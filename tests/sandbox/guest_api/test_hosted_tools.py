@@ -293,7 +293,9 @@ LOG = 'git.git_log returned {"commits": list[{"hash": str, "author": {"name": st
         ("tags = await tools.git.tags()\nlen(tags)", "git.tags returned None."),
     ],
 )
-async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(pool: Pool, code: str, said: str) -> None:
+async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(
+    pool: Pool, code: str, said: str
+) -> None:
     outcome = await ran(pool, code, shaped)
     assert outcome.error is not None
     assert (outcome.error.hint or "").endswith(said)

@@ -408,7 +408,7 @@ async def test_a_run_tells_once_what_the_tools_return_that_the_caller_was_not_to
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run("await tools.up.as_json_text(); await tools.up.add(left=1); 1")
-        assert report["returns"] == {"up.as_json_text": '{"value": str}', "up.add": "int"}
+        assert report["returns"] == {"up.as_json_text": '{"value": str} (seen once)', "up.add": "int"}
         answer = await caller.call("execute_code", code="await tools.up.as_text()")
         assert "up.as_text returns str" in answer.content[0].text
         assert "returns" not in await caller.run("await tools.up.as_json_text(); await tools.up.as_text()")
@@ -426,11 +426,21 @@ async def test_a_search_tells_what_tools_return_and_the_runs_after_it_do_not(tmp
 
 async def test_a_shape_that_was_learned_is_told_in_the_next_search(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
-    for expected in (None, '{"value": str}'):
+    for expected in (None, '{"value": str} (seen once)', '{"value": str}'):
         async with in_this_process(tmp_path, ONE_SPARE) as caller:
             answer = await caller.call("search_tools", query="as_json_text", limit=1)
             assert answer.structured_content["tools"][0].get("returns") == expected
             await caller.run("await tools.up.as_json_text()")
+
+
+async def test_a_search_to_which_nothing_fits_says_so(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        answer = await caller.call("search_tools", query="knit a woolen sweater for grandma")
+        assert answer.structured_content["count"] <= 5
+        assert answer.structured_content["weak"] in answer.content[0].text
+        assert "weak" not in (await caller.call("search_tools", query="add two numbers")).structured_content
+        assert "weak" not in (await caller.call("search_tools", query="", category="up")).structured_content
 
 
 async def test_what_code_reads_is_not_counted_as_told_to_a_model(tmp_path: Path) -> None:
