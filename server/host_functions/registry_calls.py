@@ -85,7 +85,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
-            tool, fitting = await _fitting(registry, tool, given)
+            try:
+                tool, fitting = await _fitting(registry, tool, given)
+            except HostCallError as error:
+                raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not approval.runs_dry(tool, server):
                 calls.log.note_dry(tool.full_name, fitting)
@@ -97,7 +100,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
-            raise failed(str(error)) from error
+            raise failed(f"{error}{privacy.why_tokens(given)}") from error
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value

@@ -433,6 +433,28 @@ async def test_a_shape_that_was_learned_is_told_in_the_next_search(tmp_path: Pat
             await caller.run("await tools.up.as_json_text()")
 
 
+@pytest.mark.parametrize(
+    ("privacy", "said"),
+    [
+        ("tools", "[EMAIL_…], and not the value. Pass restore_pii(text) in its place."),
+        ("auto", "The operator's `restore` for this server says which types it may have"),
+        ("off", None),
+    ],
+)
+async def test_a_failed_call_with_a_token_says_that_the_tool_was_given_the_token(
+    tmp_path: Path, privacy: str, said: str | None
+) -> None:
+    configure(tmp_path, up={**upstream(), "restore": {}})
+    environment = {"SEALAB_PRIVACY": privacy, "SEALAB_PRIVACY_MODE": "fast"}
+    async with in_this_process(tmp_path, ONE_SPARE | environment) as caller:
+        for argument in ("reason='see [EMAIL_9g5ddg3tce]'", "reason=['[EMAIL_9g5ddg3tce]']"):
+            report = await caller.run(f"given = dict({argument})\nawait tools.up.fail(**given)")
+            assert report["status"] == "error"
+            assert (said in report["error"]["message"]) if said else ("not the value" not in report["error"]["message"])
+        report = await caller.run("await tools.up.fail(reason='[not a token]')")
+        assert "not the value" not in report["error"]["message"]
+
+
 async def test_a_search_to_which_nothing_fits_says_so(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
