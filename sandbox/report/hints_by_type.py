@@ -22,7 +22,6 @@ from ..errors import Refused
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest_api import host_modules
-from ..guest_api.answers import Answer
 from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
@@ -95,7 +94,10 @@ def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
     elif derives(type(error), KeyError):
         missed = _missed(scene, dict)
         owner = None if missed is None else missed.container
-    if owner is not None and type(owner) not in {Answer, list, str, int, float, bool}:
+    kind = type(owner)
+    # Objects in answers are of a class derived from dict; a plain dict is the code's own.
+    may_be_answered = kind in {list, str, int, float, bool} or (kind is not dict and derives(kind, dict))
+    if owner is not None and not may_be_answered:
         return None
     return answer_shapes.told(error, message, scene.source, scene.line, GUEST.answers)
 

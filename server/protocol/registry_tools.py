@@ -19,6 +19,7 @@ from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
+_PRINT_FIRST = "Where a result or its keys are unknown, print one first."
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
@@ -105,6 +106,8 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         )
         lines = [str(found["weak"])] if "weak" in found else []
         lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+        if any(" -> unknown" in line or "keys unknown" in line for line in lines):
+            lines.append(_PRINT_FIRST)
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(

@@ -5,8 +5,7 @@
 Objects are written as their keys and types (`{"name": str, "size": NotRequired[int]}`), `= ...` stands for an argument
 that may be left out. Of an object that is too long the keys stand alone (`{"name", "size"}`). After `#` come whether a
 user has to approve calls (`needs approval`), the real names of arguments that Python cannot write, how texts are
-written (`since is YYYY-MM-DD`), how often a return type was seen that no schema publishes, and what to do where
-nothing says which keys answers have.
+written (`since is YYYY-MM-DD`), how often a return type was seen that no schema publishes, and where keys are unknown.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
 from .shapes import ANY, NONE, AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
 
 NEEDS_APPROVAL = "needs approval"
+UNKNOWN = "unknown"
 KEYS_UNKNOWN = "keys unknown"
-"""What is said where neither a schema nor an answer tells what code gets."""
+"""What is said where neither a schema nor an answer tells what code gets, or which keys that has."""
 _VARIES = "keys depend on the arguments"
 _DEPTH_MAX = 4
 _PARAMETER_CHARS_MAX = 240
@@ -204,14 +204,17 @@ def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
     written = returns(tool, learned)
     learned = unpublished(tool, learned)
     if learned is None:
+        if not written:
+            return f" -> {UNKNOWN}", ""
         known = tool.output_schema is not None and says_keys(returned_shape(tool.output_schema))
-        return (
-            (f" -> {written}", "")
-            if known
-            else (f" -> {written or 'unknown'}", f"{KEYS_UNKNOWN}: print an answer first")
-        )
+        return f" -> {written}", "" if known else KEYS_UNKNOWN
     seen = f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
     return f" -> {written}", f"{seen}; {_VARIES}" if learned.varies else seen
+
+
+def tells_returns(told: str) -> bool:
+    """Return whether a signature, or a return type, tells what code gets."""
+    return KEYS_UNKNOWN not in told and f" -> {UNKNOWN}" not in told
 
 
 def says_keys(shape: Shape) -> bool:
