@@ -40,7 +40,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
     asked = {
         "search_tools": Handler(
-            partial(_search_tools, registry),
+            partial(_search_tools, registry, privacy),
             {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE_OR_NONE},
             frozenset({"query"}),
         ),
@@ -101,6 +101,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
             raise failed(f"{error}{privacy.why_tokens(given)}") from error
+        (await registry.usage()).called(calls.caller.scope, tool.full_name)
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
@@ -163,7 +164,8 @@ def failed(message: str) -> HostCallError:
     return HostCallError(message, type="ToolError")
 
 
-async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    """Search. Where everything is filtered, code may search for what its model must not see: that is not remembered."""
     return await answered(
         discovery.search(
             registry,
@@ -171,6 +173,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
             limit=cast("int | None", arguments.get("limit")),
+            asked_by=None if privacy.filters else calls.caller.scope,
         )
     )
 

@@ -8,19 +8,16 @@ of which two answers have less than half in common.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ..files import write_whole
+from ..files import locked, write_whole
 from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, Record, RecordField, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
 from .signatures import Learned
@@ -72,7 +69,7 @@ class LearnedTypes:
 
     def forget(self, server: str) -> None:
         """Drop what was learned of a server's tools."""
-        with self._lock, _locked(self._file):
+        with self._lock, locked(self._file):
             self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
             known = {name: each for name, each in _read(self._file).items() if not name.startswith(f"{server}.")}
             self._write(known)
@@ -83,7 +80,7 @@ class LearnedTypes:
             if not self._pending:
                 return
             try:
-                with _locked(self._file):
+                with locked(self._file):
                     known = _read(self._file)
                     for name, each in self._pending.items():
                         # The newest stand last; beyond the bound the oldest go.
@@ -315,15 +312,3 @@ def _learned(content: object) -> Learned:
             return Learned(shape_from_json(shape), count, varies=more.get("varies") is True)
         case _:
             raise ValueError("nothing that was learned")
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Let one process at a time read, change and write the file."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)

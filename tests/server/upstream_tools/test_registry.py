@@ -465,6 +465,32 @@ async def test_a_search_to_which_nothing_fits_says_so(tmp_path: Path) -> None:
         assert "weak" not in (await caller.call("search_tools", query="", category="up")).structured_content
 
 
+async def test_searches_in_like_words_find_what_was_called_after_one_and_so_in_the_next_session(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    query, like = "who celebrates next", "find somebody who celebrates"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        before = await scores(caller, like)
+        await caller.run(f"search_tools({query!r}); await tools.up.people()")
+        assert (await scores(caller, like))["people"] > before.get("people", 0) + 0.2
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        assert (await scores(caller, like))["people"] > before.get("people", 0) + 0.2
+        assert "celebrate" not in (tmp_path / "registry" / "usage.json").read_text()
+
+
+async def test_what_code_searches_where_everything_is_filtered_is_not_remembered(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(
+        tmp_path, ONE_SPARE | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
+    ) as caller:
+        await caller.run("search_tools('who celebrates next'); await tools.up.people()")
+    assert not (tmp_path / "registry" / "usage.json").exists()
+
+
+async def scores(caller: Caller, query: str) -> dict[str, float]:
+    found = (await caller.call("search_tools", query=query, limit=50)).structured_content
+    return {tool["name"]: tool["score"] for tool in found["tools"]}
+
+
 async def test_a_search_advises_to_print_an_answer_only_where_nothing_tells_its_keys(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
