@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
+from ..guest.real_classes import derives
 from .disclosure import bounded
 
 TOOLS_MAX: Final = 50
@@ -86,7 +87,7 @@ def told(error: BaseException, message: str, source: str, line: int | None, answ
     """
     if not answers or line is None or len(source) > _SOURCE_CHARS_MAX or _OF_A_CALL.search(message):
         return None
-    if not isinstance(error, KeyError | TypeError | AttributeError):
+    if not any(derives(type(error), kind) for kind in (KeyError, TypeError, AttributeError)):
         return None
     tools = _tools_behind(source, line, answers)
     if not 0 < len(tools) <= _SHOWN_MAX:
