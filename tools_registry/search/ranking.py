@@ -50,11 +50,22 @@ DECIMALS = 4
 # Where half of the development queries were searched and answered before, this finds 0.9 % more of the rest.
 USAGE_WEIGHT = 0.5
 # A document fits weakly whose words are worth less than a share of the rarest word, say less than a share of what was
-# asked, and mean something else. So chosen, 0.9 % of the development queries (`tests/benchmarks/search.py`) find weak
-# documents alone; of 20 sentences that name no task of software 80 % do among 199 tools, and 44 % among thousands.
-WEAK_WORTH = 0.6
-WEAK_SHARE = 0.35
-WEAK_COSINE = 0.45
+# asked, and mean something else. The more documents there are, the nearer one comes by chance. So chosen, 1 % of the
+# development queries find weak documents alone, and of nonsense 29 to 79 % (`tests/benchmarks/search.py`).
+FEW_DOCUMENTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Least:
+    """What a document must have of one of these at least, so as not to be weak."""
+
+    worth: float
+    share: float
+    cosine: float
+
+
+WEAK_AMONG_FEW = _Least(worth=0.6, share=0.35, cosine=0.45)
+WEAK_AMONG_MANY = _Least(worth=0.8, share=0.5, cosine=0.5)
 MOST_WEAK = 5
 
 
@@ -171,16 +182,17 @@ class SearchIndex:
         """Return which documents have little to do with a query and with each of its steps, and are not named in it."""
         import numpy as np
 
+        least = WEAK_AMONG_FEW if len(self) <= FEW_DOCUMENTS else WEAK_AMONG_MANY
         doubtful = [number for number in numbers if number not in named]
         if doubtful and self._vectors is not None and self._meanings is not None:
             asked = np.array([self._vectors.of_words(meaning.words) for meaning in meanings])
             cosines = np.einsum("qd,nd->qn", asked, self._meanings[doubtful]).max(axis=0)
-            doubtful = [number for number, cosine in zip(doubtful, cosines, strict=True) if cosine < WEAK_COSINE]
+            doubtful = [number for number, cosine in zip(doubtful, cosines, strict=True) if cosine < least.cosine]
         for meaning in meanings:
             if not doubtful:
                 break
             worth, held = self._inverted.evidence(meaning.terms, doubtful)
-            weak = (worth < WEAK_WORTH) & (held < WEAK_SHARE * max(meaning.rarity, 1e-9))
+            weak = (worth < least.worth) & (held < least.share * max(meaning.rarity, 1e-9))
             doubtful = [number for number, each in zip(doubtful, weak, strict=True) if each]
         return set(doubtful)
 
