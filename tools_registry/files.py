@@ -1,10 +1,25 @@
-"""Writes a file whole or not at all."""
+"""Writes a file whole or not at all, by one process at a time."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Let one process at a time read, change and write a file: holds a lock on its folder, which is made if need be."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def write_whole(path: Path, text: str, *, durable: bool = True, mode: int = 0o600) -> None:

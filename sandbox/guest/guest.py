@@ -42,7 +42,8 @@ class Guest:
     `call_host` sends one host call and waits for its answer;
     `call_host_async` does the same without holding up other tasks; `namespace` holds the code's global variables.
     `define(source, filename, name)` runs source as a module of its own and gives its variables; `sources` are those of
-    such modules by their file names, and `run` counts the runs that this process was given.
+    such modules by their file names, `answers` the shapes of the tools' newest answers, and `run` counts the runs that
+    this process was given.
     `full_python` says that no dialect limits the code, and `wider` names the isolations that run full Python and that
     its author may ask for instead. `plain` gives what a library's value is in plain Python, or the value itself.
     """
@@ -56,6 +57,7 @@ class Guest:
     namespace: dict[str, object] = field(default_factory=dict)
     define: Callable[[str, str, str], dict[str, object]] = _no_skills
     sources: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     run: int = 0
     full_python: bool = False
     wider: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from ..dialect.facades.facade import Facade, make
 from ..guest.guest import GUEST
 from ..guest.host_channel import ToolError
 from ..job import Json
+from ..report import answer_shapes
 from ..report.values import render
 from .answers import answer_of, awaitable
 
@@ -209,7 +210,9 @@ async def _call(name: str, positional: tuple[object, ...], named: Mapping[str, o
     request: dict[str, Json] = {"name": name, "arguments": _plain(name, dict(named))}
     if positional:
         request["positional"] = _plain(name, list(positional))  # the host knows how they are named
-    return answer_of(await GUEST.call_host_async("call_tool", request))
+    answer = answer_of(await GUEST.call_host_async("call_tool", request))
+    answer_shapes.note(GUEST.answers, name, answer)
+    return answer
 
 
 def _plain(name: str, arguments: dict[str, object] | list[object]) -> Json:

@@ -6,6 +6,7 @@ dicts and frames, bounded, and no guest code is called. What a rule says stands 
 
 from __future__ import annotations
 
+import ast
 import errno
 import re
 import sys
@@ -21,14 +22,16 @@ from ..errors import Refused
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
 from ..guest_api import host_modules
+from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
-from .subscripts import Missed, missed_by
+from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, missed_by
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
 
 HINT_CHARS_MAX = 400
 
+_LINES: Final = "text.splitlines() or io.StringIO(text)"
 _KEYS_SHOWN = 8
 _KEY_CHARS_MAX = 40
 _SURE = 0.8
@@ -59,10 +62,44 @@ class Scene:
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
-        hint = by_message(message) or _by_type(error, message, scene)
+        hint = _of_csv(error, scene) or by_message(message) or _by_type(error, message, scene)
+        returned = _of_answers(error, message, scene)
+        hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
         return None
     return None if hint is None else plain_names(hint, HINT_CHARS_MAX).encode("utf-8", "backslashreplace").decode()
+
+
+def _of_csv(error: BaseException, scene: Scene) -> str | None:
+    """Return what to write where a reader of `csv` was given a text, whose characters it takes for lines."""
+    failed = any(derives(type(error), kind) for kind in (KeyError, IndexError, ValueError, TypeError))
+    if scene.frame is None or "csv" not in scene.source or not failed or len(scene.source) > SOURCE_CHARS_MAX:
+        return None
+    for node in ast.walk(ast.parse(scene.source)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[text, *_]):
+                of_csv = name == "DictReader" or (name == "reader" and "csv" in ast.unparse(node.func))
+                if of_csv and is_text(text, scene.frame):
+                    return f"{name} was given a text, each character of which it takes for a line: pass {_LINES}."
+    return None
+
+
+def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
+    """Return what the tools returned that an error may be about; None where it is about an object of the code's own."""
+    if not GUEST.answers:
+        return None
+    owner: object = None
+    if derives(type(error), AttributeError):
+        owner = _object_of_attribute_error(error)
+    elif derives(type(error), KeyError):
+        missed = _missed(scene, dict)
+        owner = None if missed is None else missed.container
+    kind = type(owner)
+    # Objects in answers are of a class derived from dict; a plain dict is the code's own.
+    may_be_answered = kind in {list, str, int, float, bool} or (kind is not dict and derives(kind, dict))
+    if owner is not None and not may_be_answered:
+        return None
+    return answer_shapes.told(error, message, scene.source, scene.line, GUEST.answers)
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:

@@ -61,6 +61,18 @@ def missed_by(source: str, line: int, frame: FrameType, kinds: Sequence[type]) -
     return assumed[0] if len(assumed) == 1 else None
 
 
+def is_text(node: ast.expr, frame: FrameType) -> bool:
+    """Return whether an expression is a text: by its value, or a call that reads a whole text, awaited or not."""
+    match node:
+        case ast.Await(value=ast.expr() as awaited):
+            return is_text(awaited, frame)
+        case ast.Call(func=ast.Name(id="read_file") | ast.Attribute(attr="read" | "read_text")):
+            return True
+        case ast.JoinedStr():
+            return True
+    return derives(type(_look_up(node, frame)), str)
+
+
 def _look_up(node: ast.expr, frame: FrameType) -> object:
     match node:
         case ast.Constant(value=value):

@@ -153,6 +153,7 @@ class Worker:
         self.output.clear(allowance.output_bytes)
         GUEST.write, GUEST.write_error = GUEST.output, GUEST.error_output  # an earlier call may have redirected them
         GUEST.run += 1
+        GUEST.answers.clear()
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
         try:

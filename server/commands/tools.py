@@ -66,6 +66,10 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
     for tool in tools:
         print(f"{tool['server']}.{tool['name']}" if tool["server"] else tool["name"])
         _print_indented(tool.get("signature"), tool.get("description"), _listed(tool.get("arguments")))
+    if "weak" in answer:
+        _say(
+            "Perhaps none of these fits. Say in other words what the tool should do, or see `sealab tools categories`."
+        )
     if not tools:
         _say("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
     _say_unreachable(answer)

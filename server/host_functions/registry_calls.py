@@ -40,7 +40,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
     """Return what answers for upstream tools, by name; `privacy` puts values in for tokens where policy allows it."""
     asked = {
         "search_tools": Handler(
-            partial(_search_tools, registry),
+            partial(_search_tools, registry, privacy),
             {"query": _TEXT, "category": _TEXT_OR_NONE, "detail_level": _TEXT, "limit": _WHOLE_OR_NONE},
             frozenset({"query"}),
         ),
@@ -85,7 +85,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
             given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
-            tool, fitting = await _fitting(registry, tool, given)
+            try:
+                tool, fitting = await _fitting(registry, tool, given)
+            except HostCallError as error:
+                raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not approval.runs_dry(tool, server):
                 calls.log.note_dry(tool.full_name, fitting)
@@ -97,7 +100,8 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 told = None if calls.tell is None else partial(_tell, calls.tell, tool.full_name)
                 result = await registry.call(tool, fitting, on_progress=told, keep=calls.attachments.keep)
         except RegistryError as error:
-            raise failed(str(error)) from error
+            raise failed(f"{error}{privacy.why_tokens(given)}") from error
+        (await registry.usage()).called(calls.caller.scope, tool.full_name)
         value = result.value
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
@@ -160,7 +164,8 @@ def failed(message: str) -> HostCallError:
     return HostCallError(message, type="ToolError")
 
 
-async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
+async def _search_tools(registry: Registry, privacy: Privacy, calls: Calls, arguments: Arguments) -> Json:
+    """Search. Where everything is filtered, code may search for what its model must not see: that is not remembered."""
     return await answered(
         discovery.search(
             registry,
@@ -168,6 +173,7 @@ async def _search_tools(registry: Registry, _calls: Calls, arguments: Arguments)
             category=cast("str | None", arguments.get("category")),
             detail_level=cast("str", arguments.get("detail_level", "summary")),
             limit=cast("int | None", arguments.get("limit")),
+            asked_by=None if privacy.filters else calls.caller.scope,
         )
     )
 

@@ -9,9 +9,10 @@ import asyncio
 import gc
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -51,6 +52,8 @@ TRIALS_SECONDS = 60.0
 
 PURGE_SECONDS = 600.0
 """How often what has outlived its time is removed."""
+_TEXTS_LOOKED_AT = 1000
+_TEXT_CHARS_LOOKED_AT = 10_000
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -182,6 +185,16 @@ class Privacy:
             scope, arguments, f"{server}.{tool}", allows=lambda path, kind: policy.allows(tool, path, kind)
         )
         return cast("Mapping[str, Json]", restored.content)
+
+    def why_tokens(self, arguments: Mapping[str, Json]) -> str:
+        """Explain, where a call failed whose arguments still have tokens, what the tool was given; else nothing."""
+        found = None if self.is_off else next(_tokens_within(arguments), None)
+        if found is None:
+            return ""
+        token = f"The tool was given a token of personal data as it is, [{found}_…], and not the value."
+        if self.filters:
+            return f" {token} The operator's `restore` for this server says which types it may have; ask the user."
+        return f" {token} Pass restore_pii(text) in its place." if self.shows_values else f" {token}"
 
     async def restored_for_model(self, scope: str, text: str) -> Restored:
         """Return a text with values in for its tokens, for the model. Raises `RequestRefused` where that may not be."""
@@ -414,3 +427,18 @@ def is_harmless(value: Json) -> bool:
 
 
 _HARMLESS_BELOW = 10_000
+
+
+def _tokens_within(arguments: Json) -> Iterator[str]:
+    """Yield the types of tokens within some arguments; of very many texts, those of the first."""
+    waiting = [arguments]
+    for _ in range(_TEXTS_LOOKED_AT):
+        if not waiting:
+            return
+        match waiting.pop():
+            case str(text):
+                yield from (match[1] for match in TOKEN.finditer(text[:_TEXT_CHARS_LOOKED_AT]))
+            case Mapping() as inner:
+                waiting += islice(inner.values(), _TEXTS_LOOKED_AT)
+            case list() as inner:
+                waiting += islice(inner, _TEXTS_LOOKED_AT)

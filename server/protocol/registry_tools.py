@@ -19,6 +19,7 @@ from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
+_PRINT_FIRST = "Where a result or its keys are unknown, print one first."
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
@@ -51,13 +52,17 @@ class FoundTool(DefinitionAnswer):
 
 
 class SearchAnswer(TypedDict):
-    """The tools that fit a query, best first; `unreachable` says of servers why their tools are not among them."""
+    """The tools that fit a query, best first; `weak` says that none fits well.
+
+    `unreachable` says of servers why their tools are not among them.
+    """
 
     query: str
     category: str | None
     detail_level: str
     count: int
     tools: list[FoundTool]
+    weak: NotRequired[str]
     unreachable: NotRequired[dict[str, str]]
     truncated: NotRequired[dict[str, object]]
 
@@ -99,7 +104,10 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             limit=limit,
             told_to=scope_of(ctx.request_context),
         )
-        lines = [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+        lines = [str(found["weak"])] if "weak" in found else []
+        lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+        if any(" -> unknown" in line or "keys unknown" in line for line in lines):
+            lines.append(_PRINT_FIRST)
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(

@@ -124,7 +124,7 @@ def _may_write(tool: Tool, server: ServerConfig) -> str:
     if server.approve is Approve.ALWAYS:
         return "is one that is always asked about"
     if server.says_reads(tool.name) is False:
-        return "is one that writes, by the operator's word"
+        return "is marked in the operator's mcp.json as one that writes"
     if tool.annotations.get("destructiveHint") is True:
         return "says that it may destroy something"
     return "may change something" if "readOnlyHint" in tool.annotations else "does not say that it only reads"

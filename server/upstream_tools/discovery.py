@@ -5,7 +5,7 @@ The MCP tools and the helpers inside the code give the same answers, since both 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
 from ...tools_registry.names import fold, identifier
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
+from ..scopes import is_brief
 from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
@@ -21,6 +22,8 @@ from .wiring import is_permitted
 if TYPE_CHECKING:
     from ...tools_registry.describing.details import Describer, DetailLevel
     from ...tools_registry.models import Tool
+    from ...tools_registry.search.ranking import Hit
+    from ...tools_registry.search.usage import Usage
 
 LIMIT_MAX = 100
 """The most tools that one search gives."""
@@ -28,6 +31,9 @@ LIMIT_DEFAULT = 10
 """The tools that a search gives unless it says how many."""
 QUERY_CHARS_MAX = 2000
 """The longest query, name of a tool and name of a category."""
+
+NOTHING_FITS = "Perhaps no tool fits. Search in other words; list_tool_categories says what there is."
+"""What is said of a search that found tools which have little to do with it."""
 
 _NAMES_SHOWN = 8
 _PROBLEMS_SHOWN = 50
@@ -42,12 +48,15 @@ async def search(
     detail_level: str = "summary",
     limit: int | None = None,
     told_to: str | None = None,
+    asked_by: str | None = None,
 ) -> dict[str, Json]:
     """Return `{query, category, detail_level, count, tools}`, best first; raises `RequestRefused`, `RegistryError`.
 
     Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
-    the caller whose model reads the answer; code that runs reads it without one. `unreachable` says of servers whose
-    tools cannot be found why that is so; it is left out when there is none.
+    the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
+    whose calls after this search are remembered for searches in like words, `told_to` by default. `weak` is there where
+    no tool fits well. `unreachable` says of servers whose tools cannot be found why that is so; it is left out when
+    there is none.
     """
     level = _level(detail_level)
     _check_chars("query", query)
@@ -58,7 +67,13 @@ async def search(
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.ask_unasked()
     index = await registry.index()
-    hits = await in_thread(Kind.SEARCH, partial(index.search, query, category=category, limit=limit))
+    search_index = partial(index.search, query, category=category, limit=limit)
+    owner = asked_by or told_to
+    usage = None if owner is None or not query.strip() else await registry.usage()
+    if owner is None or usage is None:
+        hits = await in_thread(Kind.SEARCH, search_index)
+    else:
+        hits = await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
     catalog = await registry.catalog()
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
@@ -74,10 +89,19 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
+    if hits and all(hit.weak for hit in hits):
+        answer["weak"] = NOTHING_FITS
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable
     return await _sent(registry, answer, tools, told_to)
+
+
+def _searched(search_index: Callable[..., list[Hit]], usage: Usage, owner: str, query: str) -> list[Hit]:
+    """Search with what the owner called after searches in like words, and note this search."""
+    hits = search_index(used=usage.likeness(owner, query))
+    usage.searched(owner, query, brief=is_brief(owner))
+    return hits
 
 
 async def definition(
@@ -369,8 +393,11 @@ async def _sent(
 ) -> dict[str, Json]:
     """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
     if told_to is not None:
+        from ...tools_registry.describing.signatures import tells_returns
+
         registry.count_sent(await chars_of(answer))
         for each in tools:
-            if isinstance(each, dict) and ("returns" in each or " -> " in str(each.get("signature", ""))):
+            told = str(each.get("returns", each.get("signature", ""))) if isinstance(each, dict) else ""
+            if isinstance(each, dict) and told and tells_returns(told):
                 registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")
     return answer

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...tools_registry.describing.learned import LearnedTypes
     from ...tools_registry.models import Json, Tool
     from ...tools_registry.search.ranking import SearchIndex
+    from ...tools_registry.search.usage import Usage
     from ...tools_registry.upstream.upstreams import Keep, OnProgress, ToolResult, Upstreams
 
 ASK_SECONDS = 20.0
@@ -74,6 +75,7 @@ class Registry:
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._learned: LearnedTypes | None = None
+        self._usage: Usage | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
@@ -93,6 +95,8 @@ class Registry:
             await self._wired.upstreams.__aexit__(None, None, None)
         if self._learned is not None:
             await asyncio.to_thread(self._learned.save)
+        if self._usage is not None:
+            await asyncio.to_thread(self._usage.save)
 
     def warm(self) -> None:
         """Read the catalog and build the index soon, so that the first search need not wait."""
@@ -118,6 +122,14 @@ class Registry:
             if self._learned is None:  # another task may have been faster
                 self._learned = learned
         return self._learned
+
+    async def usage(self) -> Usage:
+        """Return what was called after which search."""
+        if self._usage is None:
+            usage = await asyncio.to_thread(_usage, self._home)
+            if self._usage is None:  # another task may have been faster
+                self._usage = usage
+        return self._usage
 
     async def index(self) -> SearchIndex:
         """Return an index over all tools that may be used, and over what `extra_documents` give."""
@@ -329,7 +341,7 @@ class Registry:
             result = await wired.upstreams.call(tool.server, tool.name, arguments, on_progress=on_progress, keep=keep)
         if not says_shape(tool.output_schema):
             learned = await self.learned()
-            await asyncio.to_thread(learned.observe, tool.full_name, result.value)
+            await asyncio.to_thread(learned.observe, tool.full_name, result.value, arguments)
         if tool.server not in wired.fresh:
             self._in_background(self._ask_quietly(wired, tool.server))
         return result
@@ -466,6 +478,12 @@ def _learned_types(home: Home) -> LearnedTypes:
     from ...tools_registry.describing.learned import LearnedTypes
 
     return LearnedTypes(learned_of(home))
+
+
+def _usage(home: Home) -> Usage:
+    from ...tools_registry.search.usage import Usage
+
+    return Usage(home.registry / "usage.json")
 
 
 def _modified(path: Path) -> int:

@@ -40,6 +40,22 @@ POOL = 10_000
 NAMES_TRIED = 2_000
 # Name, server, description, parameters: the best of six settings that were tried.
 FTS5_WEIGHTS = "2.0, 1.0, 1.0, 0.5"
+NONSENSE = (
+    "purple elephant dancing on the moon",
+    "knit a woolen sweater for grandma",
+    "asdf qwer zxcv uiop",
+    "the meaning of life and why we dream",
+    "how do I braise short ribs",
+    "my cat is sad today",
+    "medieval sword fencing stance",
+    "photosynthesis in ferns",
+    "kiss the frog prince",
+    "repair bicycle chain",
+    "which dinosaur was the largest",
+    "polish the silver spoons",
+    "train my parrot to talk",
+    "paint my fence green",
+)
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -191,6 +207,16 @@ def print_quality(sets: list[dict], searches: dict[str, Search]) -> None:
             print(f"{name:<{width}}" + "".join(f"{value:>16.1f}" for value in values) + f"{mean(values):>10.1f}")
 
 
+def print_weak(sets: list[dict]) -> None:
+    """Print to how many queries perhaps no tool fits, by sealab: of each set, and of sentences that name no task."""
+    print("\nqueries to which perhaps no tool fits, in percent: of the set, of nonsense")
+    for each in sets:
+        index = SearchIndex([searchable(tool, str(number)) for number, tool in enumerate(each["tools"])])
+        asked = ([query["query"] for query in each["queries"]], NONSENSE)
+        shares = [100 * mean(all(hit.weak for hit in index.search(query)) for query in queries) for queries in asked]
+        print(f"  {each['dataset']:<24}{shares[0]:>8.1f}{shares[1]:>8.1f}")
+
+
 def pooled(sets: list[dict]) -> list[dict]:
     """All tools of all sets, each name and server once, as many as `POOL`, always the same ones."""
     once = {(tool["name"], tool["server"]): tool for each in sets for tool in each["tools"]}
@@ -260,6 +286,7 @@ def main() -> None:
     searches["rapidfuzz token_set"] = token_set
     tools = pooled(sets)
     print_quality(sets, searches)
+    print_weak(sets)
     print_names(tools, {name: search for name, search in searches.items() if name.startswith("sealab")})
     print_speed(sets, tools, searches)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sealab.tools_registry.describing.learned import LearnedTypes, observed, settled
 from sealab.tools_registry.describing.shapes import from_json, merged, to_json, union
-from sealab.tools_registry.describing.signatures import render
+from sealab.tools_registry.describing.signatures import Learned, render
 
 
 def learned(tmp_path: Path, *answers: Any) -> str:
@@ -75,13 +75,13 @@ def test_what_was_learned_is_known_to_the_next_session_and_two_sessions_add_up(t
     file = tmp_path / "learned.json"
     first, second = LearnedTypes(file), LearnedTypes(file)
     first.observe("a.b", {"x": 1})
-    second.observe("a.b", {"y": 1})
+    second.observe("a.b", {"x": 1, "y": 1})
     first.save()
     second.save()
     second.save()
     found = LearnedTypes(file).get("a.b")
     assert found is not None
-    assert (found.count, render(found.shape)) == (2, '{"x": NotRequired[int], "y": NotRequired[int]}')
+    assert (found.count, render(found.shape)) == (2, '{"x": int, "y": NotRequired[int]}')
 
 
 def test_a_damaged_file_is_learned_anew_and_forgetting_drops_one_server(tmp_path: Path) -> None:
@@ -153,3 +153,65 @@ def _sorted(content: Any) -> Any:
                 parts[key] = sorted(parts[key], key=json.dumps)
         return parts
     return [_sorted(each) for each in content] if isinstance(content, list) else content
+
+
+def learned_of_calls(tmp_path: Path, *calls: tuple[dict[str, Any], Any]) -> Learned:
+    types = LearnedTypes(tmp_path / "registry" / "learned.json")
+    for arguments, answer in calls:
+        types.observe("db.query", answer, arguments)
+        types.save()
+    found = LearnedTypes(tmp_path / "registry" / "learned.json").get("db.query")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("calls", "shape"),
+    [
+        ([({"sql": "select id, name from user"}, [{"id": 1, "name": "x"}])], "list[dict[str, str | int]]"),
+        ([({"steps": [{"fields": ["id"]}]}, {"rows": [{"id": 1}]})], '{"rows": list[dict[str, int]]}'),
+        (
+            [({"sql": "select * from user"}, [{"id": 1, "name": "x"}]), ({"sql": "select * from x"}, [{"sum": 1.5}])],
+            "list[dict[str, str | float]]",
+        ),
+        (
+            [
+                ({"sql": "a"}, {"columns": ["x"], "rows": [{"id": 1, "age": 2, "a": 3}]}),
+                ({"sql": "b"}, {"columns": ["x"], "rows": [{"id": 1, "sum": 2, "b": 3}]}),
+                ({"sql": "c"}, {"columns": ["x"], "rows": [{"id": 1, "age": 2, "a": 3}]}),
+            ],
+            '{"columns": list[str], "rows": list[dict[str, int]]}',
+        ),
+    ],
+)
+def test_keys_that_depend_on_the_arguments_are_not_the_shape_of_a_tool(
+    tmp_path: Path, calls: list[tuple[dict[str, Any], Any]], shape: str
+) -> None:
+    found = learned_of_calls(tmp_path, *calls)
+    assert (render(found.shape), found.varies, found.count) == (shape, True, len(calls))
+
+
+@pytest.mark.parametrize(
+    ("calls", "shape"),
+    [
+        ([({"id": "7"}, {"id": 7, "name": "x"}), ({"id": "8"}, {"id": 8})], '{"id": int, "name": NotRequired[str]}'),
+        (
+            [({"q": "by name"}, {"id": 7, "name": "x", "a": 1}), ({"q": "id"}, {"id": 8, "name": "y", "b": 1})],
+            '{"id": int, "name": str, "a": NotRequired[int], "b": NotRequired[int]}',
+        ),
+        ([({}, []), ({"page": 2}, [{"name": "x"}]), ({"page": 3}, None)], 'list[{"name": str}] | None'),
+    ],
+)
+def test_fields_that_an_answer_may_lack_do_not_depend_on_the_arguments(
+    tmp_path: Path, calls: list[tuple[dict[str, Any], Any]], shape: str
+) -> None:
+    found = learned_of_calls(tmp_path, *calls)
+    assert (render(found.shape), found.varies) == (shape, False)
+
+
+def test_the_words_of_arguments_are_looked_at_in_bounded_time_and_not_kept(tmp_path: Path) -> None:
+    nested: dict[str, Any] = {"secret": "hunter2"}
+    for _ in range(2_000):
+        nested = {"inner": [nested, "swordfish " * 10_000]}
+    learned_of_calls(tmp_path, (nested, {"a": 1}))
+    assert "swordfish" not in (tmp_path / "registry" / "learned.json").read_text()

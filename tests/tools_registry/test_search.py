@@ -278,9 +278,13 @@ def test_a_part_of_a_word_finds_it(query: str, found: str) -> None:
 
 def test_matches_are_all_that_a_search_finds_in_its_order() -> None:
     for query, _ in QUERIES:
-        hits = [hit.key for hit in BY_LETTERS.search(query, limit=1000)]
-        assert sorted(BY_LETTERS.matches(query)) == sorted(hits)
-        assert len(hits) < len(BY_LETTERS)
+        found = BY_LETTERS.search(query, limit=1000)
+        matches = BY_LETTERS.matches(query)
+        if all(hit.weak for hit in found):
+            assert {hit.key for hit in found} <= set(matches), query
+        else:
+            assert sorted(matches) == sorted(hit.key for hit in found)
+        assert len(matches) < len(BY_LETTERS)
     alone = SearchIndex([replace(each, server="", category="") for each in documents()], vectors=False)
     assert alone.matches("git log") == [hit.key for hit in alone.search("git log", limit=1000)]
     assert SearchIndex([]).matches("anything") == BY_LETTERS.matches(" ") == []
@@ -404,3 +408,34 @@ def test_each_step_of_a_task_is_served_before_one_is_served_twice() -> None:
     found = made.search("Look up the weather report of the city. Then send a mail to my friend.", limit=3)
     assert "send_mail" in names(found)
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+NONSENSE = (
+    "purple elephant dancing on the moon",
+    "knit a woolen sweater for grandma",
+    "medieval sword fencing stance",
+    "polish the silver spoons",
+    "which dinosaur was the largest",
+)
+
+
+def test_a_query_to_which_nothing_fits_finds_few_documents_all_of_them_weak() -> None:
+    for index in (INDEX, BY_LETTERS):
+        for query in NONSENSE:
+            hits = index.search(query, limit=20)
+            assert len(hits) <= 5, query
+            assert all(hit.weak for hit in hits), query
+
+
+def test_what_a_query_asks_for_is_rarely_weak_and_never_by_its_name() -> None:
+    weak = [query for query, name in QUERIES for hit in INDEX.search(query, limit=5) if hit.name == name and hit.weak]
+    assert len(weak) <= len(QUERIES) / 8, weak
+    for document in documents():
+        assert not INDEX.search(document.name, limit=1)[0].weak
+
+
+def test_beside_what_fits_the_rest_is_marked_and_not_left_out() -> None:
+    hits = INDEX.search("show commit history of the repository", limit=20)
+    assert not hits[0].weak
+    assert len(hits) == 20
+    assert any(hit.weak for hit in hits)

@@ -19,8 +19,8 @@ from sealab.tools_registry.describing.casing import as_published
 from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
 from sealab.tools_registry.describing.examples import example_arguments, example_call
 from sealab.tools_registry.describing.schemas import parameters_of, shape_of
-from sealab.tools_registry.describing.shapes import INT, STR, ListOf, Record, RecordField
-from sealab.tools_registry.describing.signatures import Learned, render, signature
+from sealab.tools_registry.describing.shapes import INT, STR, ListOf, MapOf, Record, RecordField
+from sealab.tools_registry.describing.signatures import Learned, render, returns_with_doubt, signature
 from sealab.tools_registry.models import Tool
 from sealab.tools_registry.upstream.results import says_shape
 
@@ -30,6 +30,12 @@ from .published_tools import ODD, USUAL
 def tool_of(properties: dict[str, Any], required: tuple[str, ...] = (), **more: Any) -> Tool:
     schema = {"type": "object", "properties": properties, "required": list(required)}
     return Tool("do", "it", "it", input_schema=schema, **more)
+
+
+def taken(signature: str) -> str:
+    """Return a signature without what it says of an answer of which nothing is known."""
+    assert ") -> unknown" in signature
+    return signature.replace(" -> unknown", "")
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def test_a_signature_has_required_arguments_first_defaults_literals_and_the_retu
 
 
 def test_names_that_python_cannot_write_get_aliases_and_the_real_names_are_said(describer: Describer) -> None:
-    assert describer.signature(describer.catalog.get("send-reminder")) == (
+    assert taken(describer.signature(describer.catalog.get("send-reminder"))) == (
         "tools.billing.send_reminder(*, invoice_number: str, from_: str)"
         '  # invoice_number is "invoice-number", from_ is "from"; from_ is an email address'
     )
@@ -113,7 +119,7 @@ def test_a_schema_is_written_as_the_type_that_python_has_for_it(schema: Any, wri
 def test_the_format_of_a_text_stands_behind_the_signature(schema: Any, note: str) -> None:
     row = {"type": "object", "properties": {"due": {"type": "string", "format": "date"}, "x\n# y": {"format": "date"}}}
     tool = Tool("do", "it", "it", input_schema={"type": "object", "properties": {"at": schema}, "$defs": {"Row": row}})
-    assert signature(tool, "f").partition("  # ")[2] == note
+    assert taken(signature(tool, "f")).partition("  # ")[2] == note
 
 
 @pytest.mark.parametrize(
@@ -128,25 +134,25 @@ def test_the_format_of_a_text_stands_behind_the_signature(schema: Any, note: str
     ],
 )
 def test_what_is_no_known_format_is_not_told(schema: Any) -> None:
-    assert "#" not in signature(tool_of({"at": schema}), "f")
+    assert "#" not in taken(signature(tool_of({"at": schema}), "f"))
 
 
 def test_several_arguments_of_one_format_are_told_together_and_very_many_cut() -> None:
     day = {"type": "string", "format": "date"}
-    assert signature(tool_of({"a": day, "b": day}), "f").endswith("  # a, b are YYYY-MM-DD")
-    assert signature(tool_of({f"a{n}": day for n in range(50)}), "f").endswith("a5 are YYYY-MM-DD; …")
+    assert taken(signature(tool_of({"a": day, "b": day}), "f")).endswith("  # a, b are YYYY-MM-DD")
+    assert taken(signature(tool_of({f"a{n}": day for n in range(50)}), "f")).endswith("a5 are YYYY-MM-DD; …")
 
 
 def test_of_records_that_are_too_long_the_keys_are_written_alone() -> None:
     rows = {"type": "array", "items": {"properties": {f"key_{n}": {"enum": ["x" * 30]} for n in range(20)}}}
-    line = signature(tool_of({"rows": rows}, ("rows",)), "f")
+    line = taken(signature(tool_of({"rows": rows}, ("rows",)), "f"))
     keys = ", ".join(f'"key_{n}"' for n in range(12))
     assert line == f"f(*, rows: list[{{{keys}, ...}}])"
     parsed(line)
 
 
 def test_a_null_default_that_the_schema_forbids_means_that_the_argument_may_be_left_out() -> None:
-    line = signature(tool_of({"a": {"type": "string", "default": None}, "b": {"default": None}}), "f")
+    line = taken(signature(tool_of({"a": {"type": "string", "default": None}, "b": {"default": None}}), "f"))
     assert line == "f(*, a: str = ..., b: object = None)"
 
 
@@ -200,7 +206,7 @@ def test_odd_tools_have_signatures_of_one_line_that_python_parses_and_examples_t
         (example,) = ast.parse(example_call(tool, describer.call(tool))).body
         assert isinstance(example, ast.Expr)
     free = describer.catalog.get("odd.free")
-    assert describer.signature(free) == "tools.odd.free(**arguments: object)"
+    assert taken(describer.signature(free)) == "tools.odd.free(**arguments: object)"
 
 
 def test_a_schema_that_grows_without_bound_costs_bounded_work(describer: Describer) -> None:
@@ -210,7 +216,10 @@ def test_a_schema_that_grows_without_bound_costs_bounded_work(describer: Describ
 
 
 def test_alternatives_at_the_root_give_the_parameters_of_all_and_require_what_all_require(describer: Describer) -> None:
-    assert describer.signature(describer.catalog.get("odd.either")) == "tools.odd.either(*, id: int, name: str = ...)"
+    assert (
+        taken(describer.signature(describer.catalog.get("odd.either")))
+        == "tools.odd.either(*, id: int, name: str = ...)"
+    )
 
 
 def test_examples_hold_the_required_arguments_with_values_that_the_schema_accepts(describer: Describer) -> None:
@@ -348,3 +357,25 @@ def test_a_pattern_that_could_take_long_is_not_run_for_an_example(
     schema = {"required": ["a"], "properties": {"a": {"type": "string", "pattern": pattern, "description": about}}}
     [tool], _ = tools_of([{"name": "t", "inputSchema": schema}], "s", "1")
     assert example_call(tool, "tools.s.t").startswith("await tools.s.t(a=")
+
+
+def test_a_signature_says_where_keys_of_answers_are_unknown_or_depend_on_the_arguments() -> None:
+    assert signature(tool_of({}), "f") == "f() -> unknown"
+    assert signature(tool_of({}, output_schema={"type": "object"}), "f") == "f() -> dict  # keys unknown"
+    varied = Learned(ListOf(MapOf(INT)), 2, varies=True)
+    seen = "returns as seen in 2 answers; keys depend on the arguments"
+    assert signature(tool_of({}), "f", varied) == f"f() -> list[dict[str, int]]  # {seen}"
+
+
+def test_a_return_type_says_what_is_in_doubt_of_it() -> None:
+    record = Record((RecordField("a", INT, required=True),))
+    tool, without_arguments = tool_of({"x": {"type": "string"}}), tool_of({})
+    assert returns_with_doubt(tool, Learned(record, 1), 100) == '{"a": int} (seen once)'
+    assert returns_with_doubt(tool, Learned(record, 2), 100) == '{"a": int}'
+    assert returns_with_doubt(tool, Learned(STR, 1), 100) == "str"
+    assert returns_with_doubt(without_arguments, Learned(record, 1), 100) == '{"a": int}'
+    assert returns_with_doubt(tool, Learned(MapOf(INT), 2, varies=True), 100) == (
+        "dict[str, int] (keys depend on the arguments)"
+    )
+    assert returns_with_doubt(tool_of({}, output_schema={"type": "object"}), None, 100) == "dict (keys unknown)"
+    assert returns_with_doubt(tool, None, 100) == ""

@@ -15,7 +15,7 @@ from ..catalog import Catalog
 from ..models import Json, Tool
 from .examples import example_call
 from .schemas import parameters_of
-from .signatures import Learned, returns, signature
+from .signatures import Learned, returns_with_doubt, signature
 
 _SENTENCE_CHARS_MAX = 160
 _SEARCHED_CHARS = 4_000
@@ -93,8 +93,11 @@ class Describer:
         return signature(tool, self.call(tool), self._learned(tool), asks=self.asks(tool))
 
     def returns(self, tool: Tool, chars: int) -> str:
-        """Return the type of what code gets, in so many characters; empty where it is not known."""
-        return returns(tool, self._learned(tool), chars)
+        """Return the type of what code gets, in about so many characters; empty where it is not known.
+
+        It says whether that was seen once alone, and whether keys depend on the arguments.
+        """
+        return returns_with_doubt(tool, self._learned(tool), chars)
 
     def _learned(self, tool: Tool) -> Learned | None:
         return None if self.learned is None else self.learned.get(tool.full_name)

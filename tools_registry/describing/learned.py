@@ -1,24 +1,23 @@
 """Learns what tools return from real answers, where servers publish no output schema: shapes, never values.
 
 Keys are kept as long as they look like the fields of a record. Keys that are data (identifiers, dates, paths,
-addresses, or simply very many) become `dict[str, …]`, so that nothing of what an answer said is kept or shown.
+addresses, or simply very many) become `dict[str, …]`, so that nothing of what an answer said is kept or shown. So do
+keys that depend on the arguments, as the columns of a query do: those that stand in the text of an argument, and those
+of which two answers have less than half in common.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ..files import write_whole
+from ..files import locked, write_whole
 from .shapes import ANY, NEVER, AnyOf, ListOf, MapOf, Record, RecordField, Shape, merged, of_scalar, to_json, union
 from .shapes import from_json as shape_from_json
 from .signatures import Learned
@@ -32,6 +31,8 @@ _FIELDS_ALIKE_MAX = 12
 _NODES_MAX = 300
 _TOOLS_MAX = 5_000
 _COUNT_MAX = 1_000_000
+_ARGUMENT_CHARS_MAX = 20_000
+_WORD = re.compile(r"\w+")
 _FIELD_NAME = re.compile(r"[A-Za-z_@$][A-Za-z_$:-]{0,39}(?:\d{1,3})?[A-Za-z_]{0,20}")
 
 
@@ -47,11 +48,18 @@ class LearnedTypes:
         self._known = _read(file)
         self._pending: dict[str, Learned] = {}
 
-    def observe(self, full_name: str, value: object) -> None:
-        """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text."""
+    def observe(self, full_name: str, value: object, arguments: Mapping[str, object] | None = None) -> None:
+        """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text.
+
+        Of the `arguments` nothing is kept: an answer's keys that stand in their texts are not learned.
+        """
         shape = observed(value)
+        words = _words_of(arguments) if arguments else frozenset()
+        fixed = _without_named(shape, words) if words else shape
         with self._lock:
-            self._pending[full_name] = _together(self._pending.get(full_name), Learned(shape, 1))
+            self._pending[full_name] = _together(
+                self._pending.get(full_name), Learned(fixed, 1, varies=fixed is not shape)
+            )
 
     def get(self, full_name: str) -> Learned | None:
         """Return what was learned of a tool, if anything."""
@@ -61,7 +69,7 @@ class LearnedTypes:
 
     def forget(self, server: str) -> None:
         """Drop what was learned of a server's tools."""
-        with self._lock, _locked(self._file):
+        with self._lock, locked(self._file):
             self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
             known = {name: each for name, each in _read(self._file).items() if not name.startswith(f"{server}.")}
             self._write(known)
@@ -72,7 +80,7 @@ class LearnedTypes:
             if not self._pending:
                 return
             try:
-                with _locked(self._file):
+                with locked(self._file):
                     known = _read(self._file)
                     for name, each in self._pending.items():
                         # The newest stand last; beyond the bound the oldest go.
@@ -84,7 +92,10 @@ class LearnedTypes:
             self._pending = {}
 
     def _write(self, known: dict[str, Learned]) -> None:
-        content = {name: {"count": each.count, "shape": to_json(each.shape)} for name, each in known.items()}
+        content = {
+            name: {"count": each.count, "shape": to_json(each.shape), **({"varies": True} if each.varies else {})}
+            for name, each in known.items()
+        }
         write_whole(self._file, json.dumps(content, ensure_ascii=False))
         self._known = known
 
@@ -159,14 +170,100 @@ def _all(shapes: Iterable[Shape]) -> Shape:
 
 
 def _together(first: Learned | None, second: Learned) -> Learned:
-    if first is None or first.shape == second.shape:
-        return Learned(second.shape, min(second.count + (0 if first is None else first.count), _COUNT_MAX))
-    shape = settled(merged(first.shape, second.shape))
+    if first is None:
+        return second
+    count, varies = min(first.count + second.count, _COUNT_MAX), first.varies or second.varies
+    if first.shape == second.shape:
+        return Learned(second.shape, count, varies)
+    alike = _without_differing(first.shape, second.shape)
+    shape = settled(merged(alike, second.shape))
     depth = _DEPTH_MAX
     while depth > 0 and _nodes(shape) > _NODES_MAX:
         depth -= 1
         shape = _cut(shape, depth)
-    return Learned(shape, min(first.count + second.count, _COUNT_MAX))
+    return Learned(shape, count, varies or alike is not first.shape)
+
+
+def _words_of(arguments: object) -> frozenset[str]:
+    """Return the words of the texts within some arguments: of their first `_ARGUMENT_CHARS_MAX` characters."""
+    words: set[str] = set()
+    left, waiting = _ARGUMENT_CHARS_MAX, [arguments]
+    while waiting and left > 0:
+        match waiting.pop():
+            case str(text):
+                words.update(_WORD.findall(text[:left]))
+                left -= len(text)
+            case Mapping() as inner:
+                waiting += islice(inner.values(), _ITEMS_SEEN)
+                left -= 1
+            case list() | tuple() as inner:
+                waiting += islice(inner, _ITEMS_SEEN)
+                left -= 1
+    return frozenset(words)
+
+
+def _without_named(shape: Shape, words: frozenset[str]) -> Shape:
+    """Return a shape without the keys of records most of whose keys are among `words`; itself where there are none."""
+    return _rewritten(shape, lambda record: 2 * sum(each.name in words for each in record.fields) > len(record.fields))
+
+
+def _without_differing(one: Shape, other: Shape) -> Shape:
+    """Return a shape without the keys of records that have other keys in the `other` shape; itself without such ones.
+
+    Keys differ where neither answer has all that the other has, and less than half of all in common: what one may lack
+    is optional.
+    """
+    match one, other:
+        case (Record(), Record()):
+            mine, theirs = {each.name for each in one.fields}, {each.name: each.shape for each in other.fields}
+            common = mine & theirs.keys()
+            if common not in (mine, theirs.keys()) and 2 * len(common) < len(mine | theirs.keys()):
+                return MapOf(_all(each.shape for each in one.fields))
+            pairs = [(each, _without_differing(each.shape, theirs.get(each.name, NEVER))) for each in one.fields]
+            if all(shape is each.shape for each, shape in pairs):
+                return one
+            return Record(tuple(RecordField(each.name, shape, each.required) for each, shape in pairs))
+        case (ListOf(mine_), ListOf(theirs_)):
+            item = _without_differing(mine_, theirs_)
+            return one if item is mine_ else ListOf(item)
+        case (MapOf(mine_), MapOf(theirs_)):
+            value = _without_differing(mine_, theirs_)
+            return one if value is mine_ else MapOf(value)
+        case (AnyOf(shapes), _):
+            return _each(one, shapes, lambda each: _without_differing(each, other))
+        case (_, AnyOf(shapes)):
+            for each in shapes:
+                one = _without_differing(one, each)
+            return one
+        case _:
+            return one
+
+
+def _rewritten(shape: Shape, chosen: Callable[[Record], bool]) -> Shape:
+    """Return a shape with each record that is `chosen` as an object of any keys; itself where there is none."""
+    match shape:
+        case Record(fields):
+            inner = tuple(RecordField(each.name, _rewritten(each.shape, chosen), each.required) for each in fields)
+            if fields and chosen(shape):
+                return MapOf(_all(each.shape for each in inner))
+            return (
+                shape if all(new.shape is old.shape for new, old in zip(inner, fields, strict=True)) else Record(inner)
+            )
+        case ListOf(item):
+            new = _rewritten(item, chosen)
+            return shape if new is item else ListOf(new)
+        case MapOf(value):
+            new = _rewritten(value, chosen)
+            return shape if new is value else MapOf(new)
+        case AnyOf(shapes):
+            return _each(shape, shapes, lambda each: _rewritten(each, chosen))
+        case _:
+            return shape
+
+
+def _each(shape: Shape, alternatives: tuple[Shape, ...], change: Callable[[Shape], Shape]) -> Shape:
+    changed = [change(each) for each in alternatives]
+    return shape if all(new is old for new, old in zip(changed, alternatives, strict=True)) else union(changed)
 
 
 def _nodes(shape: Shape) -> int:
@@ -211,19 +308,7 @@ def _read(file: Path) -> dict[str, Learned]:
 
 def _learned(content: object) -> Learned:
     match content:
-        case {"shape": shape, "count": int(count)} if 0 < count <= _COUNT_MAX:
-            return Learned(shape_from_json(shape), count)
+        case {"shape": shape, "count": int(count), **more} if 0 < count <= _COUNT_MAX:
+            return Learned(shape_from_json(shape), count, varies=more.get("varies") is True)
         case _:
             raise ValueError("nothing that was learned")
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Let one process at a time read, change and write the file."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)

@@ -5,7 +5,7 @@
 Objects are written as their keys and types (`{"name": str, "size": NotRequired[int]}`), `= ...` stands for an argument
 that may be left out. Of an object that is too long the keys stand alone (`{"name", "size"}`). After `#` come whether a
 user has to approve calls (`needs approval`), the real names of arguments that Python cannot write, how texts are
-written (`since is YYYY-MM-DD`), and how often a return type was seen that no schema publishes.
+written (`since is YYYY-MM-DD`), how often a return type was seen that no schema publishes, and where keys are unknown.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ from ..models import Json, Schema, Tool
 from ..upstream.results import says_shape, unwrapped_schema
 from .formats import formats_of
 from .schemas import Parameter, parameters_of, shape_of, takes_other_arguments
-from .shapes import AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
+from .shapes import ANY, NONE, AnyOf, Choice, ListOf, MapOf, Plain, Record, Shape, without_none
 
 NEEDS_APPROVAL = "needs approval"
+UNKNOWN = "unknown"
+KEYS_UNKNOWN = "keys unknown"
+"""What is said where neither a schema nor an answer tells what code gets, or which keys that has."""
+_VARIES = "keys depend on the arguments"
 _DEPTH_MAX = 4
 _PARAMETER_CHARS_MAX = 240
 _RETURN_CHARS_MAX = 400
@@ -36,16 +40,20 @@ _KEYS_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A shape that answers were seen to have, and how many of them."""
+    """A shape that answers were seen to have, and how many of them.
+
+    `varies` says that keys differ with the arguments, as the columns of a query do: such objects are `MapOf`.
+    """
 
     shape: Shape
     count: int
+    varies: bool = False
 
 
 def signature(tool: Tool, call: str, learned: Learned | None = None, *, asks: bool = False) -> str:
     """Return the signature of a tool that code calls as `call`, such as `tools.git.git_log`.
 
-    The return type is that of the output schema, else the learned one, else left out. `asks` says that a user is asked
+    The return type is that of the output schema, else the learned one, else `unknown`. `asks` says that a user is asked
     before a call.
     """
     parameters = parameters_of(tool)
@@ -178,14 +186,60 @@ def unpublished(tool: Tool, learned: Learned | None) -> Learned | None:
     return None if says_shape(tool.output_schema) else learned
 
 
-def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
-    written = returns(tool, learned)
-    if not written:
-        return "", ""
+def returns_with_doubt(tool: Tool, learned: Learned | None, chars: int) -> str:
+    """Return what `returns` does, and after it what one answer alone, or other arguments, leave in doubt."""
+    written = returns(tool, learned, chars)
     learned = unpublished(tool, learned)
     if learned is None:
-        return f" -> {written}", ""
-    return f" -> {written}", f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
+        known = tool.output_schema is None or says_keys(returned_shape(tool.output_schema))
+        return written if known else f"{written} ({KEYS_UNKNOWN})"
+    if learned.varies:
+        return f"{written} ({_VARIES})"
+    seen_once = learned.count == 1 and _has_keys(learned.shape) and parameters_of(tool)
+    return f"{written} (seen once)" if seen_once else written
+
+
+def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
+    """Return the return type as it stands in a signature, and the note on it."""
+    written = returns(tool, learned)
+    learned = unpublished(tool, learned)
+    if learned is None:
+        if not written:
+            return f" -> {UNKNOWN}", ""
+        known = tool.output_schema is not None and says_keys(returned_shape(tool.output_schema))
+        return f" -> {written}", "" if known else KEYS_UNKNOWN
+    seen = f"returns as seen in {learned.count} answer{'s' * (learned.count != 1)}"
+    return f" -> {written}", f"{seen}; {_VARIES}" if learned.varies else seen
+
+
+def tells_returns(told: str) -> bool:
+    """Return whether a signature, or a return type, tells what code gets."""
+    return KEYS_UNKNOWN not in told and f" -> {UNKNOWN}" not in told
+
+
+def says_keys(shape: Shape) -> bool:
+    """Return whether code can be written for values of a shape: `dict`, `list` and `object` alone say no keys."""
+    match shape:
+        case MapOf(value):
+            return value != ANY
+        case ListOf(item):
+            return says_keys(item)
+        case AnyOf(shapes):
+            return any(says_keys(each) for each in shapes if each != NONE)
+        case Record(fields):
+            return bool(fields)
+        case _:
+            return shape != ANY
+
+
+def _has_keys(shape: Shape) -> bool:
+    match shape:
+        case ListOf(inner) | MapOf(inner):
+            return _has_keys(inner)
+        case AnyOf(shapes):
+            return any(_has_keys(each) for each in shapes)
+        case _:
+            return isinstance(shape, Record)
 
 
 def returned_shape(output_schema: Schema) -> Shape:

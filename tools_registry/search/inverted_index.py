@@ -64,6 +64,8 @@ class InvertedIndex:
 
         holding = np.bincount(term, minlength=terms)
         self.idf = np.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+        self.rarest = float(np.log(1 + (documents - 0.5) / 1.5)) if documents else 0.0
+        """The idf of a term that stands in one document alone."""
         self._starts: list[int] = np.r_[0, np.cumsum(holding)].tolist()
         self._posted = document.astype(np.int32)
         rarity = self.idf[term]
@@ -89,3 +91,23 @@ class InvertedIndex:
             scores = np.bincount(where, weights=found, minlength=self.documents)
             summed += scores * (share / (1 + COSINE_WEIGHT) / max(float(scores.max()), 1e-9))
         return summed.astype(np.float32)
+
+    def evidence(self, query: Mapping[int, float], documents: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return for each of some documents its BM25F, and the weighted idf of those of the terms that it holds.
+
+        BM25F counts in the most that one term can be worth.
+        """
+        import numpy as np
+
+        worth = np.zeros(len(documents), np.float32)
+        held = np.zeros(len(documents), np.float32)
+        wanted = np.asarray(documents, np.int32)
+        for term, weight in query.items():
+            start, end = self._starts[term], self._starts[term + 1]
+            if start == end:
+                continue
+            places = np.minimum(np.searchsorted(self._posted[start:end], wanted), end - start - 1) + start
+            holds = self._posted[places] == wanted
+            worth += holds * self._bm25[places] * np.float32(weight)
+            held += holds * np.float32(self.idf[term] * weight)
+        return worth / np.float32(max(self.rarest * (SATURATION + 1), 1e-9)), held

@@ -32,10 +32,14 @@ MOST_CORRECTED = 60
 
 @dataclass(slots=True)
 class Meaning:
-    """Weighted terms of the index, and weighted words that have a vector."""
+    """Weighted terms of the index, and weighted words that have a vector.
+
+    `rarity` adds up the idf of the words that were read; one that the index does not hold counts as the rarest.
+    """
 
     terms: dict[int, float] = field(default_factory=dict)
     words: dict[str, float] = field(default_factory=dict)
+    rarity: float = 0.0
 
     def raise_term(self, number: int, weight: float) -> None:
         """Give a term at least this weight."""
@@ -46,8 +50,10 @@ class Meaning:
 class QueryTerms:
     """Reads the words of one query after another clause; each distinct word is looked up once."""
 
-    def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None) -> None:
+    def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None, rarest: float = 0.0) -> None:
+        """`rarest` is the idf of a word that the index does not hold."""
         self._vocabulary = vocabulary
+        self._rarest = rarest
         self._vectors = vectors
         self._known: dict[str, Meaning] = {}
         self._corrected = 0
@@ -60,6 +66,7 @@ class QueryTerms:
             meaning = self._known.get(word)
             if meaning is None:
                 meaning = self._known[word] = self._look_up(word)
+            together.rarity += meaning.rarity
             for number, weight in meaning.terms.items():
                 together.raise_term(number, weight * (1 + math.log(count)))
             for meant, weight in meaning.words.items():
@@ -73,6 +80,7 @@ class QueryTerms:
     def _look_up(self, word: str) -> Meaning:
         meaning = Meaning()
         number = self._vocabulary.number(word)
+        meaning.rarity = self._rarest if number is None else self._vocabulary.rarity(number)
         spelt = self._vectors is not None and word in self._vectors.number
         if spelt:
             meaning.words[word] = 1.0

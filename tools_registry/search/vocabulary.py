@@ -31,6 +31,10 @@ class Vocabulary:
         """Return the term number of a word, by its stem."""
         return self.numbers.get(stem(word))
 
+    def rarity(self, number: int) -> float:
+        """Return the idf of a term."""
+        return float(self._idf[number])
+
     def corrections(self, word: str) -> list[Correction]:
         """Return the words of the index that a misspelt one may have meant, all equally near."""
         found = self._spelling.corrections(word)

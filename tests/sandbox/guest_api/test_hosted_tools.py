@@ -13,6 +13,7 @@ from sealab.sandbox.errors import HostCallError, Refused
 from sealab.sandbox.guest_api import hosted_tools
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import HostCalls, Isolation, Job, Json, Outcome
+from sealab.sandbox.report import answer_shapes
 
 ROWS = {"userName": "ada", "rows": [{"maxCount": 1}], "a_b": 1, "aB": 2}
 
@@ -257,3 +258,76 @@ async def test_discovery_answers_at_once_and_can_be_awaited(pool, expression, ex
 def test_restricted_code_cannot_change_or_open_what_it_is_given(code) -> None:
     with pytest.raises((AttributeError, Refused)):
         run_program(compile_program(code), new_namespace(hosted_tools.helpers()))
+
+
+async def shaped(name: str, arguments: Mapping[str, Json]) -> Json:
+    if name != "call_tool":
+        return await host(name, arguments)
+    match arguments["name"]:
+        case "git.git_log":
+            return {"commits": [{"hash": "a1", "author": {"name": "Ada"}}], "total": 1}
+        case "git.status":
+            return "clean"
+        case _:
+            return None
+
+
+LOG = 'git.git_log returned {"commits": list[{"hash": str, "author": {"name": str}}], "total": int}.'
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("log = await tools.git.git_log()\nlog['entries']", LOG),
+        ("(await tools.git.git_log())['entries']", LOG),
+        ("log = await call_tool('git.git_log', {})\nfor each in log['commits']:\n    each['date']", LOG),
+        ("async def fetch():\n    return await tools.git.git_log()\nfound = await fetch()\nfound[0]", LOG),
+        ("def day(commit):\n    return commit['day']\nlog = await tools.git.git_log()\nday(log['commits'][0])", LOG),
+        (
+            "import asyncio\nlog, state = await asyncio.gather(tools.git.git_log(), tools.git.status())\nlog['x']",
+            f"{LOG} git.status returned str.",
+        ),
+        ("state = await tools.git.status()\nstate['branch']", "git.status returned str."),
+        ("log = await tools.git.git_log()\nlog.entries", LOG),
+        ("state = await tools.git.status()\nstate.get('branch')", "git.status returned str."),
+        ("tags = await tools.git.tags()\nlen(tags)", "git.tags returned None."),
+    ],
+)
+async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(
+    pool: Pool, code: str, said: str
+) -> None:
+    outcome = await ran(pool, code, shaped)
+    assert outcome.error is not None
+    assert (outcome.error.hint or "").endswith(said)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "log = await tools.git.git_log()\ncounts = {'a': 1}\ncounts[log['total']]",
+        "log = await tools.git.git_log()\nlen(log, 1)",
+        "log = await tools.git.git_log()\nclass P:\n    pass\np = P()\np.log = log\np.other",
+        "log = await tools.git.git_log()\n{'a': 1}['b']",
+        "log = await tools.git.git_log()\nNone['b']",
+    ],
+)
+async def test_the_hint_on_another_value_says_nothing_of_tools(pool: Pool, code: str) -> None:
+    outcome = await ran(pool, code, shaped)
+    assert outcome.error is not None
+    assert "returned" not in (outcome.error.hint or "").replace("methods return", "")
+
+
+def test_the_shape_of_any_answer_is_written_in_bounded_length_and_time() -> None:
+    wide: dict[str, object] = {f"key_{n}" * 9: [[{"a": n}] * 1000] * 1000 for n in range(1000)}
+    deep: object = 1
+    for _ in range(500):
+        deep = {"a": [deep]}
+    for answer in (wide, [wide] * 1000, deep, {"a": wide, "b": deep}):
+        assert len(answer_shapes.shape_of(answer)) <= 200
+    assert answer_shapes.shape_of({"a": [], "b": [None, 1.5], "c": True}) == (
+        '{"a": list (empty), "b": list[None], "c": bool}'
+    )
+    answers: dict[str, str] = {}
+    for number in range(100):
+        answer_shapes.note(answers, f"a.b{number}", 1)
+    assert len(answers) == answer_shapes.TOOLS_MAX

@@ -164,6 +164,20 @@ def test_where_there_is_nothing_to_say_nothing_is_said(source):
     assert hint_of(source) is None
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("text = 'name,age\\nAda,36'\nfor row in csv.DictReader(text):\n    row['name']", True),
+        ("text = 'name,age\\nAda,36'\nfor row in csv.reader(text):\n    row[1]", True),
+        ("text = 'name,age\\nAda,36'\nfor name, age in csv.reader(text):\n    pass", True),
+        ("text = 'name,age\\nAda,36'\nrows = list(csv.DictReader(text.splitlines()))\nrows[0]['nam']", False),
+        ("import io\nrows = list(csv.DictReader(io.StringIO('name\\nAda')))\nrows[0]['nam']", False),
+    ],
+)
+def test_a_text_that_is_given_to_a_reader_of_lines_is_said(source, said):
+    assert ("pass text.splitlines()" in (hint_of(f"import csv\n{source}") or "")) is said
+
+
 def test_hints_are_bounded_and_tell_nothing_of_the_machine():
     keys = ", ".join(f"{'k' * 300 + str(i)!r}: 1" for i in range(100))
     hint = hint_of(f"d = {{{keys}}}\nd['q']")

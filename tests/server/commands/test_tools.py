@@ -59,7 +59,7 @@ def test_tools_are_found_shown_and_counted_from_a_terminal(home: Path) -> None:
         "description": "List the invoices of a customer", "arguments": ["customer_id"],
     }  # fmt: skip
     shown = told(tools(home, "show", "list_invoices", "--json"))
-    assert shown["signature"] == "tools.billing.list_invoices(*, customer_id: str)"
+    assert shown["signature"] == "tools.billing.list_invoices(*, customer_id: str) -> unknown"
     assert shown["input_schema"] == BILLING["tools"][0]["inputSchema"]
     counted = told(tools(home, "categories", "--json"))
     assert counted["categories"]["billing"]["tool_count"] == counted["total_tools"] == 2
@@ -69,7 +69,7 @@ def test_tools_are_found_shown_and_counted_from_a_terminal(home: Path) -> None:
 def test_what_is_printed_without_json_is_for_people(home: Path) -> None:
     found = tools(home, "search", "reminder", "--detail-level", "signature")
     assert found.stdout.startswith(
-        "billing.send_reminder\n    tools.billing.send_reminder()\n    Send a payment reminder\n"
+        "billing.send_reminder\n    tools.billing.send_reminder() -> unknown\n    Send a payment reminder\n"
     )
     assert "await tools.billing.list_invoices(customer_id=" in tools(home, "show", "billing.list_invoices").stdout
     assert "2 tools of 1 server\n" in tools(home, "categories").stdout

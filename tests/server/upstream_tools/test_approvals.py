@@ -230,7 +230,10 @@ async def test_the_operators_word_on_what_reads_spares_the_question(tmp_path: Pa
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         assert await result(caller, f"await tools.up.silent_about_itself(path={str(file)!r})") == "touched"
         report = await caller.run("await tools.up.add(left=1)")
-    assert "up.add is one that writes, by the operator's word, so a user has to approve" in report["error"]["message"]
+    assert (
+        "up.add is marked in the operator's mcp.json as one that writes, so a user has to approve"
+        in report["error"]["message"]
+    )
 
 
 async def test_judging_a_program_is_none_of_its_budget(tmp_path: Path) -> None:

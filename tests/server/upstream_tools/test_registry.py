@@ -408,7 +408,7 @@ async def test_a_run_tells_once_what_the_tools_return_that_the_caller_was_not_to
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run("await tools.up.as_json_text(); await tools.up.add(left=1); 1")
-        assert report["returns"] == {"up.as_json_text": '{"value": str}', "up.add": "int"}
+        assert report["returns"] == {"up.as_json_text": '{"value": str} (seen once)', "up.add": "int"}
         answer = await caller.call("execute_code", code="await tools.up.as_text()")
         assert "up.as_text returns str" in answer.content[0].text
         assert "returns" not in await caller.run("await tools.up.as_json_text(); await tools.up.as_text()")
@@ -426,11 +426,84 @@ async def test_a_search_tells_what_tools_return_and_the_runs_after_it_do_not(tmp
 
 async def test_a_shape_that_was_learned_is_told_in_the_next_search(tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
-    for expected in (None, '{"value": str}'):
+    for expected in (None, '{"value": str} (seen once)', '{"value": str}'):
         async with in_this_process(tmp_path, ONE_SPARE) as caller:
             answer = await caller.call("search_tools", query="as_json_text", limit=1)
             assert answer.structured_content["tools"][0].get("returns") == expected
             await caller.run("await tools.up.as_json_text()")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "said"),
+    [
+        ("tools", "[EMAIL_…], and not the value. Pass restore_pii(text) in its place."),
+        ("auto", "The operator's `restore` for this server says which types it may have"),
+        ("off", None),
+    ],
+)
+async def test_a_failed_call_with_a_token_says_that_the_tool_was_given_the_token(
+    tmp_path: Path, privacy: str, said: str | None
+) -> None:
+    configure(tmp_path, up={**upstream(), "restore": {}})
+    environment = {"SEALAB_PRIVACY": privacy, "SEALAB_PRIVACY_MODE": "fast"}
+    async with in_this_process(tmp_path, ONE_SPARE | environment) as caller:
+        for argument in ("reason='see [EMAIL_9g5ddg3tce]'", "reason=['[EMAIL_9g5ddg3tce]']"):
+            report = await caller.run(f"given = dict({argument})\nawait tools.up.fail(**given)")
+            assert report["status"] == "error"
+            assert (said in report["error"]["message"]) if said else ("not the value" not in report["error"]["message"])
+        report = await caller.run("await tools.up.fail(reason='[not a token]')")
+        assert "not the value" not in report["error"]["message"]
+
+
+async def test_a_search_to_which_nothing_fits_says_so(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        answer = await caller.call("search_tools", query="knit a woolen sweater for grandma")
+        assert answer.structured_content["count"] <= 5
+        assert answer.structured_content["weak"] in answer.content[0].text
+        assert "weak" not in (await caller.call("search_tools", query="add two numbers")).structured_content
+        assert "weak" not in (await caller.call("search_tools", query="", category="up")).structured_content
+
+
+async def test_searches_in_like_words_find_what_was_called_after_one_and_so_in_the_next_session(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    query, like = "who celebrates next", "find somebody who celebrates"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        before = await scores(caller, like)
+        await caller.run(f"search_tools({query!r}); await tools.up.people()")
+        assert (await scores(caller, like))["people"] > before.get("people", 0) + 0.2
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        assert (await scores(caller, like))["people"] > before.get("people", 0) + 0.2
+        assert "celebrate" not in (tmp_path / "registry" / "usage.json").read_text()
+
+
+async def test_what_code_searches_where_everything_is_filtered_is_not_remembered(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(
+        tmp_path, ONE_SPARE | {"SEALAB_PRIVACY": "auto", "SEALAB_PRIVACY_MODE": "fast"}
+    ) as caller:
+        await caller.run("search_tools('who celebrates next'); await tools.up.people()")
+    assert not (tmp_path / "registry" / "usage.json").exists()
+
+
+async def scores(caller: Caller, query: str) -> dict[str, float]:
+    found = (await caller.call("search_tools", query=query, limit=50)).structured_content
+    return {tool["name"]: tool["score"] for tool in found["tools"]}
+
+
+async def test_a_search_advises_to_print_an_answer_only_where_nothing_tells_its_keys(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        for detail_level, unknown in (("signature", " -> unknown"), ("summary", None)):
+            answer = await caller.call("search_tools", query="as_json_text", limit=1, detail_level=detail_level)
+            text = answer.content[0].text
+            assert (unknown is not None) == text.endswith("print one first.")
+            assert (unknown or "") in text
+        people = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
+        assert "-> dict  # keys unknown" in people.content[0].text
+        assert "returns" in await caller.run("await tools.up.people(); await tools.up.as_json_text()")
+        people = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
+        assert "print one first" not in people.content[0].text
 
 
 async def test_what_code_reads_is_not_counted_as_told_to_a_model(tmp_path: Path) -> None:
