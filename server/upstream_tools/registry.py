@@ -211,7 +211,8 @@ class Registry:
         if known is None or known[0] is not tool:
             from ...tools_registry.upstream.injection import flags
 
-            found = await asyncio.to_thread(flags, tool.description, tool.input_schema, tool.title)
+            look = partial(flags, tool.description, tool.input_schema, tool.title)
+            found = await in_thread(Kind.SEARCH, look, charged=False)
             known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
