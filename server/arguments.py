@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..sandbox.job import Json
 from ..tools_registry.schema_checks import best_error, end_of, ending_after, path_text
+from .errors import HostWorkRefused
+from .host_work import checkpoint
 from .terminal_escaping import visible
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def misfit(
     others_unknown: bool = False,
 ) -> str | None:
     """Return what is wrong with arguments of `taker`, or None where they fit. Takes CPU time: call it in a thread.
+
+    Ends with the run that it is done for, with `HostWorkRefused`.
 
     `takes` says which arguments there are; of the schema's formats those in `formats` are checked. With
     `others_unknown` there may be further arguments, so only what is wrong with a value by itself is said.
@@ -139,11 +143,13 @@ def _first_error(
     schema: object, arguments: Mapping[str, Json], formats: FormatChecker | None, *, others_unknown: bool
 ) -> ValidationError | None:
     """Return the error nearest to the root, or None where there is none or the schema cannot be used."""
-    until = ending_after(JUDGING_SECONDS)
+    until = ending_after(JUDGING_SECONDS, checkpoint)
     try:
         if others_unknown:
             return best_error(schema, dict(arguments), until, formats=formats, counts=_is_of_a_value)
         return best_error(schema, dict(arguments), until, formats=formats)
+    except HostWorkRefused:
+        raise
     except Exception:  # noqa: BLE001 - whatever a broken schema makes of it, the server itself is to judge then
         return None
 

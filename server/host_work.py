@@ -205,14 +205,14 @@ def checkpoint() -> None:
         meter.check()
 
 
-def checked(items: Iterable[_T]) -> Iterator[_T]:
-    """Give the items, with a checkpoint now and then."""
+def checked(items: Iterable[_T], *, every: int = _ITEMS_PER_CHECK) -> Iterator[_T]:
+    """Give the items, with a checkpoint before one of so many."""
     meter = _METER.get()
     if meter is None:
         yield from items
         return
     for number, item in enumerate(items):
-        if number % _ITEMS_PER_CHECK == 0:
+        if number % every == 0:
             meter.check()
         yield item
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from typing_extensions import TypeIs
+
 from .short_values import short
 
 VALUES_MAX: Final = 20_000
@@ -19,7 +21,9 @@ VALUES_MAX: Final = 20_000
 CHARS_MAX: Final = 1_000_000
 """Nor is one with more characters in its keys and texts: comparing and showing take time for each."""
 
-_REFERENCE_CHARS_MAX: Final = 1_000
+REFERENCE_CHARS_MAX: Final = 1_000
+"""A longer reference leads nowhere."""
+
 _PATH: Final = re.compile(r"#(?:/[!-$&-.0-~]*)*", re.ASCII)
 """Of plain characters: an escaped slash would add a step."""
 _ONE_SCHEMA: Final = frozenset(
@@ -99,12 +103,17 @@ def _names_types(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
+def refers_inside(reference: object) -> TypeIs[str]:
+    """Return whether a reference is short and refers to something within its own document."""
+    return isinstance(reference, str) and len(reference) <= REFERENCE_CHARS_MAX and reference.startswith("#")
+
+
 def _leads_inside(reference: object) -> bool:
     """Return whether a reference is a path to a schema within its own, by keywords that are kept, or the whole of it.
 
     A path into a `const` would lead to what was not looked through.
     """
-    if not isinstance(reference, str) or len(reference) > _REFERENCE_CHARS_MAX or not _PATH.fullmatch(reference):
+    if not refers_inside(reference) or not _PATH.fullmatch(reference):
         return False
     steps = reference.split("/")[1:]
     while steps:

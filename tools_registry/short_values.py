@@ -15,7 +15,7 @@ def short(value: object, check: Callable[[], None]) -> object:
 
     `check` is called for each large list and object, and may raise. Raises `RecursionError` for what nests too deep.
     """
-    if _is_small(value):
+    if is_small(value):
         return value
     if isinstance(value, dict):
         check()
@@ -39,7 +39,8 @@ def holds_more(value: object, values_max: int) -> bool:
     return False
 
 
-def _is_small(value: object) -> bool:
+def is_small(value: object) -> bool:
+    """Return whether a JSON value holds few values and no long text."""
     left, waiting = _SHOWN_VALUES_MAX, [value]
     while waiting:
         each = waiting.pop()

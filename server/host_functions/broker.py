@@ -75,6 +75,9 @@ class Calls:
     """The files that it has open, from its first call for one on."""
     written: dict[str, int] = field(default_factory=dict)
     parts: dict[str, bytearray] = field(default_factory=dict)
+    """What arrived of files whose last part has not, by their names."""
+    parts_bytes: int = 0
+    """Of all these together."""
     dry_run: bool = False
     tell: Tell | None = None
     tell_progress: TellProgress | None = None

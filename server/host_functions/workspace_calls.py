@@ -11,6 +11,7 @@ from typing import cast
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...workspace.dry_run_files import DryRunFiles
+from ...workspace.names import Name
 from ...workspace.store import Encoding, Workspace, encoded
 from ..host_work import Kind, in_thread
 from .attachments import slice_of
@@ -19,6 +20,8 @@ from .file_calls import files_of
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """What the server holds of one run's files while their parts arrive: as much as a worker's scratch directory."""
+UNFINISHED_FILES_MAX = 16
+"""Files of one run whose parts arrive at a time."""
 CONTENT_CHARS_MAX = 32 * 1024 * 1024
 """Characters that one call writes; a frame holds no more."""
 
@@ -132,14 +135,25 @@ async def _keep(workspace: Workspace, calls: Calls, arguments: Arguments) -> Jso
 async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, more: bytes) -> Json:
     """Take one part of a file; with the last one the file is written whole."""
     filename = cast("str", arguments["filename"])
-    so_far = calls.parts.setdefault(filename, bytearray())
-    if sum(map(len, calls.parts.values())) + len(more) > KEPT_BYTES_MAX:
+    key = str(Name.parse(filename))
+    if key not in calls.parts and len(calls.parts) >= UNFINISHED_FILES_MAX:
+        raise HostCallError(
+            f"This run has begun {UNFINISHED_FILES_MAX} files and finished none of them, the most at a time. "
+            "Write one large file after another.",
+            type="OSError",
+        )
+    so_far = calls.parts.setdefault(key, bytearray())
+    if calls.parts_bytes + len(more) > KEPT_BYTES_MAX:
         calls.parts.clear()
+        calls.parts_bytes = 0
         raise HostCallError(
             f"The file is larger than {KEPT_BYTES_MAX} bytes, the most that one call writes. Write it in pieces.",
             type="ValueError",
         )
     so_far += more
+    calls.parts_bytes += len(more)
     if not arguments["last"]:
         return None
-    return await _written(workspace, calls, filename, bytes(calls.parts.pop(filename)))
+    del calls.parts[key]
+    calls.parts_bytes -= len(so_far)
+    return await _written(workspace, calls, filename, bytes(so_far))

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from ...sandbox.job import Json
 from ...tools_registry.errors import ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
+from ..host_work import checkpoint
 
 if TYPE_CHECKING:
     from ...tools_registry.describing.details import Describer
 
 CALLS_JUDGED_MAX = 200
+ARGUMENTS_JUDGED_MAX = 1_000
+"""A call with more arguments is judged when it is made."""
 _JUDGING_SECONDS = 2.0
 _NAME_CHARS_MAX = 200
 
@@ -89,6 +92,7 @@ def faults(found: Sequence[tuple[Tool, Sequence[Place]]], describer: Describer) 
     for tool, places in found:
         told = False
         for call in (call for place in places for call in place.calls):
+            checkpoint()
             if time.monotonic() > until:
                 return wrong
             for why in _faults_of(tool, call, describer):
@@ -120,6 +124,8 @@ def _read(line: int, sent: Json) -> WrittenCall | None:
             "unawaited": bool(unawaited),
             "certain": bool(certain),
         }:
+            if len(given) + len(others) > ARGUMENTS_JUDGED_MAX:
+                return None
             names = tuple(each for each in others if isinstance(each, str))
             return WrittenCall(line, given, names, more, max(0, positional), unawaited, certain)
     return None

@@ -75,9 +75,10 @@ async def search(
     else:
         hits = await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
     catalog = await registry.catalog()
+    extras = {extra.document.key: extra for extra in registry.extras()}
+    hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
-    extras = {extra.document.key: extra for extra in registry.extras()}
     beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
     told = iter(await _told(registry, found, level))

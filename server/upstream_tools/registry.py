@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
+from ..errors import HostWorkRefused
 from ..home import Home
 from ..host_work import Kind, in_thread
 from ..stats.registry_report import RegistryReport, published_chars, tokens
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 ASK_SECONDS = 20.0
 """How long a search waits for servers that have never said what they have."""
+
+INDEX_SECONDS = 2.0
+"""How long a search waits for a new index where there is an old one."""
 
 _ASK_AGAIN_SECONDS = 60.0
 _WATCH_SECONDS = 2.0
@@ -71,12 +75,12 @@ class Registry:
         self._wired: Wired | None = None
         self._wiring = asyncio.Lock()
         self._definitions = DefinitionsFolder(home.tools)
-        self._index: tuple[object, SearchIndex] | None = None
+        self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._learned: LearnedTypes | None = None
         self._usage: Usage | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None] | asyncio.Task[SearchIndex]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
@@ -132,15 +136,33 @@ class Registry:
         return self._usage
 
     async def index(self) -> SearchIndex:
-        """Return an index over all tools that may be used, and over what `extra_documents` give."""
+        """Return an index over all tools that may be used, and over what `extra_documents` give.
+
+        Where a new one is not built within `INDEX_SECONDS`, that is the last one of these servers.
+        """
+        wired = await self._current()
+        old = self._index
+        build = asyncio.create_task(self._built())
+        self._background.add(build)
+        build.add_done_callback(self._indexed)
+        await asyncio.wait({build}, timeout=INDEX_SECONDS if old is not None and old[0][0] is wired else None)
+        return old[1] if old is not None and not build.done() else build.result()
+
+    def _indexed(self, build: asyncio.Task[SearchIndex]) -> None:
+        self._background.discard(build)
+        if not build.cancelled():
+            build.exception()  # whoever waited for it has raised it
+
+    async def _built(self) -> SearchIndex:
         async with self._indexing:
             wired = await self._current()
             await self._refresh_extras()
             extra = [extras() for extras in self.extra_documents]
-            state = (id(wired), wired.catalog.revision, *(state for state, _ in extra))
+            state = (wired, wired.catalog.revision, *(state for state, _ in extra))
             if self._index is None or self._index[0] != state:
                 more = [each.document for _, extras in extra for each in extras]
-                index = await asyncio.to_thread(index_of, wired.catalog, wired.configuration, more)
+                build = partial(index_of, wired.catalog, wired.configuration, more)
+                index = await in_thread(Kind.SEARCH, build, charged=False)
                 self._index = (state, index)
             return self._index[1]
 
@@ -201,7 +223,8 @@ class Registry:
         if known is None or known[0] is not tool:
             from ...tools_registry.upstream.injection import flags
 
-            found = await asyncio.to_thread(flags, tool.description, tool.input_schema, tool.title)
+            look = partial(flags, tool.description, tool.input_schema, tool.title)
+            found = await in_thread(Kind.SEARCH, look, charged=False)
             known = self._flagged[tool.full_name] = tool, found
         return known[1]
 
@@ -425,7 +448,7 @@ class Registry:
         await asyncio.sleep(_WARM_AFTER_SECONDS)
         try:
             await self.index()
-        except RegistryError as error:
+        except (RegistryError, HostWorkRefused) as error:
             _LOG.warning("Upstream tools cannot be used: %s", error)
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:

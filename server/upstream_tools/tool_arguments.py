@@ -6,6 +6,8 @@ What is not judged here the server checks anyway.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
 from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
@@ -13,8 +15,14 @@ from ...tools_registry.describing.casing import as_published
 from ...tools_registry.describing.schemas import parameters_of
 from ...tools_registry.models import Tool
 from ..arguments import misfit, missing_argument, unknown_argument
+from ..host_work import checked as with_checkpoints
 from ..privacy.token_texts import mentions_in
 
+MISFITS_TOLD_MAX: Final = 20
+"""Unknown arguments of one call that are told, missing ones, and values that are judged alone."""
+
+_NAMES_SHOWN = 50
+_NAME_CHARS_SHOWN = 100
 _ROOT_KEYS_THAT_ADD = frozenset({"patternProperties", "propertyNames", "$dynamicRef"})
 
 
@@ -34,18 +42,22 @@ def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection
     """Return why a call would be refused, as far as its source says. Takes CPU time: call it in a thread.
 
     The values of `given` stand in the source, those of `others` do not; with `more` there may be further arguments.
-    Texts with a token in them are not judged, since the call may have a value in its place.
+    Texts with a token in them are not judged, since the call may have a value in its place. Of much that is wrong the
+    first is told, see `MISFITS_TOLD_MAX`.
     """
     written = as_published(tool, {name: name for name in (*given, *others)})
     values = {name: given[own] for name, own in written.items() if own in given and not _has_token(given[own])}
     takes, schema = _takes(tool), tool.input_schema
-    wrong = [unknown_argument(tool.full_name, each, known, takes) for each, known in _all_unknown(tool, written)]
+    unknown = with_checkpoints(islice(_all_unknown(tool, written), MISFITS_TOLD_MAX), every=1)
+    wrong = [unknown_argument(tool.full_name, each, known, takes) for each, known in unknown]
     if not more and not wrong:
-        wrong += [missing_argument(tool.full_name, each, takes) for each in _required(tool) if each not in written]
+        missing = islice((each for each in _required(tool) if each not in written), MISFITS_TOLD_MAX)
+        wrong += [missing_argument(tool.full_name, each, takes) for each in missing]
     whole = not more and len(values) == len(written)
     first = misfit(tool.full_name, schema, values, takes, others_unknown=not whole)
     if first is not None:
-        alone = (misfit(tool.full_name, schema, {each: values[each]}, takes, others_unknown=True) for each in values)
+        few = with_checkpoints(islice(values, MISFITS_TOLD_MAX), every=1)
+        alone = (misfit(tool.full_name, schema, {each: values[each]}, takes, others_unknown=True) for each in few)
         wrong += list(filter(None, alone)) or ([] if wrong else [first])
     return wrong
 
@@ -55,14 +67,14 @@ def _unknown(tool: Tool, arguments: Mapping[str, Json]) -> str | None:
     return None if unknown is None else unknown_argument(tool.full_name, *unknown, _takes(tool))
 
 
-def _all_unknown(tool: Tool, arguments: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+def _all_unknown(tool: Tool, arguments: Iterable[str]) -> Iterator[tuple[str, Collection[str]]]:
     """Yield the names that the schema does not have, each with those that it has."""
     schema = tool.input_schema
     if not isinstance(schema, Mapping) or schema.get("additionalProperties") or _ROOT_KEYS_THAT_ADD & schema.keys():
         return
-    known = [each.name for each in parameters_of(tool)]
+    known = dict.fromkeys(each.name for each in parameters_of(tool))
     if known or isinstance(schema.get("properties"), Mapping):
-        yield from ((name, known) for name in arguments if name not in known)
+        yield from ((name, known) for name in with_checkpoints(arguments) if name not in known)
 
 
 def _required(tool: Tool) -> list[str]:
@@ -75,13 +87,19 @@ def _has_token(value: Json) -> bool:
     if isinstance(value, str):
         return bool(mentions_in(value, lenient=True))
     if isinstance(value, dict):
-        return any(_has_token(each) for pair in value.items() for each in pair)
-    return isinstance(value, list) and any(map(_has_token, value))
+        return any(_has_token(each) for pair in with_checkpoints(value.items()) for each in pair)
+    return isinstance(value, list) and any(map(_has_token, with_checkpoints(value)))
 
 
 def _takes(tool: Tool) -> str:
     names = [each.name if each.required else f"{each.name}=…" for each in parameters_of(tool)]
-    return f"It takes {', '.join(names)}." if names else "It takes no arguments."
+    return f"It takes {_few(names)}." if names else "It takes no arguments."
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    shown = [each[:_NAME_CHARS_SHOWN] for each in names[:_NAMES_SHOWN]]
+    return ", ".join(shown if len(names) <= _NAMES_SHOWN else [*shown, f"… {len(names) - _NAMES_SHOWN} more"])
 
 
 def names_by_position(tool: Tool) -> list[str]:
@@ -112,6 +130,6 @@ def named(tool: Tool, call: str, positional: Sequence[Json], given: Mapping[str,
 def too_many_by_position(tool: Tool, call: str) -> str:
     """Return what to say of a call that passes more by position than has one meaning."""
     names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
-    takes = f"It takes {', '.join(names)}." if names else "It takes no arguments."
-    few = ", ".join(names_by_position(tool))
+    takes = f"It takes {_few(names)}." if names else "It takes no arguments."
+    few = _few(names_by_position(tool))
     return f"{call}() takes {f'only {few}' if few else 'no argument'} by position. Pass the others by name. {takes}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...tools_registry.configuration import Configuration, ServerConfig, read
 from ...tools_registry.errors import ServerUnknown, ToolUnknown
 from ..home import Home
+from ..host_work import checked
 from .approval import why_refused
 from .large_json import read_large, with_checkpoints
 
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from ...tools_registry.search.ranking import Searchable, SearchIndex
     from ...tools_registry.upstream.upstreams import OnListChanged, Upstreams
 
+INDEX_STEPS_MAX = 1_000_000
+"""Steps of reading the schemas of one server for the index."""
+
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Wired:
     """What belongs to one reading of `mcp.json`."""
 
@@ -112,9 +117,20 @@ def say_problems(catalog: Catalog) -> None:
 
 
 def index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Searchable]) -> SearchIndex:
-    """Index the tools that may be seen, and `more` beside them."""
-    from ...tools_registry.describing.schemas import parameters_of
+    """Index the tools that may be seen, and `more` beside them. Takes CPU time: call it in a thread.
+
+    Of a server whose schemas take more than `INDEX_STEPS_MAX` steps the last tools are found without their parameters.
+    """
+    from ...tools_registry.describing.schemas import parameter_texts
+    from ...tools_registry.search.indexing import MOST_PARAMETERS
     from ...tools_registry.search.ranking import Searchable, SearchIndex
+
+    steps: Counter[str] = Counter()
+
+    def parameters(tool: Tool) -> tuple[tuple[str, str], ...]:
+        found, taken = parameter_texts(tool, MOST_PARAMETERS, max(0, INDEX_STEPS_MAX - steps[tool.server]))
+        steps[tool.server] += taken
+        return found
 
     documents = [
         Searchable(
@@ -123,9 +139,9 @@ def index_of(catalog: Catalog, configuration: Configuration, more: Iterable[Sear
             server=tool.server,
             category=tool.category,
             description=" ".join((tool.title, tool.description, *tool.use_cases)).strip(),
-            parameters=tuple((each.name, each.description) for each in parameters_of(tool)),
+            parameters=parameters(tool),
         )
-        for tool in catalog.tools()
+        for tool in checked(catalog.tools())
         if is_permitted(tool, configuration)
     ]
     return SearchIndex([*documents, *more])

@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 
 from ..models import Json, Schema, Tool
 from .schemas import SchemaReader, parameters_of
-from .signatures import python_literal
+from .signatures import short_literal
 
 _DEPTH_MAX = 6
 _TEXT_CHARS_MAX = 80
 _PATTERN_CHARS_MAX = 200
+_VALUE_CHARS_MAX = 1_000
+"""A value that is longer is written as `...`."""
+_READ_CHARS_MAX = 1_000
+"""Of a longer name or description the beginning is read."""
 _CANDIDATE_CHARS_MAX = 12
 _REPEATS_MAX = 3
 """Patterns come from outside (CWE-1333). Without groups and alternatives one takes at most as many steps as the text
@@ -62,8 +66,10 @@ _EXAMPLE_IN_TEXT = re.compile(
 def example_call(tool: Tool, call: str) -> str:
     """Return a line that calls the tool, where code calls it as `call`: `await tools.git.git_log(repo_path=".")`."""
     aliases = {each.name: each.alias for each in parameters_of(tool)}
-    given = ", ".join(f"{aliases[name]}={python_literal(value)}" for name, value in example_arguments(tool).items())
-    return f"await {call}({given})"
+    given = [
+        f"{aliases[name]}={short_literal(value, _VALUE_CHARS_MAX)}" for name, value in example_arguments(tool).items()
+    ]
+    return f"await {call}({', '.join(given)})"
 
 
 def example_arguments(tool: Tool) -> dict[str, Json]:
@@ -197,13 +203,13 @@ def _text(schema: Mapping[str, Json], name: str) -> str:
 
 def _candidates(schema: Mapping[str, Json], name: str) -> Iterator[str]:
     about = schema.get("description")
-    in_text = _EXAMPLE_IN_TEXT.search(about) if isinstance(about, str) else None
+    in_text = _EXAMPLE_IN_TEXT.search(about[:_READ_CHARS_MAX]) if isinstance(about, str) else None
     kind = schema.get("format")
     if isinstance(kind, str) and kind in OF_FORMAT:
         yield OF_FORMAT[kind]
     if in_text:
         yield in_text[1]
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:_READ_CHARS_MAX]).lower()
     for part, value in _OF_NAME:
         if part in (words.split("_") if len(part) <= 3 else (words,)) or (len(part) > 3 and part in words):  # noqa: PLR2004 - short words stand alone
             yield value

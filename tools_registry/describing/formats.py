@@ -34,6 +34,7 @@ _DESCRIPTION_CHARS_MAX = 500
 _DEPTH_MAX = 3
 _NODES_MAX = 60
 _NOTES_MAX = 6
+_PARAMETERS_MAX = 200
 _KEY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
 
 
@@ -41,7 +42,7 @@ def formats_of(tool: Tool) -> list[str]:
     """Return notes such as `since is YYYY-MM-DD` and `items[].mail is an email address`, at most six."""
     reader = SchemaReader(tool.input_schema)
     notes: dict[str, str] = {}
-    for parameter in parameters_of(tool):
+    for parameter in parameters_of(tool)[:_PARAMETERS_MAX]:
         for place, written in _Walk(reader).of(parameter):
             if len(notes) == _NOTES_MAX:
                 return [*_together(notes), "…"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ..models import Json, Schema, Tool
+from ..short_values import is_small
 from ..upstream.results import unwrapped_schema
 from .examples import OF_FORMAT, joined, number_within
 from .schemas import SchemaReader
@@ -19,6 +20,8 @@ DRY_RUN: Final = "dry run"
 _NODES_MAX: Final = 400
 _DEPTH_MAX: Final = 8
 _ITEMS_MAX: Final = 5
+_COPIES_MAX: Final = 100
+"""How often one value stands in lists of lists."""
 _OF_TYPE: Mapping[str, Json] = {"str": DRY_RUN, "int": 1, "float": 1.0, "bool": False}
 
 
@@ -61,6 +64,7 @@ class _Maker:
     def __init__(self, reader: SchemaReader) -> None:
         self._reader = reader
         self._nodes = 0
+        self._copies = 1
 
     def value(self, schema: Schema, depth: int) -> Json:
         self._nodes += 1
@@ -68,10 +72,10 @@ class _Maker:
         if not isinstance(resolved, Mapping) or depth > _DEPTH_MAX or self._nodes > _NODES_MAX:
             return None
         if "const" in resolved:
-            return resolved["const"]
+            return _if_small(resolved["const"])
         offered = resolved.get("enum")
         if isinstance(offered, list) and offered:
-            return cast("Json", offered[0])
+            return _if_small(cast("Json", offered[0]))
         for keyword in ("allOf", "anyOf", "oneOf"):
             parts = resolved.get(keyword)
             if isinstance(parts, list) and parts:
@@ -109,4 +113,13 @@ class _Maker:
             return [self.value(each, depth + 1) for each in first[:_ITEMS_MAX]]
         items, least = schema.get("items"), schema.get("minItems")
         count = min(least, _ITEMS_MAX) if isinstance(least, int) and least > 1 else 1
-        return [self.value(items, depth + 1)] * count if isinstance(items, Mapping) else []
+        if self._copies * count > _COPIES_MAX:
+            count = 1
+        self._copies *= count
+        made = [self.value(items, depth + 1)] * count if isinstance(items, Mapping) else []
+        self._copies //= count
+        return made
+
+
+def _if_small(value: Json) -> Json:
+    return value if is_small(value) else None

@@ -1,15 +1,23 @@
 """Reads JSON Schema, of any draft and however odd, into shapes and parameters. Hostile schemas cost bounded work.
 
+Every schema that is visited counts against one bound, and so does each item of a list and of a mapping that is gone
+through: links, steps of a path, properties, values of an enumeration. What lies beyond is read as `object`.
+
 Sources: JSON Schema 2020-12 Core and Validation; OpenAPI 3.0's `nullable`; what real servers publish.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from functools import lru_cache
+from typing import Final, cast
 from urllib.parse import unquote
 
+from typing_extensions import TypeIs, override
+
+from ..judged_schema import refers_inside
 from ..models import Json, Schema, Tool
 from ..names import aliases, inverted
 from .shapes import (
@@ -31,11 +39,17 @@ from .shapes import (
     union,
 )
 
+STEPS_MAX: Final = 10_000
+"""Steps of reading one parameter or one output."""
+STEPS_TOGETHER_MAX: Final = 100_000
+"""Steps of reading all parameters of a tool."""
+
 _DEPTH_MAX = 12
-_NODES_MAX = 4_000
-"""What one parameter or one output may cost; what lies beyond is read as `object`."""
-_NODES_TOGETHER_MAX = 40_000
 _ENUM_MAX = 200
+_TEXT_CHARS_MAX = 1_000
+"""A longer text is no literal, and an object with a longer key is read as one of any keys."""
+_READ_KEPT = 8
+"""How many tools are not read again: one call reads its tool several times."""
 _PLAIN: Mapping[str, Shape] = {
     "string": STR,
     "integer": INT,
@@ -71,7 +85,7 @@ class Parameter:
 
 def shape_of(schema: Schema | None) -> Shape:
     """Return the shape of the values that a schema allows; wider where Python's types cannot say it."""
-    return ANY if schema is None else SchemaReader(schema).shape(schema, 0)
+    return ANY if schema is None else SchemaReader(schema).shape_apart(schema, 0)
 
 
 def parameters_of(tool: Tool) -> tuple[Parameter, ...]:
@@ -80,21 +94,43 @@ def parameters_of(tool: Tool) -> tuple[Parameter, ...]:
     A root that offers alternatives (`anyOf`, `oneOf`) gives the parameters of them all; required are those that every
     alternative requires. A root that allows no object, or names no properties, has no parameters.
     """
-    reader = SchemaReader(tool.input_schema)
-    root = reader.arguments(tool.input_schema, 0)
+    return _parameters_in(_Same(tool.input_schema))
+
+
+def parameter_texts(tool: Tool, most: int, steps_max: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return name and description of the first `most` parameters, in the schema's order, and the steps that it took."""
+    reader = SchemaReader(tool.input_schema, steps_max)
+    properties = reader.arguments(tool.input_schema, 0).properties.items()
+    named = itertools.islice(((name, schema) for name, schema in properties if schema is not False), most)
+    return tuple((name, _description(reader.resolved(schema))) for name, schema in named), reader.steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A schema that compares by what it is, not by what it holds."""
+
+    schema: Schema
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+    @override
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+
+@lru_cache(_READ_KEPT)
+def _parameters_in(same: _Same) -> tuple[Parameter, ...]:
+    reader = SchemaReader(same.schema)
+    root = reader.arguments(same.schema, 0)
     alias_of = inverted(aliases(root.properties))
-    found = [
-        Parameter(
-            name=name,
-            alias=alias_of[name],
-            shape=reader.shape_apart(schema),
-            required=name in root.required,
-            schema=reader.resolved(schema),
-            description=_description(schema, reader),
-        )
-        for name, schema in root.properties.items()
-        if schema is not False
-    ]
+    found: list[Parameter] = []
+    for name, schema in root.properties.items():
+        if schema is not False:
+            shape, resolved = reader.shape_apart(schema, 1), reader.resolved(schema)
+            required = name in root.required
+            found.append(Parameter(name, alias_of[name], shape, required, resolved, _description(resolved)))
     return tuple(sorted(found, key=lambda parameter: not parameter.required))
 
 
@@ -115,82 +151,108 @@ class _Arguments:
 
 
 class SchemaReader:
-    """Reads one schema, with its definitions; counts what it visits, so that no schema costs more than the bound."""
+    """Reads one schema, with its definitions; `steps` counts what it goes through, and none goes beyond the bound."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, steps_max: int = STEPS_TOGETHER_MAX) -> None:
+        self.steps = 0
         self._root = root
-        self._nodes = 0
-        self._nodes_before = 0
+        self._steps_max = steps_max
         self._open: list[str] = []
+        self._anchors: dict[str, Schema] | None = None
 
-    def shape_apart(self, schema: object) -> Shape:
+    def shape_apart(self, schema: object, depth: int) -> Shape:
         """Return the shape of one schema among several, each of which has its own bound."""
-        self._nodes_before += self._nodes
-        self._nodes = 0
-        return self.shape(schema, 1)
+        together, self._steps_max = self._steps_max, min(self._steps_max, self.steps + STEPS_MAX)
+        found = self.shape(schema, depth)
+        self._steps_max = together
+        return found
 
     def shape(self, schema: object, depth: int) -> Shape:
         """Return the shape of a schema that lies `depth` levels below the root."""
         if not isinstance(schema, Mapping):
             return NEVER if schema is False else ANY
-        if not schema or self._spent(depth):
+        if not schema or depth > _DEPTH_MAX or not self._takes(1):
             return ANY
         reference = schema.get("$ref")
         if isinstance(reference, str):
             return self._referred(reference, schema, depth)
         found = self._own(schema, depth)
         for keyword in ("anyOf", "oneOf"):
-            found = _both(found, self._alternatives(schema.get(keyword), depth))
-        for part in _list(schema.get("allOf")):
-            found = _both(found, self.shape(part, depth + 1))
+            found = self._both(found, self._alternatives(schema.get(keyword), depth))
+        for part in self._items(schema.get("allOf")):
+            found = self._both(found, self.shape(part, depth + 1))
         if schema.get("nullable") is True:
             found = union([found, NONE])
         return found
 
     def resolved(self, schema: Schema) -> Schema:
-        """Return a schema with the keys of what it refers to beside its own."""
+        """Return a schema with the keys of what it refers to beside its own; an empty one beyond the bound."""
         seen: set[str] = set()
-        while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
-            reference = cast("str", schema["$ref"])
-            target = None if reference in seen else self._target(reference)
+        layers: list[Mapping[str, Json]] = []
+        target: Schema | None = schema
+        while isinstance(target, Mapping) and self._takes_whole(target):
+            layers.append(target)
+            reference = target.get("$ref")
+            if not isinstance(reference, str) or reference in seen:
+                break
             seen.add(reference)
-            rest: Mapping[str, Json] = {key: value for key, value in schema.items() if key != "$ref"}
-            schema = {**target, **rest} if isinstance(target, Mapping) else rest
-        return schema
+            target = self._target(reference)
+        if not seen and (layers or not isinstance(schema, Mapping)):
+            return schema
+        found: dict[str, Json] = {}
+        for layer in reversed(layers):
+            found.update((key, value) for key, value in layer.items() if key != "$ref" or not isinstance(value, str))
+        return found
 
     def arguments(self, schema: object, depth: int) -> _Arguments:
         """Collect the properties of an object's schema and of all it is made of."""
         found = _Arguments()
-        if not isinstance(schema, Mapping) or self._spent(depth):
+        if not isinstance(schema, Mapping) or depth > _DEPTH_MAX or not self._takes(1):
             return found
         schema = cast("Mapping[str, Json]", self.resolved(cast("Schema", schema)))
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            found.properties.update(cast("Mapping[str, Schema]", properties))
-        found.required.update(each for each in _list(schema.get("required")) if isinstance(each, str))
-        for part in _list(schema.get("allOf")):
+        layers = [cast("Mapping[str, Schema]", self._members(schema.get("properties")))]
+        found.required.update(each for each in self._items(schema.get("required")) if isinstance(each, str))
+        for part in self._items(schema.get("allOf")):
             more = self.arguments(part, depth + 1)
-            found.properties = {**more.properties, **found.properties}
+            layers.append(more.properties)
             found.required |= more.required
         for keyword in ("anyOf", "oneOf"):
-            branches = [self.arguments(part, depth + 1) for part in _list(schema.get(keyword))]
-            for branch in branches:
-                found.properties = {**branch.properties, **found.properties}
+            branches = [self.arguments(part, depth + 1) for part in self._items(schema.get(keyword))]
+            layers += [branch.properties for branch in branches]
             if branches:
                 found.required |= set.intersection(*(branch.required for branch in branches))
+        for layer in reversed(layers):
+            found.properties.update(layer)
         found.required &= found.properties.keys()
         return found
 
-    def _spent(self, depth: int) -> bool:
-        self._nodes += 1
-        return depth > _DEPTH_MAX or self._nodes > _NODES_MAX or self._nodes_before > _NODES_TOGETHER_MAX
+    def _takes(self, count: int) -> bool:
+        """Return whether there is room for so many steps, and count them where there is."""
+        if self.steps + count > self._steps_max:
+            return False
+        self.steps += count
+        return True
+
+    def _takes_whole(self, schema: Mapping[str, Json]) -> bool:
+        """Take a schema with the lists and mappings that it holds, for whoever goes through them."""
+        return self._takes(1 + len(schema)) and self._takes(
+            sum(len(each) for each in schema.values() if isinstance(each, list | Mapping))
+        )
+
+    def _items(self, value: object) -> list[object]:
+        """Return a list that is to be gone through; an empty one for anything else, and for one beyond the bound."""
+        return value if isinstance(value, list) and self._takes(len(value)) else []
+
+    def _members(self, value: object) -> Mapping[str, Json]:
+        """Return a mapping that is to be gone through; an empty one for anything else, and for one beyond the bound."""
+        return value if isinstance(value, Mapping) and self._takes(len(value)) else {}
 
     def _own(self, schema: Mapping[str, Json], depth: int) -> Shape:
         """Read what a schema says by itself, apart from what it is combined with."""
         if "const" in schema:
-            return _of_values([schema["const"]])
+            return self._of_values([schema["const"]])
         if isinstance(schema.get("enum"), list):
-            return _of_values(_list(schema["enum"]))
+            return self._of_values(self._items(schema["enum"])) if schema["enum"] else NEVER
         kinds = schema.get("type")
         if kinds is None:
             if any(key in schema for key in _RECORD_KEYS[:3]):
@@ -199,7 +261,7 @@ class SchemaReader:
                 kinds = "array"
             else:
                 return ANY
-        return union(self._of_type(kind, schema, depth) for kind in (_list(kinds) or [kinds]))
+        return union(self._of_type(kind, schema, depth) for kind in (self._items(kinds) or [kinds]))
 
     def _of_type(self, kind: object, schema: Mapping[str, Json], depth: int) -> Shape:
         if kind == "object":
@@ -209,9 +271,11 @@ class SchemaReader:
         return _PLAIN.get(kind, ANY) if isinstance(kind, str) else ANY
 
     def _object(self, schema: Mapping[str, Json], depth: int) -> Shape:
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping) and properties:
-            required = {each for each in _list(schema.get("required")) if isinstance(each, str)}
+        properties = self._members(schema.get("properties"))
+        if _has_long(properties):
+            return MapOf(ANY)
+        if properties:
+            required = {each for each in self._items(schema.get("required")) if isinstance(each, str)}
             return Record(
                 tuple(
                     RecordField(str(name), self.shape(each, depth + 1), name in required)
@@ -219,15 +283,14 @@ class SchemaReader:
                 )
             )
         values = [each for each in [schema.get("additionalProperties")] if isinstance(each, Mapping)]
-        patterns = schema.get("patternProperties")
-        if isinstance(patterns, Mapping):
-            values.extend(each for each in patterns.values() if isinstance(each, Mapping))
+        patterns = self._members(schema.get("patternProperties"))
+        values.extend(each for each in patterns.values() if isinstance(each, Mapping))
         return MapOf(union(self.shape(each, depth + 1) for each in values) if values else ANY)
 
     def _array(self, schema: Mapping[str, Json], depth: int) -> Shape:
         items = schema.get("items")
         first = schema.get("prefixItems", items if isinstance(items, list) else None)
-        shapes = [self.shape(each, depth + 1) for each in _list(first)]
+        shapes = [self.shape(each, depth + 1) for each in self._items(first)]
         if isinstance(items, Mapping):
             shapes.append(self.shape(items, depth + 1))
         return ListOf(union(shapes) if shapes else ANY)
@@ -236,7 +299,7 @@ class SchemaReader:
         # A branch that only requires or forbids says nothing about the shape.
         telling = [
             each
-            for each in _list(branches)
+            for each in self._items(branches)
             if not (isinstance(each, Mapping) and each.keys() <= {"required", "not", "title", "description"})
         ]
         return union(self.shape(each, depth + 1) for each in telling) if telling else ANY
@@ -252,18 +315,21 @@ class SchemaReader:
             found = self.shape(target, depth + 1)
         finally:
             self._open.pop()
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return _both(found, self.shape(rest, depth + 1)) if rest else found
+        rest = {key: value for key, value in self._members(schema).items() if key != "$ref"}
+        return self._both(found, self.shape(rest, depth + 1)) if rest else found
 
     def _target(self, reference: str) -> Schema | None:
-        """Follow a reference within the document (RFC 6901); one to elsewhere is not followed."""
-        if not reference.startswith("#"):
+        """Follow a short reference within the document (RFC 6901); any other is not followed."""
+        if not refers_inside(reference):
             return None
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
             return self._anchored(pointer)
         found: object = self._root
-        for step in pointer.split("/")[1:]:
+        steps = pointer.split("/")[1:]
+        if not self._takes(len(steps)):
+            return None
+        for step in steps:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping) and key in found:
                 found = found[key]
@@ -274,53 +340,66 @@ class SchemaReader:
         return found if isinstance(found, Mapping | bool) else None
 
     def _anchored(self, anchor: str) -> Schema | None:
-        for keyword in ("$defs", "definitions"):
-            group = self._root.get(keyword) if isinstance(self._root, Mapping) else None
-            for each in group.values() if isinstance(group, Mapping) else ():
-                if isinstance(each, Mapping) and anchor in {each.get("$anchor"), each.get("$dynamicAnchor")}:
-                    return each
-        return None
+        if self._anchors is None and isinstance(self._root, Mapping):
+            self._anchors = {}
+            for place in ("$defs", "definitions"):
+                for each in self._members(self._root.get(place)).values():
+                    names = (each.get("$anchor"), each.get("$dynamicAnchor")) if isinstance(each, Mapping) else ()
+                    for name in names:
+                        if isinstance(name, str):
+                            self._anchors.setdefault(name, cast("Schema", each))
+        return (self._anchors or {}).get(anchor)
 
-
-def _both(first: Shape, second: Shape) -> Shape:
-    """Return a shape for values that have both; where types cannot say that, the one that says more."""
-    if first in (ANY, second):
-        return second
-    if second == ANY:
+    def _both(self, first: Shape, second: Shape) -> Shape:
+        """Return a shape for values that have both; where types cannot say that, the one that says more."""
+        if first in (ANY, second):
+            return second
+        if second == ANY:
+            return first
+        if isinstance(first, Record) and isinstance(second, Record):
+            if not self._takes(len(first.fields)):
+                return first
+            fields = {each.name: each for each in first.fields}
+            for each in second.fields:
+                known = fields.get(each.name)
+                fields[each.name] = (
+                    each
+                    if known is None
+                    else RecordField(each.name, self._both(known.shape, each.shape), known.required or each.required)
+                )
+            return Record(tuple(fields.values()))
+        if isinstance(first, MapOf) and isinstance(second, Record):
+            return second
+        if isinstance(second, Choice):
+            return second
         return first
-    if isinstance(first, Record) and isinstance(second, Record):
-        fields = {each.name: each for each in first.fields}
-        for each in second.fields:
-            known = fields.get(each.name)
-            fields[each.name] = (
-                each
-                if known is None
-                else RecordField(each.name, _both(known.shape, each.shape), known.required or each.required)
-            )
-        return Record(tuple(fields.values()))
-    if isinstance(first, MapOf) and isinstance(second, Record):
-        return second
-    if isinstance(second, Choice):
-        return second
-    return first
+
+    def _of_values(self, values: Iterable[object]) -> Shape:
+        """Return the shape of given values; those that no literal can be count by their types."""
+        shapes: list[Shape] = []
+        for number, value in enumerate(values):
+            if number < _ENUM_MAX and _is_literal(value):
+                shapes.append(choice([value]))
+            elif isinstance(value, dict | list) and not self._takes(len(value)):
+                return ANY
+            else:
+                shapes.append(of_value(value, depth=1))
+        return union(shapes) if shapes else ANY
 
 
-def _of_values(values: Iterable[object]) -> Shape:
-    """Return the shape of given values; those that no literal can be count by their types."""
-    shapes: list[Shape] = []
-    for number, value in enumerate(values):
-        if isinstance(value, str | bool | int) and number < _ENUM_MAX:
-            shapes.append(choice([value]))
-        else:
-            shapes.append(of_value(value, depth=1))
-    return union(shapes)
+def _has_long(names: Iterable[object]) -> bool:
+    return any(len(str(name)) > _TEXT_CHARS_MAX for name in names)
+
+
+def _is_literal(value: object) -> TypeIs[str | bool | int]:
+    return isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _TEXT_CHARS_MAX)
 
 
 def of_value(value: object, depth: int) -> Shape:
     """Return the shape of one JSON value, `depth` levels deep; what lies deeper is not looked at."""
     match value:
         case Mapping():
-            if depth <= 0 or not value:
+            if depth <= 0 or not value or _has_long(value):
                 return MapOf(ANY)
             return Record(tuple(RecordField(str(key), of_value(each, depth - 1), True) for key, each in value.items()))
         case list() | tuple():
@@ -329,11 +408,6 @@ def of_value(value: object, depth: int) -> Shape:
             return of_scalar(value)
 
 
-def _description(schema: Schema, reader: SchemaReader) -> str:
-    resolved = reader.resolved(schema)
+def _description(resolved: Schema) -> str:
     text = resolved.get("description") if isinstance(resolved, Mapping) else None
     return text if isinstance(text, str) else ""
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

@@ -10,7 +10,8 @@ written (`since is YYYY-MM-DD`), how often a return type was seen that no schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -136,8 +137,21 @@ def _default(parameter: Parameter) -> str:
         return "..."
     if parameter.default is None and not without_none(parameter.shape)[1] and parameter.shape != Plain("object"):
         return "..."  # the schema forbids the null that it names as default: it means "left out"
-    written = python_literal(parameter.default)
-    return written if len(written) <= _DEFAULT_CHARS_MAX else "..."
+    return short_literal(parameter.default, _DEFAULT_CHARS_MAX)
+
+
+def short_literal(value: Json, chars: int) -> str:
+    """Write a JSON value as Python in at most so many characters, or as `...`; looks at no more of it than that."""
+    left, waiting = chars, [value]
+    while waiting and left >= 0:
+        each = waiting.pop()
+        left -= len(each) if isinstance(each, str | Mapping | Sequence) else 1
+        if isinstance(each, Mapping):
+            waiting += itertools.chain(itertools.islice(each, chars), itertools.islice(each.values(), chars))
+        elif isinstance(each, Sequence) and not isinstance(each, str):
+            waiting += each[:chars]
+    written = "" if left < 0 else python_literal(value)
+    return written if left >= 0 and len(written) <= chars else "..."
 
 
 def python_literal(value: Json) -> str:

@@ -7,12 +7,17 @@ Notification: Tool Poisoning Attacks" (2025); OWASP LLM01:2025, prompt injection
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from ..models import Json
+
+CHARS_MAX: Final = 200_000
+"""Characters of one tool's texts that are looked through."""
 
 _SHOWN_CHARS = 80
 _WINDOW_CHARS = 8_000
@@ -76,15 +81,21 @@ def flags(description: str, schema: object = _NOTHING, *more: str) -> tuple[str,
 
     `schema` is the input schema, of which names, titles, descriptions, defaults, examples and enums are read; `more`
     are other texts, such as the title. An empty tuple means that nothing known was found, not that nothing is there.
+    Texts beyond `CHARS_MAX` are not looked through, and an entry says so.
     """
     found: dict[str, None] = {}
-    for text in (description, *more, *_texts(schema)):
+    left = CHARS_MAX
+    for whole in itertools.chain((description, *more), _texts(schema)):
+        text, left = whole[: max(0, left)], left - len(whole)
         even = _LINES.sub("\n", _BLANKS.sub(" ", text))  # patterns try each place of a run of blanks anew
         for kind, pattern in _PATTERNS.items():
             if match := _first(pattern, even):
                 found[f"{kind}: “{_shown(match[0])}”"] = None
         if hidden := _hidden(text):
             found[f"hides characters: {hidden}"] = None
+        if left < 0:
+            found[f"is long: only {CHARS_MAX} characters were looked through"] = None
+            break
     return tuple(found)
 
 

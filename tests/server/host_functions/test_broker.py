@@ -13,7 +13,7 @@ from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
 from sealab.server.host_functions import broker
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Arguments, Calls, Handler
-from sealab.server.host_functions.workspace_calls import KEPT_BYTES_MAX, handlers
+from sealab.server.host_functions.workspace_calls import KEPT_BYTES_MAX, UNFINISHED_FILES_MAX, handlers
 from sealab.workspace.store import Workspace
 
 
@@ -155,6 +155,30 @@ async def test_a_long_text_is_written_in_parts_as_it_is_in_one(workspace: Worksp
     assert workspace.read("a", encoding="base64").content == "AAECAw=="
 
 
+async def test_few_files_are_unfinished_at_a_time(workspace: Workspace) -> None:
+    calls = Calls(handlers(workspace), budget=100)
+    for number in range(UNFINISHED_FILES_MAX):
+        await calls.answer("write_file", {"filename": f"a{number}", "content": "x", "last": 0})
+    for name in ("keep", "write_file"):
+        with pytest.raises(HostCallError, match="has begun 16 files") as caught:
+            await calls.answer(name, {"filename": "more", "content": "", "last": 0})
+        assert caught.value.type == "OSError"
+    assert (len(calls.parts), calls.parts_bytes) == (UNFINISHED_FILES_MAX, UNFINISHED_FILES_MAX)
+    await calls.answer("write_file", {"filename": "./a0", "content": "y", "last": 1})
+    assert workspace.read("a0").content == "xy"
+    await calls.answer("write_file", {"filename": "more", "content": "", "last": 0})
+    assert (len(calls.parts), calls.parts_bytes) == (UNFINISHED_FILES_MAX, UNFINISHED_FILES_MAX - 1)
+
+
+@pytest.mark.parametrize("filename", ["a" * 2_000, "../a", "", "\0"])
+async def test_the_name_of_a_file_is_judged_with_its_first_part(workspace: Workspace, filename: str) -> None:
+    calls = Calls(handlers(workspace), budget=100)
+    for name in ("keep", "write_file"):
+        with pytest.raises(HostCallError):
+            await calls.answer(name, {"filename": filename, "content": "", "last": 0})
+    assert calls.parts == {}
+
+
 async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Workspace) -> None:
     calls = Calls(handlers(workspace), budget=100)
     part = {"filename": "large", "content": base64.b64encode(bytes(KEPT_BYTES_MAX // 4)).decode(), "last": 0}
@@ -162,6 +186,6 @@ async def test_parts_that_grow_too_large_are_refused_and_forgotten(workspace: Wo
         await calls.answer("keep", part)
     with pytest.raises(HostCallError, match="larger than"):
         await calls.answer("keep", {**part, "filename": "another"})
-    assert calls.parts == {}
+    assert (calls.parts, calls.parts_bytes) == ({}, 0)
     with pytest.raises(HostCallError, match="not base64"):
         await calls.answer("keep", {"filename": "a", "content": "?", "last": 1})

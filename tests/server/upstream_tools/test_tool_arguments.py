@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
 
 from sealab.sandbox.errors import HostCallError
 from sealab.server import arguments
-from sealab.server.errors import ArgumentsRefused
+from sealab.server.errors import ArgumentsRefused, HostWorkRefused
+from sealab.server.host_work import Account, Kind, charged_to, in_thread
 from sealab.server.skills.skill_arguments import judge_arguments
-from sealab.server.upstream_tools.tool_arguments import checked
+from sealab.server.upstream_tools.tool_arguments import MISFITS_TOLD_MAX, checked, misfits_as_written
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.models import Tool
 from sealab.tools_registry.schema_checks import bounded_validator
@@ -184,3 +187,54 @@ def test_of_a_list_of_wrong_items_few_are_looked_at(monkeypatch: pytest.MonkeyPa
     with pytest.raises(HostCallError, match=r"argument paths\[\d+\] of up\.run cannot be 1\. Give a string"):
         checked(tool({"properties": {"paths": {"type": "array", "items": {"type": "string"}}}}), {"paths": items})
     assert judged < 1000
+
+
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        ({"properties": {"left": {}}}, {f"a{at}": 1 for at in range(500)}),
+        ({"properties": {"left": {}}, "required": [f"a{at}" for at in range(500)]}, {}),
+        ({"properties": {f"a{at}": {"type": "string"} for at in range(500)}}, {f"a{at}": 1 for at in range(500)}),
+    ],
+    ids=["unknown", "missing", "wrong"],
+)
+def test_of_a_call_with_much_that_is_wrong_the_first_is_told(schema: dict[str, Any], given: dict[str, Any]) -> None:
+    assert len(misfits_as_written(tool(schema), given, (), more=False)) == MISFITS_TOLD_MAX
+
+
+def test_of_many_arguments_a_message_names_few() -> None:
+    properties = {f"{'a' * 200}{at}": {} for at in range(500)}
+    [wrong] = misfits_as_written(tool({"properties": properties}), {"zz": 1}, (), more=False)
+    assert wrong.endswith("a, … 450 more.")
+    assert len(wrong) < 6_000
+
+
+async def test_judging_what_is_written_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    with charged_to(Account(1000)) as account:
+
+        def ending(*_given: Any, **_named: Any) -> list[str]:
+            nonlocal looked
+            looked += 1
+            account.end()
+            return []
+
+        monkeypatch.setattr(difflib, "get_close_matches", ending)
+        given = {f"a{at}": 1 for at in range(500)}
+        work = partial(misfits_as_written, tool({"properties": {"left": {}}}), given, (), more=False)
+        with pytest.raises(HostWorkRefused, match="has ended"):
+            await in_thread(Kind.SEARCH, work)
+    assert looked == 1
+
+
+async def test_judging_by_a_schema_ends_with_its_run() -> None:
+    schema = {"$defs": FORKS | {"d40": {"const": 1}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+    with charged_to(Account(1000)) as account:
+
+        def work() -> None:
+            account.end()
+            checked(tool(schema), {"a": 2})
+
+        with pytest.raises(HostWorkRefused, match="has ended"):
+            await in_thread(Kind.SEARCH, work)
