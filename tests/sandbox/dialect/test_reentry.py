@@ -518,6 +518,55 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
         """,
         ["dict[[shown", "list[int, str]", "dict[str, list[int]]", "*"],
     ),
+    "what is taken out of its container while it is shown": (
+        """
+        import collections, datetime, time, types
+        class Part:
+            def __repr__(self):
+                empty()
+                kept.extend([[0] * 5 for _ in range(100)] + [bytearray(40) for _ in range(100)])
+                return "part"
+            def __getattr__(self, name):
+                repr(self)
+                raise AttributeError(name)
+            def __call__(self): pass
+        class Zone(datetime.tzinfo):
+            __repr__ = Part.__repr__
+            def utcoffset(self, when): pass
+        made = (
+            lambda: slice(Part(), [[]], {}), lambda: types.MethodType(Part(), [[]]), lambda: int | dict[Part(), Part()],
+            lambda: time.struct_time([Part()] + [[n] for n in range(8)]), lambda: datetime.time(tzinfo=Zone()),
+        )
+        kept, told = [], []
+        for make in made:
+            items = [make()]
+            def empty():
+                items.clear()
+            told.append(repr(items)[:9])
+            users = collections.UserList([make()])
+            def empty():
+                users.data.clear()
+            told.append(str(users) != "")
+            namespace = types.SimpleNamespace(a=make())
+            def empty():
+                namespace.__dict__.clear()
+            told.append(str(namespace)[:12])
+            for kind in (Exception, KeyError, SyntaxError, ImportError, SystemExit, AttributeError):
+                for show in (str, repr, lambda error: f"{error}"):
+                    error = kind(make())
+                    def empty():
+                        error.args = ()
+                        error.msg = error.name = error.obj = error.code = None
+                    told.append(show(error) != "")
+        empty = int
+        plain = [slice(1, None, 2), [].append, int | None, datetime.time(1, 2), time.gmtime(0)]
+        result = [sorted({text for text in told if text is not True}), repr(plain[0]), repr(plain[2:4]), str(plain[4])[:27]]
+        """,
+        [
+            ["[<bound m", "[datetime", "[int | di", "[slice(pa", "[time.str", "namespace(a="],
+            "slice(1, None, 2)", "[int | None, datetime.time(1, 2)]", "time.struct_time(tm_year=19",
+        ],
+    ),
     "a reader of rows that is asked by the lines it reads": (
         """
         import csv, io
