@@ -314,6 +314,34 @@ result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count
 """,
         [["refused", "refused", 7], [0, 1, 2, 3], [5, 6, 7], "ended"],
     ),
+    "an iterator of a sequence that ends within the sequence": (
+        """
+        told = []
+        class Sequence:
+            asked = 0
+            def __getitem__(self, index):
+                Sequence.asked += 1
+                if Sequence.asked % 2:
+                    try:
+                        next(items, None)
+                    except ValueError as error:
+                        told.append(str(error)[:23])
+                        Sequence.asked += 1
+                raise IndexError
+        kept = [Sequence()]
+        for _ in range(3):
+            items = iter(kept[0])
+            told.append(next(items, "ended"))
+        other = [Sequence() for _ in range(20)]
+        class Three:
+            def __getitem__(self, index):
+                if index > 2: raise IndexError
+                return index
+        items = iter(Three())
+        result = [told, type(kept[0]).__name__, list(Three()), [next(items), next(items), list(items), next(items, None)]]
+        """,
+        [["the iterator is at work", "ended"] * 3, "Sequence", [0, 1, 2], [0, 1, [2], None]],
+    ),
     "a property that is initialized again while it runs": (
         _CALLED + """
 class Property(property): pass
@@ -453,6 +481,23 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
             result.append("TypeError")
         """,
         [[], True, True, 3, 5, 1, "abca5", True, "a,b", "61:62:2c:63", True, "6162:2c63", 3, "1", True, "TypeError"],
+    ),
+    "a file of a time zone with an index behind its types": (
+        """
+        import io, struct, zoneinfo
+        from datetime import datetime
+        def compiled(kinds):
+            head = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 2, 1, 4)
+            return io.BytesIO(head + struct.pack(">2l", 0, 1000) + bytes(kinds) + struct.pack(">lbb", 3600, 0, 0) + b"ABC" + bytes(1))
+        told = []
+        for kinds in ((0, 0), (1, 1), (0, 200)):
+            try:
+                told.append(datetime(1990, 1, 1, tzinfo=zoneinfo.ZoneInfo.from_file(compiled(kinds))).tzname())
+            except ValueError as error:
+                told.append(str(error)[:45])
+        result = told
+        """,
+        ["ABC", *["the file of the time zone names a type that i"] * 2],
     ),
     "a count that goes while one is added to it": (
         """
