@@ -342,6 +342,61 @@ result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count
         """,
         [["the iterator is at work", "ended"] * 3, "Sequence", [0, 1, 2], [0, 1, [2], None]],
     ),
+    "a __getitem__ that a class had": (
+        """
+        def make(tag):
+            def get(self, index): return tag
+            return get
+        def read(item): return item[0]
+        told = []
+        def change(): del Changed.__getitem__
+        def exchange(): Changed.__getitem__ = make("new")
+        def change_base(): Base.__getitem__ = make("new")
+        for change in (change, exchange, change_base):
+            class Base: pass
+            class Changed(Base): pass
+            for n in range(1500):
+                Changed.n = n
+                Changed().n
+            (Base if change is change_base else Changed).__getitem__ = make("old")
+            item = Changed()
+            for n in range(200):
+                read(item)
+            change()
+            others = [make("another's") for n in range(50)]
+            try:
+                told.append(read(item) in ("old", "new"))
+            except TypeError:
+                told.append(True)
+        result = told
+        """,
+        [True, True, True],
+    ),
+    "a dictionary of attributes that is exchanged while a value is stored": (
+        """
+        class Item: pass
+        class Ending:
+            def __del__(self):
+                new = {}
+                spare = [{} for _ in range(400)]
+                del spare  # the interpreter keeps as many as it does
+                item.__dict__ = new
+                kept.extend((mark, mark, mark) for _ in range(400))
+        def put(obj, value):
+            obj.x = value
+        mark, kept = ["mark"], []
+        item = Item()
+        for n in range(40):
+            setattr(item, f"n{n}", n)
+        for n in range(200):
+            put(item, n)
+        put(item, Ending())
+        put(item, 5)
+        put(item, 6)
+        result = [len(kept), all(each is mark for three in kept for each in three), vars(item)]
+        """,
+        [400, True, {"x": 6}],
+    ),
     "a property that is initialized again while it runs": (
         _CALLED + """
 class Property(property): pass
