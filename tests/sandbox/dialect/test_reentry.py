@@ -397,6 +397,132 @@ result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count
         """,
         [400, True, {"x": 6}],
     ),
+    "an iterator of itertools that is asked by what it asks": (
+        """
+        import collections, copy, itertools
+        class Asking:
+            def __init__(self): self.asked = 0
+            def __iter__(self): return self
+            def __next__(self):
+                self.asked += 1
+                if self.asked == 1:
+                    try:
+                        next(iterator, None)
+                    except (RuntimeError, ValueError) as error:
+                        told.append(str(error))
+                    kept.extend([[0] * 5 for _ in range(50)])
+                    return 1
+                raise StopIteration
+        class Asked:
+            def __iter__(self): return self
+            def __next__(self): return 5
+        class Number:
+            def __index__(self):
+                try:
+                    next(iterator, None)
+                except ValueError as error:
+                    told.append(str(error))
+                return 2
+        def pairs(): return map(lambda *both: both, Asking(), Asked())
+        ways = [
+            itertools.chain, itertools.chain.from_iterable, itertools.cycle, itertools.pairwise,
+            lambda items: itertools.chain.from_iterable([items]), lambda items: itertools.islice(items, 9), lambda items: itertools.batched(items, 3),
+            lambda items: itertools.chain([], items), lambda items: itertools.islice(items, 5, 9), lambda items: copy.copy(itertools.chain(items)),
+            lambda items: itertools.zip_longest(items, items), lambda items: type("C", (itertools.chain,), {})(items),
+        ]
+        kept, told = [], []
+        for make in ways:
+            iterator = make(pairs())
+            told.append(next(iterator, None) is not told)
+        iterator = collections.Counter(a=Number(), b=2).elements()
+        elements = list(iterator)
+        asking = Asking()
+        for _ in range(4):
+            asking.asked = 0
+            iterator = itertools.zip_longest(asking, Asked(), Asked())
+            next(iterator, None)
+        result = [elements, type(asking).__name__]
+        """,
+        [["a"], "Asking"],
+    ),
+    "a number or a total that an iterator of itertools adds to": (
+        """
+        import itertools
+        class Number:
+            once = True
+            def __add__(self, other):
+                if Number.once:
+                    Number.once = False
+                    for _ in range(3):
+                        kept.append(type(next(iterator)))
+                return NotImplemented
+        class Other:
+            def __radd__(self, other):
+                told.append(type(other).__name__)
+                return Number()
+            def __iter__(self): return self
+            def __next__(self): return Other()
+        kept, told = [], []
+        for make in (lambda: itertools.accumulate(Other(), initial=Number()), lambda: itertools.accumulate([Number()] + [Other()] * 5)):
+            Number.once, iterator = True, make()
+            next(iterator)
+            next(iterator)
+        class Counted:
+            def __add__(self, other):
+                if not told[9:]:
+                    told.append("")
+                    try:
+                        items.append(next(iterator))
+                    except ValueError:
+                        pass
+                return Counted()
+            def __index__(self): return 1
+            __float__ = __index__
+        items = []
+        iterator = itertools.count(Counted(), 1)
+        items.append(next(iterator))
+        items.append(next(iterator))
+        others = [Counted() for _ in range(9)]
+        result = [sorted(set(told) - {""}), sorted(type(each).__name__ for each in items)[0]]
+        """,
+        [["Number"], "Counted"],
+    ),
+    "iterators of itertools are what Python makes of them": (
+        """
+        from itertools import *
+        import collections, copy
+        class Own(chain): pass
+        class Big(int):
+            def __add__(self, other): return Big(int(self) + 2 * other)
+        it, told = chain(map(int, ["1", "x", "2"])), []
+        while len(told) < 3:
+            try:
+                told.append(next(it))
+            except ValueError:
+                told.append("error")
+        one = chain([1, 2], [3])
+        next(one)
+        refused = []
+        for wrong in (lambda: islice(5, 2), lambda: islice([1]), lambda: list(chain(5)), lambda: count("a"), lambda: batched([1], 0),
+                      lambda: zip_longest(1), lambda: super(islice, type("C", (islice,), {})).__new__(type("C", (islice,), {}), [1], 1)):
+            try:
+                wrong()
+            except (TypeError, ValueError) as error:
+                refused.append(type(error).__name__)
+        result = [
+            [list(copy.copy(one)), list(one)], told, refused, [type(each) is cls for each, cls in ((it, chain), (cycle(""), cycle), (count(), count))],
+            [*chain.from_iterable(map(list, ("ab", "c")))], [*islice(cycle("ab"), 3)], [*pairwise("abc")], [*batched("abc", 2)],
+            [*zip_longest("ab", map(int, "1"), fillvalue=0)], [*accumulate([1, 2], initial=3)], [*accumulate([3, 1, 5], max)], [*accumulate("ab")],
+            [*islice(count(3, 2), 2)], repr(count(1, 2)), [*islice(count(Big(1)), 3)], [*Own([1], map(int, "2"))], type(Own.from_iterable([])) is Own,
+            type(collections.Counter("a").elements()) is chain,
+        ]
+        """,
+        [
+            [[2, 3], []], [1, "error", 2], ["TypeError", "TypeError", "TypeError", "TypeError", "ValueError", "TypeError", "TypeError"],
+            [True, True, True], ["a", "b", "c"], ["a", "b", "a"], [["a", "b"], ["b", "c"]], [["a", "b"], ["c"]],
+            [["a", 1], ["b", 0]], [3, 4, 6], [3, 3, 5], ["a", "ab"], [3, 5], "count(1, 2)", [1, 3, 5], [1, 2], True, True,
+        ],
+    ),
     "a property that is initialized again while it runs": (
         _CALLED + """
 class Property(property): pass

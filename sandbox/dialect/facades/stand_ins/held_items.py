@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
-import datetime
+import datetime as dt
 import operator
 import sys
 import time
@@ -25,7 +25,7 @@ _REFERENT: Final = 2 * ctypes.sizeof(ctypes.c_void_p)
 """Where `wr_object` stands in a weak reference: behind the count of references and the class."""
 _PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
 _SEQUENCES: Final = frozenset({list, tuple})
-_SHOWN_IN_PARTS: Final = (slice, MethodType, UnionType, datetime.time, time.struct_time)
+_SHOWN_IN_PARTS: Final = (slice, MethodType, UnionType, dt.time, time.struct_time)
 """Classes whose text in C goes on with the object after code that one of its parts called."""
 _count_in_c: Final[Callable[..., None]] = vars(collections)["_count_elements"]
 _index: Final[Callable[..., int]] = collections.deque.index
