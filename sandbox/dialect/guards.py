@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import sys
 import types
 import typing
 from collections import UserString
@@ -141,6 +142,7 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
             value = names.exact(value)
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
+        _hold_replaced(obj, name)
         builtins.setattr(obj, names.mangle(name), value)
 
 
@@ -190,7 +192,18 @@ def guarded_delattr(obj: object, name: str, /) -> None:
         name = _exact_name(name)
     name = names.demangle(name)
     _check_store(obj, name)
+    _hold_replaced(obj, name)
     builtins.delattr(obj, names.mangle(name))
+
+
+def _hold_replaced(obj: object, name: str) -> None:
+    """Keep what a class had as `__getitem__`: CPython 3.13 calls it on, once the class was changed 1,000 times."""
+    if name == "__getitem__" and isinstance(obj, type):
+        _held.append(_own_dict(obj).get(name))
+
+
+_held: Final[list[object]] = []
+"""What C code may go on with after the code has replaced it."""
 
 
 def guarded_vars(obj: object, /) -> object:
@@ -681,6 +694,9 @@ def _change_dict(obj: object, value: object) -> None:
     attributes = shared_attributes(value)
     if attributes is None:
         raise TypeError(f"__dict__ must be set to a dictionary, not a {type(value).__name__!r}")
+    if sys.version_info < (3, 13):
+        # A store in C goes on with the dictionary after the old value's `__del__`, which may come here.
+        _held.append(_instance_attribute(obj, "__dict__"))
     object.__setattr__(obj, "__dict__", attributes)
 
 

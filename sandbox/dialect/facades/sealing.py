@@ -45,6 +45,7 @@ from .stand_ins import (
     held_callables,
     held_items,
     inspect_,
+    itertools_,
     typing_,
     weakref_,
 )
@@ -83,6 +84,7 @@ def seal() -> int:
     csv_.read_alone()
     functools_.keep_cached_properties()
     inspect_.keep_comparisons()
+    itertools_.hold()
     weakref_.keep_objects()
     traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
     late_annotations.install()

@@ -314,6 +314,215 @@ result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count
 """,
         [["refused", "refused", 7], [0, 1, 2, 3], [5, 6, 7], "ended"],
     ),
+    "an iterator of a sequence that ends within the sequence": (
+        """
+        told = []
+        class Sequence:
+            asked = 0
+            def __getitem__(self, index):
+                Sequence.asked += 1
+                if Sequence.asked % 2:
+                    try:
+                        next(items, None)
+                    except ValueError as error:
+                        told.append(str(error)[:23])
+                        Sequence.asked += 1
+                raise IndexError
+        kept = [Sequence()]
+        for _ in range(3):
+            items = iter(kept[0])
+            told.append(next(items, "ended"))
+        other = [Sequence() for _ in range(20)]
+        class Three:
+            def __getitem__(self, index):
+                if index > 2: raise IndexError
+                return index
+        items = iter(Three())
+        result = [told, type(kept[0]).__name__, list(Three()), [next(items), next(items), list(items), next(items, None)]]
+        """,
+        [["the iterator is at work", "ended"] * 3, "Sequence", [0, 1, 2], [0, 1, [2], None]],
+    ),
+    "a __getitem__ that a class had": (
+        """
+        def make(tag):
+            def get(self, index): return tag
+            return get
+        def read(item): return item[0]
+        told = []
+        def change(): del Changed.__getitem__
+        def exchange(): Changed.__getitem__ = make("new")
+        def change_base(): Base.__getitem__ = make("new")
+        for change in (change, exchange, change_base):
+            class Base: pass
+            class Changed(Base): pass
+            for n in range(1500):
+                Changed.n = n
+                Changed().n
+            (Base if change is change_base else Changed).__getitem__ = make("old")
+            item = Changed()
+            for n in range(200):
+                read(item)
+            change()
+            others = [make("another's") for n in range(50)]
+            try:
+                told.append(read(item) in ("old", "new"))
+            except TypeError:
+                told.append(True)
+        result = told
+        """,
+        [True, True, True],
+    ),
+    "a dictionary of attributes that is exchanged while a value is stored": (
+        """
+        class Item: pass
+        class Ending:
+            def __del__(self):
+                new = {}
+                spare = [{} for _ in range(400)]
+                del spare  # the interpreter keeps as many as it does
+                item.__dict__ = new
+                kept.extend((mark, mark, mark) for _ in range(400))
+        def put(obj, value):
+            obj.x = value
+        mark, kept = ["mark"], []
+        item = Item()
+        for n in range(40):
+            setattr(item, f"n{n}", n)
+        for n in range(200):
+            put(item, n)
+        put(item, Ending())
+        put(item, 5)
+        put(item, 6)
+        result = [len(kept), all(each is mark for three in kept for each in three), vars(item)]
+        """,
+        [400, True, {"x": 6}],
+    ),
+    "an iterator of itertools that is asked by what it asks": (
+        """
+        import collections, copy, itertools
+        class Asking:
+            def __init__(self): self.asked = 0
+            def __iter__(self): return self
+            def __next__(self):
+                self.asked += 1
+                if self.asked == 1:
+                    try:
+                        next(iterator, None)
+                    except (RuntimeError, ValueError) as error:
+                        told.append(str(error))
+                    kept.extend([[0] * 5 for _ in range(50)])
+                    return 1
+                raise StopIteration
+        class Asked:
+            def __iter__(self): return self
+            def __next__(self): return 5
+        class Number:
+            def __index__(self):
+                try:
+                    next(iterator, None)
+                except ValueError as error:
+                    told.append(str(error))
+                return 2
+        def pairs(): return map(lambda *both: both, Asking(), Asked())
+        ways = [
+            itertools.chain, itertools.chain.from_iterable, itertools.cycle, itertools.pairwise,
+            lambda items: itertools.chain.from_iterable([items]), lambda items: itertools.islice(items, 9), lambda items: itertools.batched(items, 3),
+            lambda items: itertools.chain([], items), lambda items: itertools.islice(items, 5, 9), lambda items: copy.copy(itertools.chain(items)),
+            lambda items: itertools.zip_longest(items, items), lambda items: type("C", (itertools.chain,), {})(items),
+        ]
+        kept, told = [], []
+        for make in ways:
+            iterator = make(pairs())
+            told.append(next(iterator, None) is not told)
+        iterator = collections.Counter(a=Number(), b=2).elements()
+        elements = list(iterator)
+        asking = Asking()
+        for _ in range(4):
+            asking.asked = 0
+            iterator = itertools.zip_longest(asking, Asked(), Asked())
+            next(iterator, None)
+        result = [elements, type(asking).__name__]
+        """,
+        [["a"], "Asking"],
+    ),
+    "a number or a total that an iterator of itertools adds to": (
+        """
+        import itertools
+        class Number:
+            once = True
+            def __add__(self, other):
+                if Number.once:
+                    Number.once = False
+                    for _ in range(3):
+                        kept.append(type(next(iterator)))
+                return NotImplemented
+        class Other:
+            def __radd__(self, other):
+                told.append(type(other).__name__)
+                return Number()
+            def __iter__(self): return self
+            def __next__(self): return Other()
+        kept, told = [], []
+        for make in (lambda: itertools.accumulate(Other(), initial=Number()), lambda: itertools.accumulate([Number()] + [Other()] * 5)):
+            Number.once, iterator = True, make()
+            next(iterator)
+            next(iterator)
+        class Counted:
+            def __add__(self, other):
+                if not told[9:]:
+                    told.append("")
+                    try:
+                        items.append(next(iterator))
+                    except ValueError:
+                        pass
+                return Counted()
+            def __index__(self): return 1
+            __float__ = __index__
+        items = []
+        iterator = itertools.count(Counted(), 1)
+        items.append(next(iterator))
+        items.append(next(iterator))
+        others = [Counted() for _ in range(9)]
+        result = [sorted(set(told) - {""}), sorted(type(each).__name__ for each in items)[0]]
+        """,
+        [["Number"], "Counted"],
+    ),
+    "iterators of itertools are what Python makes of them": (
+        """
+        from itertools import *
+        import collections, copy
+        class Own(chain): pass
+        class Big(int):
+            def __add__(self, other): return Big(int(self) + 2 * other)
+        it, told = chain(map(int, ["1", "x", "2"])), []
+        while len(told) < 3:
+            try:
+                told.append(next(it))
+            except ValueError:
+                told.append("error")
+        one = chain([1, 2], [3])
+        next(one)
+        refused = []
+        for wrong in (lambda: islice(5, 2), lambda: islice([1]), lambda: list(chain(5)), lambda: count("a"), lambda: batched([1], 0),
+                      lambda: zip_longest(1), lambda: super(islice, type("C", (islice,), {})).__new__(type("C", (islice,), {}), [1], 1)):
+            try:
+                wrong()
+            except (TypeError, ValueError) as error:
+                refused.append(type(error).__name__)
+        result = [
+            [list(copy.copy(one)), list(one)], told, refused, [type(each) is cls for each, cls in ((it, chain), (cycle(""), cycle), (count(), count))],
+            [*chain.from_iterable(map(list, ("ab", "c")))], [*islice(cycle("ab"), 3)], [*pairwise("abc")], [*batched("abc", 2)],
+            [*zip_longest("ab", map(int, "1"), fillvalue=0)], [*accumulate([1, 2], initial=3)], [*accumulate([3, 1, 5], max)], [*accumulate("ab")],
+            [*islice(count(3, 2), 2)], repr(count(1, 2)), [*islice(count(Big(1)), 3)], [*Own([1], map(int, "2"))], type(Own.from_iterable([])) is Own,
+            type(collections.Counter("a").elements()) is chain,
+        ]
+        """,
+        [
+            [[2, 3], []], [1, "error", 2], ["TypeError", "TypeError", "TypeError", "TypeError", "ValueError", "TypeError", "TypeError"],
+            [True, True, True], ["a", "b", "c"], ["a", "b", "a"], [["a", "b"], ["b", "c"]], [["a", "b"], ["c"]],
+            [["a", 1], ["b", 0]], [3, 4, 6], [3, 3, 5], ["a", "ab"], [3, 5], "count(1, 2)", [1, 3, 5], [1, 2], True, True,
+        ],
+    ),
     "a property that is initialized again while it runs": (
         _CALLED + """
 class Property(property): pass
@@ -454,6 +663,23 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
         """,
         [[], True, True, 3, 5, 1, "abca5", True, "a,b", "61:62:2c:63", True, "6162:2c63", 3, "1", True, "TypeError"],
     ),
+    "a file of a time zone with an index behind its types": (
+        """
+        import io, struct, zoneinfo
+        from datetime import datetime
+        def compiled(kinds):
+            head = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 2, 1, 4)
+            return io.BytesIO(head + struct.pack(">2l", 0, 1000) + bytes(kinds) + struct.pack(">lbb", 3600, 0, 0) + b"ABC" + bytes(1))
+        told = []
+        for kinds in ((0, 0), (1, 1), (0, 200)):
+            try:
+                told.append(datetime(1990, 1, 1, tzinfo=zoneinfo.ZoneInfo.from_file(compiled(kinds))).tzname())
+            except ValueError as error:
+                told.append(str(error)[:45])
+        result = told
+        """,
+        ["ABC", *["the file of the time zone names a type that i"] * 2],
+    ),
     "a count that goes while one is added to it": (
         """
         import collections
@@ -517,6 +743,55 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
         result = [text[:11], repr(list[int, str]), repr(dict[str, list[int]]), repr(next(iter(tuple[[1], 2])))[0]]
         """,
         ["dict[[shown", "list[int, str]", "dict[str, list[int]]", "*"],
+    ),
+    "what is taken out of its container while it is shown": (
+        """
+        import collections, datetime, time, types
+        class Part:
+            def __repr__(self):
+                empty()
+                kept.extend([[0] * 5 for _ in range(100)] + [bytearray(40) for _ in range(100)])
+                return "part"
+            def __getattr__(self, name):
+                repr(self)
+                raise AttributeError(name)
+            def __call__(self): pass
+        class Zone(datetime.tzinfo):
+            __repr__ = Part.__repr__
+            def utcoffset(self, when): pass
+        made = (
+            lambda: slice(Part(), [[]], {}), lambda: types.MethodType(Part(), [[]]), lambda: int | dict[Part(), Part()],
+            lambda: time.struct_time([Part()] + [[n] for n in range(8)]), lambda: datetime.time(tzinfo=Zone()),
+        )
+        kept, told = [], []
+        for make in made:
+            items = [make()]
+            def empty():
+                items.clear()
+            told.append(repr(items)[:9])
+            users = collections.UserList([make()])
+            def empty():
+                users.data.clear()
+            told.append(str(users) != "")
+            namespace = types.SimpleNamespace(a=make())
+            def empty():
+                namespace.__dict__.clear()
+            told.append(str(namespace)[:12])
+            for kind in (Exception, KeyError, SyntaxError, ImportError, SystemExit, AttributeError):
+                for show in (str, repr, lambda error: f"{error}"):
+                    error = kind(make())
+                    def empty():
+                        error.args = ()
+                        error.msg = error.name = error.obj = error.code = None
+                    told.append(show(error) != "")
+        empty = int
+        plain = [slice(1, None, 2), [].append, int | None, datetime.time(1, 2), time.gmtime(0)]
+        result = [sorted({text for text in told if text is not True}), repr(plain[0]), repr(plain[2:4]), str(plain[4])[:27]]
+        """,
+        [
+            ["[<bound m", "[datetime", "[int | di", "[slice(pa", "[time.str", "namespace(a="],
+            "slice(1, None, 2)", "[int | None, datetime.time(1, 2)]", "time.struct_time(tm_year=19",
+        ],
     ),
     "a reader of rows that is asked by the lines it reads": (
         """

@@ -2,6 +2,7 @@
 
 C code calls it by the reference that stands there. Code that empties the place meanwhile, or initializes the object
 anew, had the memory freed of what was at work: a `partial`, or the list of a bound `list.sort` (CPython 3.11 to 3.13).
+An iterator of a sequence lets go of it twice, where it ends within itself: such a one is not entered again.
 """
 
 from __future__ import annotations
@@ -12,20 +13,32 @@ from typing import Any, Final
 
 from ....guest.type_flags import replace_method
 
+
+class _Sequence:
+    def __getitem__(self, index: int) -> object:
+        raise IndexError(index)
+
+
 _parts_of_property: Final = tuple(vars(property)[name].__get__ for name in ("fget", "fset", "fdel"))
 _initialize_property: Final[Callable[..., None]] = property.__init__
 _ITERATOR: Final[Any] = type(iter(int, 1))
 _factory_of: Final[Callable[[Any], Any]] = vars(defaultdict)["default_factory"].__get__
 _parts_of_iterator: Final = _ITERATOR.__reduce__
+
+_ITEMS: Final[Any] = type(iter(_Sequence()))
+_next_item: Final = _ITEMS.__next__
+_entered: Final[set[int]] = set()
+"""The identities of the iterators of sequences that are at work."""
 _next: Final = _ITERATOR.__next__
 _shown: Final = defaultdict.__repr__
 
 
 def hold() -> None:
-    """Let default factories, iterators of functions and properties hold what they call."""
+    """Let default factories, iterators and properties hold what they call."""
     replace_method(defaultdict, "__missing__", _call_factory)
     replace_method(defaultdict, "__repr__", _show_table)
     replace_method(_ITERATOR, "__next__", _give_next)
+    replace_method(_ITEMS, "__next__", _give_next_item)
     replace_method(property, "__init__", _initialize_once)
 
 
@@ -45,6 +58,16 @@ def _show_table(self: defaultdict[Any, Any], /) -> str:
 def _give_next(self: Any, /) -> object:
     _held = _parts_of_iterator(self)
     return _next(self)
+
+
+def _give_next_item(self: Any, /) -> object:
+    if id(self) in _entered:
+        raise ValueError("the iterator is at work: ask it for the next item after __getitem__() has returned")
+    _entered.add(id(self))
+    try:
+        return _next_item(self)
+    finally:
+        _entered.discard(id(self))
 
 
 def _initialize_once(self: property, /, *arguments: Any, **keywords: Any) -> None:

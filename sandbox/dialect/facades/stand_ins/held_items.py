@@ -1,18 +1,21 @@
 """A security boundary: what C code takes out of a container is held until what it calls with it returns.
 
 C code adds, compares or shows an object by the reference that stands in the container. Code that empties the container
-there had the memory freed of what was at work (CPython 3.11 to 3.13; the newer ones mended some).
+there had the memory freed of what was at work (CPython 3.11 to 3.13; the newer ones mended some). What is shown is held
+by the function that shows it: there are too many containers, and an error is one of them.
 """
 
 from __future__ import annotations
 
 import collections
 import ctypes
+import datetime as dt
 import operator
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable
-from types import GenericAlias
+from types import GenericAlias, MethodType, UnionType
 from typing import Any, Final
 
 from ....guest.type_flags import replace_method
@@ -22,6 +25,8 @@ _REFERENT: Final = 2 * ctypes.sizeof(ctypes.c_void_p)
 """Where `wr_object` stands in a weak reference: behind the count of references and the class."""
 _PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
 _SEQUENCES: Final = frozenset({list, tuple})
+_SHOWN_IN_PARTS: Final = (slice, MethodType, UnionType, dt.time, time.struct_time)
+"""Classes whose text in C goes on with the object after code that one of its parts called."""
 _count_in_c: Final[Callable[..., None]] = vars(collections)["_count_elements"]
 _index: Final[Callable[..., int]] = collections.deque.index
 _items: Final[Callable[..., Iterable[Any]]] = collections.deque.__iter__
@@ -32,9 +37,11 @@ _origin, _arguments, _is_unpacked = (
 
 
 def hold() -> None:
-    """Let counters, deques, aliases and proxies hold what they work with."""
+    """Let counters, deques, aliases, proxies and texts hold what they work with."""
     vars(collections)["_count_elements"] = _count
     replace_method(GenericAlias, "__repr__", _show_alias)
+    for cls in _SHOWN_IN_PARTS:
+        replace_method(cls, "__repr__", _showing(cls.__repr__))
     if _IS_OLD:
         replace_method(collections.deque, "index", index)
         for proxy in (weakref.ProxyType, weakref.CallableProxyType):
@@ -73,6 +80,14 @@ def _show_alias(self: GenericAlias, /) -> str:
     copied = tuple(list.copy(each) if isinstance(each, list) else each for each in arguments)
     star = "*" if _is_unpacked(self) else ""
     return star + _shown_alias(GenericAlias(_origin(self), copied))
+
+
+def _showing(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    def shown(self: Any, /) -> str:
+        return show(self)  # the frame holds the object, which the container may not
+
+    shown.__name__ = shown.__qualname__ = show.__name__
+    return shown
 
 
 def _comparing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -10,6 +10,7 @@ import zoneinfo
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from typing import Any, Self, cast
+from zoneinfo import _common
 
 __all__ = ["ZoneInfo", "available_timezones"]
 
@@ -73,7 +74,9 @@ class ZoneInfo(tzinfo):
         """Return a zone from a compiled file."""
         made = tzinfo.__new__(cls)
         made._key = key
-        made._zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(file_obj.read()), key=key)
+        data = file_obj.read()
+        _check(data)
+        made._zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(data), key=key)
         return made
 
     @classmethod
@@ -119,6 +122,13 @@ class ZoneInfo(tzinfo):
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
+
+
+def _check(data: bytes) -> None:
+    """Refuse an index of a type that the file does not have: CPython 3.11 to 3.14 reads memory behind the types."""
+    kinds, _times, offsets, *_rest = _common.load_data(io.BytesIO(data))
+    if any(kind >= len(offsets) for kind in kinds):
+        raise ValueError("the file of the time zone names a type that it does not have; take another file")
 
 
 def available_timezones() -> set[str]:
