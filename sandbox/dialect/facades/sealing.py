@@ -72,6 +72,7 @@ def seal() -> int:
     collections_.keep_mappings()
     asyncio_.keep_loops()
     asyncio_.keep_paths()
+    asyncio_.hold_callbacks()
     contextvars_.keep_variables()
     event_loop.keep_contexts()
     decimal_signals.keep_owners()

@@ -5,9 +5,32 @@ Each program would end the process, or show memory, where that does not hold.
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from ..sealed import run_sealed
+
+_TOKENIZER = """
+import _tokenize
+told, given = [], []
+def line():
+    given.append(1)
+    if len(given) == 1:
+        return "f'''abc\\n"
+    if len(given) < 60:
+        try:
+            next(tokens)
+        except ValueError as error:
+            told.append(str(error))
+    return "x'''\\n" if len(given) < 200 else ""
+tokens = _tokenize.TokenizerIter(line, extra_tokens=True)
+try:
+    list(tokens)
+except SyntaxError:
+    pass
+result = sorted(set(told))
+"""
 
 REFUSED = {
     "a Struct that is initialized again while it packs": """
@@ -523,6 +546,118 @@ result = [told, list(iter(lambda: next(count), 4)), [each for each in iter(count
             [["a", 1], ["b", 0]], [3, 4, 6], [3, 3, 5], ["a", "ab"], [3, 5], "count(1, 2)", [1, 3, 5], [1, 2], True, True,
         ],
     ),
+    "callbacks of a future that go while they are compared": (
+        """
+        import asyncio
+        class Going:
+            def __call__(self, future): pass
+            def __eq__(self, other):
+                if armed:
+                    armed.clear()
+                    future.remove_done_callback(Same())
+                    kept.extend([[0] * 5 for _ in range(50)] + [Going() for _ in range(5)])
+                return NotImplemented
+        class Same:
+            def __eq__(self, other): return True
+        class Told:
+            def __eq__(self, other):
+                told.append(type(other).__name__)
+                return True
+        armed, kept, told, called = [], [], [], []
+        async def main():
+            global future
+            for others in ([], [print]):
+                future = asyncio.get_running_loop().create_future()
+                for each in others:
+                    future.add_done_callback(each)
+                future.add_done_callback(Going())
+                for each in others:
+                    future.remove_done_callback(each)
+                armed.append(1)
+                future.remove_done_callback(Told())
+            future.add_done_callback(called.append)
+            future.add_done_callback(lambda future: called.append("function"))
+            told.append(future.remove_done_callback(called.append))
+            task = asyncio.create_task(asyncio.sleep(0, 7))
+            going = Going()
+            task.add_done_callback(going)
+            told.append(task.remove_done_callback(going))
+            future.set_result(1)
+            return await task
+        result = [await main(), told, called]
+        """,
+        [7, ["Going", "Going", 1, 1], ["function"]],
+    ),
+    "an array that is emptied by the file it is written to": (
+        """
+        import array
+        told = []
+        class File:
+            def write(self, given):
+                told.append(given.count(65) == len(given))
+                try:
+                    del values[:]
+                    kept.append(bytes(399_000))
+                except BufferError:
+                    pass
+        kept = []
+        values = array.array("b", b"A" * 400_000)
+        values.tofile(File())
+        result = told
+        """,
+        [True] * 7,
+    ),
+    "a buffer that goes while its view is hashed": (
+        """
+        class Buffer(bytearray):
+            def __hash__(self):
+                try:
+                    view.release(); first.release()
+                    self.clear()
+                except BufferError:
+                    told.append("kept")
+                return 1
+        told = []
+        first = memoryview(Buffer(3_000_000))
+        view = first.toreadonly()
+        plain = memoryview(b"abc")
+        told.append(hash(view) == hash(bytes(3_000_000)))
+        told.append(hash(plain) == hash(b"abc"))
+        plain.release()
+        told.append(hash(plain) == hash(b"abc"))
+        result = told
+        """,
+        ["kept", True, True, True],
+    ),
+    "a parser that is made from another one": (
+        """
+        import pyexpat
+        parser = pyexpat.ParserCreate()
+        child = parser.ExternalEntityParserCreate(None)
+        del parser
+        kept = [bytes(n) for n in range(3_000)]
+        try:
+            child.Parse(b"<!DOCTYPE a [<!ENTITY e 'y'>]><a>&e;</a>", True)
+        except pyexpat.ExpatError:
+            pass
+        result = len(kept)
+        """,
+        3_000,
+    ),
+    "a dictionary that goes while it is written as JSON": (
+        """
+        import json
+        class Encoder(json.JSONEncoder):
+            def default(self, obj):
+                outer.clear()
+                kept.append(["x" * 40 for _ in range(400)])
+                return 1
+        kept = []
+        outer = [{f"k{n}": set() for n in range(50)}]
+        result = [json.dumps(outer, cls=Encoder, check_circular=False)[:20], json.dumps({"a": [1, {}]}, check_circular=False)]
+        """,
+        ['[{"k0": 1, "k1": 1, ', '{"a": [1, {}]}'],
+    ),
     "a property that is initialized again while it runs": (
         _CALLED + """
 class Property(property): pass
@@ -859,6 +994,11 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
 def test_c_code_reads_no_memory_that_was_freed_or_is_another_s(name: str) -> None:
     source, result = HELD[name]
     assert run_sealed(source, spoil_freed=True) == result
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="older versions have no tokenizer to ask")
+def test_a_tokenizer_is_not_entered_by_what_it_reads() -> None:
+    assert run_sealed(_TOKENIZER, spoil_freed=True) == ["generator already executing"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

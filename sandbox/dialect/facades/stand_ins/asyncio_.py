@@ -7,9 +7,10 @@ from asyncio import coroutines, format_helpers
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
-from types import CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from ....guest.type_flags import replace_method
 from ... import event_loop, green_threads
 
 __all__ = ["Runner", "create_task", "get_event_loop", "new_event_loop", "run", "set_event_loop", "to_thread"]
@@ -50,6 +51,55 @@ def keep_paths() -> None:
 
     vars(format_helpers)["_get_function_source"] = named
     vars(coroutines)["_format_coroutine"] = shown
+
+
+class _Callback:
+    """A callable of a class of the code's own, which is compared in Python: C holds neither of two that it compares."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[object], object]) -> None:
+        self._call = call
+
+    def __call__(self, future: object, /) -> object:
+        return self._call(future)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._call == (other._call if type(other) is _Callback else other))
+
+    __hash__ = None  # type: ignore[assignment]  # nothing asks for it
+
+    def __repr__(self) -> str:
+        return repr(self._call)
+
+
+_COMPARED_BY_IDENTITY = frozenset({FunctionType, BuiltinFunctionType, partial})
+
+
+def hold_callbacks() -> None:
+    """Let futures hold the callbacks that they compare."""
+    for cls in (asyncio.Future, asyncio.Task):
+        replace_method(cls, "add_done_callback", _adding(cls.add_done_callback))
+        replace_method(cls, "remove_done_callback", _removing(cls.remove_done_callback))
+
+
+def _adding(add: Callable[..., None]) -> Callable[..., None]:
+    def add_done_callback(self: Any, callback: Any, /, **options: Any) -> None:
+        add(self, _compared(callback), **options)
+
+    return add_done_callback
+
+
+def _removing(remove: Callable[..., int]) -> Callable[..., int]:
+    def remove_done_callback(self: Any, callback: Any, /) -> int:
+        return remove(self, _compared(callback))
+
+    return remove_done_callback
+
+
+def _compared(callback: Any) -> Any:
+    function = callback.__func__ if type(callback) is MethodType else callback
+    return callback if type(function) in _COMPARED_BY_IDENTITY else _Callback(callback)
 
 
 def _file_name(path: str) -> str:

@@ -7,6 +7,7 @@ buffer that is shown by a `memoryview` refuses to change its size.
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,13 +21,33 @@ _PLAIN: Final = frozenset({int, bool, bytes, bytearray, str, type(None)})
 """Classes of what is asked nothing."""
 _shown: Final[Callable[[Any], memoryview]] = memoryview
 _release: Final = memoryview.release
+_hash_of: Final[Callable[[memoryview], int]] = memoryview.__hash__
+_write_to: Final[Callable[..., None]] = array.array.tofile
 
 
 def keep() -> None:
-    """Let these methods show the buffer while they work."""
+    """Let these methods show the buffer while they work, as do the hash of a view and an array that writes itself."""
     for cls, names in _ASKING:
         for name in names:
             replace_method(cls, name, _showing(cls, getattr(cls, name)))
+    replace_method(memoryview, "__hash__", _hash)
+    replace_method(array.array, "tofile", _write)
+
+
+def _hash(self: memoryview, /) -> int:
+    try:
+        view = _shown(self)
+    except ValueError:  # it was released
+        return _hash_of(self)
+    try:
+        return _hash_of(self)  # asks the object whose bytes these are
+    finally:
+        _release(view)
+
+
+def _write(self: array.array[Any], file: Any, /) -> None:
+    with _shown(self):
+        _write_to(self, file)
 
 
 def _showing(cls: type, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import datetime as dt
+import json.encoder
 import operator
 import sys
 import time
@@ -28,6 +29,7 @@ _SEQUENCES: Final = frozenset({list, tuple})
 _SHOWN_IN_PARTS: Final = (slice, MethodType, UnionType, dt.time, time.struct_time)
 """Classes whose text in C goes on with the object after code that one of its parts called."""
 _count_in_c: Final[Callable[..., None]] = vars(collections)["_count_elements"]
+_make_in_c: Final[Callable[..., object]] = vars(json.encoder)["c_make_encoder"]
 _index: Final[Callable[..., int]] = collections.deque.index
 _items: Final[Callable[..., Iterable[Any]]] = collections.deque.__iter__
 _shown_alias: Final[Callable[[Any], str]] = GenericAlias.__repr__
@@ -37,8 +39,9 @@ _origin, _arguments, _is_unpacked = (
 
 
 def hold() -> None:
-    """Let counters, deques, aliases, proxies and texts hold what they work with."""
+    """Let counters, deques, aliases, proxies, texts and JSON hold what they work with."""
     vars(collections)["_count_elements"] = _count
+    vars(json.encoder)["c_make_encoder"] = _make_encoder
     replace_method(GenericAlias, "__repr__", _show_alias)
     for cls in _SHOWN_IN_PARTS:
         replace_method(cls, "__repr__", _showing(cls.__repr__))
@@ -47,6 +50,11 @@ def hold() -> None:
         for proxy in (weakref.ProxyType, weakref.CallableProxyType):
             for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
                 replace_method(proxy, name, _comparing(getattr(proxy, name)))
+
+
+def _make_encoder(markers: dict[int, object] | None, /, *arguments: object) -> object:
+    """Have C look for circles, also where nobody asked it to: then it holds what it is at work on."""
+    return _make_in_c({} if markers is None else markers, *arguments)
 
 
 def _count(mapping: Any, iterable: Iterable[Any]) -> None:

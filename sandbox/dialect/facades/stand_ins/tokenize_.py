@@ -27,4 +27,8 @@ def TokenizerIter(  # noqa: N802 - Python's own name
         raise TypeError(f"encoding must be a string or None, not {type(encoding).__name__!r}")
     options = {} if encoding is None else {"encoding": encoding}
     tokens: Iterator[tuple[Any, ...]] = Tokens(line, extra_tokens=extra_tokens is True, **options)
-    return tokens
+    return _alone(tokens)
+
+
+def _alone(tokens: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    yield from tokens  # Python refuses to enter a generator that is at work, as `readline` could the tokenizer
