@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 NAME_CHARS_MAX = 256
-TEXT_CHARS_MAX = 100_000
+TEXT_CHARS_MAX = 500_000
 """The longest text of a definition, and the longest name of something in it."""
 DEFINITION_CHARS_MAX = 2_000_000
 """All texts of one definition together."""

@@ -158,8 +158,8 @@ def test_a_damaged_copy_of_a_list_costs_that_list_alone(tmp_path: Path) -> None:
     "more",
     [
         {"description": "a b " * 5_000_000},
-        {"inputSchema": {"properties": {"a": {"$ref": "#" + "/" * 200_000}}}},
-        {"inputSchema": {"properties": {"x" * 200_000: {}}}},
+        {"inputSchema": {"properties": {"a": {"$ref": "#" + "/" * 600_000}}}},
+        {"inputSchema": {"properties": {"x" * 600_000: {}}}},
         {"inputSchema": {"properties": {f"p{n}": {"description": "x" * 90_000} for n in range(30)}}},
     ],
 )
