@@ -21,11 +21,12 @@ from typing import Any, Final, cast
 from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
-from .classes import Slots, shown_type
+from .classes import Slots, class_of, shown_type
 from .facades.dynamic import Dynamic
 from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
+from .metaclasses import initialize_plainly
 from .names import Verdict
 from .shields import SHIELDED, shielded, unshielded
 from .unsafe_c_methods import REMAKING, remade
@@ -312,13 +313,13 @@ def _judged(value: object, name: str) -> object:
 
 
 def _class(obj: object, _name: str) -> object:
-    return shown_type(type(obj))
+    return class_of(obj)
 
 
 def _dictionary(obj: object, _name: str = "__dict__") -> object:
     if isinstance(obj, type):
         if not is_guest_class(obj):
-            raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
+            return types.MappingProxyType(_readable(obj))
         own = shown_attributes(_own_dict(obj))
         shown = {key: value.written.copy() if type(value) is Slots else unshielded(value) for key, value in own.items()}
         # A frozen dataclass has these of the host's, which set whatever they are given.
@@ -331,6 +332,13 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
+
+
+def _readable(cls: type) -> dict[str, object]:
+    """Return what code can read of a class of the host anyhow, each attribute as it reads it there."""
+    names_of_own = [name for name in shown_names(_own_dict(cls)) if name != "__dict__"]
+    found = ((name, guarded_getattr(cls, name, MISSING_VALUE)) for name in names_of_own)
+    return {name: value for name, value in found if value is not MISSING_VALUE}
 
 
 def _real_dictionary(obj: object) -> dict[str, object]:
@@ -352,7 +360,9 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     if kind is types.MethodType or kind is types.MethodWrapperType:
         if is_guest_class(type(value.__self__)) or is_guest_callable(value):
             return value
-    elif is_guest_callable(value) or value is _NO_INITIALIZER:
+        if kind is types.MethodType and value.__func__ is initialize_plainly:
+            return value
+    elif is_guest_callable(value) or value is _NO_INITIALIZER or value is initialize_plainly:
         return value
 
     def initialize(*arguments: object, **keywords: object) -> object:
@@ -460,7 +470,8 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
+    # Of a class of the host it tells no more than of one that the code derives from it.
+    if not (issubclass(type(obj), type) or is_guest_class(type(obj))):
         raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 

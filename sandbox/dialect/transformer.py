@@ -22,6 +22,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from ..errors import Refused
 from . import imports, names
 from .formatting import has_lookups
+from .metaclasses import may_define
 from .names import PREFIX, Verdict
 from .syntax_nodes import hook_call, placed
 
@@ -376,15 +377,17 @@ class Transformer(RestrictingNodeTransformer):
             return self._children(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Refuse metaclasses as bases; what the body binds is judged again when it is bound (`classes.build_class`)."""
+        """Refuse some metaclasses; what the body binds is judged again when it is bound (`classes.build_class`)."""
         self.check_name(node, node.name)
         for base in node.bases:
-            if isinstance(base, ast.Name) and base.id in {"type", "EnumMeta", "EnumType", "ABCMeta"}:
+            if isinstance(base, ast.Name) and base.id in {"EnumMeta", "EnumType"}:
                 self.refuse(
                     node,
                     f"the metaclass {base.id!r} cannot be a base class",
                     "use __init_subclass__ or a class decorator",
                 )
+            if _is_metaclass(base):
+                self._check_metaclass(node)
         node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
         self._type_parameters(node)
         node.bases = [self.visit(base) for base in node.bases]
@@ -392,6 +395,12 @@ class Transformer(RestrictingNodeTransformer):
         with self._scope(class_name=node.name):
             node.body = self._statements(node.body)
         return node
+
+    def _check_metaclass(self, node: ast.ClassDef) -> None:
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not may_define(each.name):
+                message = f"a metaclass cannot define {each.name!r} here"
+                self.refuse(node, message, "define __new__, __init__ or __call__, or use __init_subclass__")
 
     def _type_parameters(self, node: ast.AST) -> None:
         for parameter in getattr(node, "type_params", ()):
@@ -507,6 +516,10 @@ def _has_docstring(body: Sequence[ast.stmt]) -> bool:
 
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
+
+
+def _is_metaclass(base: ast.expr) -> bool:
+    return getattr(base, "id", getattr(base, "attr", None)) in {"type", "ABCMeta"}
 
 
 def _is_class(node: ast.expr) -> bool:
