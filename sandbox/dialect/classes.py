@@ -508,7 +508,7 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     if "__slots__" in body:
         dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
     if "__match_args__" in body:
-        dict.__setitem__(body, "__match_args__", _spelled_match_args(body["__match_args__"]))
+        dict.__setitem__(body, "__match_args__", spelled_match_args(body["__match_args__"]))
 
 
 def _check_keys(entries: dict[str, object]) -> None:
@@ -581,7 +581,8 @@ def _slot(name: object, class_name: str) -> str:
     return _spelled(name, class_name)
 
 
-def _spelled_match_args(names: object) -> tuple[str, ...]:
+def spelled_match_args(names: object) -> tuple[str, ...]:
+    """Return the names that a class may have as `__match_args__`, as they are spelled inside. Raises `TypeError`."""
     if type(names) is not tuple:
         raise TypeError("__match_args__ must be a tuple of strings")
     spelled = tuple(given(name, "a name in __match_args__") for name in names)

@@ -16,13 +16,13 @@ import typing
 from collections import UserString
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
-from .classes import Slots, class_of, shown_type
-from .facades.dynamic import Dynamic
+from .classes import Slots, class_of, shown_type, spelled_match_args
+from .facades.dynamic import Dynamic, dynamic
 from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
@@ -133,6 +133,8 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
                 "'__wrapped__' can be set to a function, a class or an object that the code made itself"
             )
         builtins.setattr(obj, name, value)
+    elif name == "__match_args__" and isinstance(obj, type) and is_guest_class(obj):
+        builtins.setattr(obj, name, spelled_match_args(value))  # as a class body may have it
     elif name == "__module__" and _is_of_code(obj):
         # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
         builtins.setattr(obj, name, names.exact(value) if isinstance(value, str) else None)
@@ -272,7 +274,16 @@ def _read(obj: object, name: str) -> object:
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
         raise _refusal(name)
+    if name in names.REDUCING and isinstance(obj, type) and not is_guest_class(obj):
+        return AS_BY_DEFAULT
     return builtins.getattr(obj, names.mangle(name))
+
+
+def _not_reduced(*_arguments: object) -> NoReturn:
+    raise TypeError("__reduce__() of a class of Python's own cannot be called here; use pickle or copy")
+
+
+AS_BY_DEFAULT: Final = dynamic("what pickle does by default", _not_reduced, tuple, call=_not_reduced)
 
 
 def _aliased(obj: object) -> object:

@@ -60,6 +60,9 @@ INITIALIZER: Final = "__init__"
 REPLACING_METHOD: Final = "__replace__"
 """A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
 
+REDUCING: Final = _dunders("reduce reduce_ex")
+"""Of a class of the host they stand for what `pickle` does by default, and do nothing else."""
+
 GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
 """A class may define them; only what the code itself defined may be called. The host's own take names as data, or give
 what a class of the host is made from."""

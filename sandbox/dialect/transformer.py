@@ -130,7 +130,7 @@ class Transformer(RestrictingNodeTransformer):
         verdict = self._judge(node, node.attr)
         if node.attr == names.INITIALIZER:
             return placed(hook_call(INITIALIZER_HOOK, self.visit(node.value)), node)
-        if verdict is Verdict.GUARDED and not _is_plain_template(node):
+        if (verdict is Verdict.GUARDED and not _is_plain_template(node)) or node.attr in names.REDUCING:
             hook = hook_call(ATTRIBUTE_HOOK, self.visit(node.value), node.attr)
             return placed(hook, node)
         return self._children(node)

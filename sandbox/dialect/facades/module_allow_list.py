@@ -180,7 +180,7 @@ tomllib: TOMLDecodeError load loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
     EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
-    NoneType NotImplementedType SimpleNamespace TracebackType UnionType
+    NoneType NotImplementedType SimpleNamespace TracebackType UnionType new_class
 typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator
     Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine
     Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView
@@ -208,7 +208,7 @@ zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VE
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
     Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES _ZlibDecompressor adler32 compress
     compressobj crc32 decompress decompressobj error
-zoneinfo: ZoneInfo ZoneInfoNotFoundError available_timezones
+zoneinfo: InvalidTZPathWarning TZPATH ZoneInfo ZoneInfoNotFoundError available_timezones reset_tzpath
 """
 
 

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from typing import Any, Self, cast
 
-__all__ = ["ZoneInfo", "available_timezones"]
+__all__ = ["TZPATH", "ZoneInfo", "available_timezones", "reset_tzpath"]
+
+TZPATH: tuple[str, ...] = ()
 
 _FILE_BYTES_MAX = 1 << 16
 _MAGIC = b"TZif"
@@ -119,6 +121,10 @@ class ZoneInfo(tzinfo):
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self
+
+
+def reset_tzpath(to: object = None) -> None:
+    """Do nothing: zones are never read from files here."""
 
 
 def available_timezones() -> set[str]:
