@@ -22,8 +22,10 @@ from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, class_of, shown_type, spelled_match_args
+from .facades import frames
 from .facades.dynamic import Dynamic, dynamic
 from .facades.facade import Facade
+from .facades.frames import ClassCell, Frame
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .metaclasses import initialize_plainly
@@ -133,6 +135,8 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
                 "'__wrapped__' can be set to a function, a class or an object that the code made itself"
             )
         builtins.setattr(obj, name, value)
+    elif name == "cell_contents" and type(obj) is ClassCell:
+        frames.put_class(obj, value)
     elif name == "__match_args__" and isinstance(obj, type) and is_guest_class(obj):
         builtins.setattr(obj, name, spelled_match_args(value))  # as a class body may have it
     elif name == "__module__" and _is_of_code(obj):
@@ -273,10 +277,22 @@ def _read(obj: object, name: str) -> object:
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
-        raise _refusal(name)
+        return _told(obj, name)
     if name in names.REDUCING and isinstance(obj, type) and not is_guest_class(obj):
         return AS_BY_DEFAULT
     return builtins.getattr(obj, names.mangle(name))
+
+
+def _told(obj: object, name: str) -> object:
+    """Return what a record has under a name that leads into the interpreter anywhere else."""
+    if type(obj) is Frame:
+        return frames.told(obj, name)
+    if type(obj) is ClassCell and name == "cell_contents":
+        return frames.class_in(obj)
+    cells = frames.class_cells(obj) if name == "__closure__" else ()
+    if not cells:
+        raise _refusal(name)
+    return cells
 
 
 def _not_reduced(*_arguments: object) -> NoReturn:
@@ -333,6 +349,10 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
             return types.MappingProxyType(_readable(obj))
         own = shown_attributes(_own_dict(obj))
         shown = {key: value.written.copy() if type(value) is Slots else unshielded(value) for key, value in own.items()}
+        if "__annotations__" in shown:
+            shown["__annotations__"] = _plainly_named(shown["__annotations__"])
+        if "__weakref__" in _own_dict(obj):
+            shown["__weakref__"] = property()
         # A frozen dataclass has these of the host's, which set whatever they are given.
         hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
@@ -406,10 +426,17 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
         # A metaclass that has annotations lets a class show those of its base.
         hosts = [base for base in _own_mro(obj) if not is_guest_class(base)] if issubclass(type(obj), type) else []
         if not any(_own_dict(base).get(name) is value for base in hosts):
-            return value
+            return _plainly_named(value)
     if type(value) is not dict:
         return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}
+
+
+def _plainly_named(annotations: object) -> object:
+    """Return annotations under the names that source gives them: a copy, where private ones are among them."""
+    if type(annotations) is not dict or not any(type(key) is str and names.PREFIX in key for key in annotations):
+        return annotations
+    return {names.demangle(key) if type(key) is str else key: hint for key, hint in annotations.items()}
 
 
 def shown_annotation(hint: object) -> object:
@@ -492,6 +519,14 @@ def _mro_method(value: object, name: str) -> object:
         return _judged(value, name)
     cls = getattr(value, "__self__", None)
     return lambda: list(_lineage(cls, "__mro__"))  # type: ignore[call-overload]  # a tuple of classes
+
+
+def _weak_references(obj: object, name: str) -> object:
+    """Say that a class has a place for weak references, and of no object what they are: some are the host's."""
+    is_class = issubclass(type(obj), type)
+    if not any(name in _own_dict(base) for base in _own_mro(obj if is_class else type(obj))):
+        raise AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}")
+    return property() if is_class else None
 
 
 def _subclasses_method(obj: object, name: str) -> object:
@@ -632,6 +667,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__class__": _class,
     "__dict__": _dictionary,
     "__subclasses__": _subclasses_method,
+    "__weakref__": _weak_references,
     "__self__": _bound_to,
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: initializer_of,

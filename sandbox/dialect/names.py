@@ -76,7 +76,7 @@ _DESCRIPTIONS: Final = _dunders(
 
 _JUDGED_BY_VALUE: Final = _dunders(
     "annotations class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value "
-    "supertype type_params orig_bases orig_class default defaults kwdefaults members"
+    "supertype type_params orig_bases orig_class default defaults kwdefaults members weakref"
 )
 
 CLASS_BODY: Final = _dunders(
@@ -133,7 +133,7 @@ _USE_INSTEAD: Final = {
 }
 _REFUSED_DUNDERS: Final = (
     _dunders(
-        "objclass thisclass self_class weakref weakrefoffset dictoffset basicsize itemsize flags text_signature "
+        "objclass thisclass self_class weakrefoffset dictoffset basicsize itemsize flags text_signature "
         "prepare build_class getformat buffer release_buffer annotate evaluate_forward_ref"
     )
     | _USE_INSTEAD.keys()

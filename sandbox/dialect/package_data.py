@@ -6,6 +6,7 @@ machine. They cannot be written. Beyond `PACKAGE_DATA_BYTES_MAX` there are none,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,9 +30,14 @@ def read(folder: Path, name: str) -> None:
         if is_left_out or path.is_symlink() or not path.is_file() or (size := path.stat().st_size) > left:
             continue
         left -= size
-        _files["/".join((ROOT, *parts))] = path.read_bytes()[:size]
-        for length, part in enumerate(parts):
-            _folders.setdefault("/".join((ROOT, *parts[:length])), set()).add(part)
+        add(ROOT, parts, path.read_bytes()[:size])
+
+
+def add(root: str, parts: Sequence[str], data: bytes) -> None:
+    """Let code read `data` as a file below `root`."""
+    _files["/".join((root, *parts))] = data
+    for length, part in enumerate(parts):
+        _folders.setdefault("/".join((root, *parts[:length])), set()).add(part)
 
 
 def file(path: str) -> bytes | None:

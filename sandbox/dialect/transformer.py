@@ -75,10 +75,14 @@ class Transformer(RestrictingNodeTransformer):
             return
         if PREFIX in name or name in names.HOOK_NAMES:
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
-        if name == "__class__" and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+        if name == "__class__" and not (self._in_function(node) or _is_loaded(node)):
             self.refuse(node, "the name '__class__' cannot be bound here", "choose another name")
         if self._in_class_body and name in (names.GUARDED | names.REFUSED) - names.DEFINABLE - names.INERT:
             self._check_class_name(node, name)
+
+    def _in_function(self, node: ast.AST) -> bool:
+        """Return whether `node` binds a variable or a parameter of a function: `super()` there takes what it holds."""
+        return isinstance(node, ast.Name | ast.arg) and not (self._in_class_body or self._at_module_level)
 
     def _check_class_name(self, node: ast.AST, name: str) -> None:
         if name.startswith("__") and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
@@ -454,6 +458,10 @@ class ModuleTransformer(Transformer):
             return placed(hook_call(imports.MODULE_HOOK, "builtins"), node)
         return super().visit_Name(node)
 
+    def _judge(self, node: ast.AST, attribute: str) -> Verdict:
+        """Judge what would lead to frames when it is read: of what `sys._getframe` gives here it leads to none."""
+        return Verdict.GUARDED if attribute in names.INSPECTION else super()._judge(node, attribute)
+
     def visit_Try(self, node: ast.Try) -> ast.AST:
         """Allow it. Where a handler expects that an import fails, it does so at once."""
         before = self._may_be_absent
@@ -516,6 +524,10 @@ def _has_docstring(body: Sequence[ast.stmt]) -> bool:
 
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
+
+
+def _is_loaded(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
 
 
 def _is_metaclass(base: ast.expr) -> bool:

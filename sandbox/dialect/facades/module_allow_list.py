@@ -165,10 +165,10 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
     punctuation whitespace
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
-sys: __stderr__ __stdin__ __stdout__ api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook
-    exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding
-    getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion
-    implementation int_info intern maxsize maxunicode modules path platform prefix set_int_max_str_digits
+sys: __stderr__ __stdin__ __stdout__ _getframe api_version argv audit base_exec_prefix base_prefix byteorder exc_info
+    excepthook exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits
+    getdefaultencoding getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info
+    hexversion implementation int_info intern maxsize maxunicode modules path platform prefix set_int_max_str_digits
     setrecursionlimit stderr stdin stdout version version_info warnoptions
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime

@@ -11,15 +11,24 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from typing import Any, Self, cast
 
+from ... import package_data
+
 __all__ = ["TZPATH", "ZoneInfo", "available_timezones", "reset_tzpath"]
 
-TZPATH: tuple[str, ...] = ()
+TZPATH: tuple[str, ...] = ("/usr/share/zoneinfo",)
+"""Where packages that read the files of zones themselves find them in memory, whatever the machine has there."""
 
 _FILE_BYTES_MAX = 1 << 16
 _MAGIC = b"TZif"
 _UTC_BLOCK = b"TZif2" + bytes(15) + struct.pack(">6l", 0, 0, 0, 0, 1, 4) + bytes(6) + b"UTC\0"
 _UTC = _UTC_BLOCK * 2 + b"\nUTC0\n"
 _kept: dict[str, ZoneInfo] = {}
+
+
+def add_files() -> None:
+    """Let code read the files of all zones."""
+    for key, data in database().items():
+        package_data.add(TZPATH[0], key.split("/"), data)
 
 
 @cache
