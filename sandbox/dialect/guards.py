@@ -126,7 +126,7 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     elif name in _DEFAULTS and _is_own_function(obj):
         builtins.setattr(obj, name, _default_values(name, value))
-    elif name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+    elif name in names.KEPT_PRIVATELY and _keeps_privately(obj, name):
         builtins.setattr(obj, names.PREFIX + name, value)
     elif name == "__wrapped__" and (_is_own_function(obj) or is_guest_class(type(obj))):
         # What host code that follows it gets is of the code's own, as `functools.wraps` sets it.
@@ -149,10 +149,6 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
-
-
-_KEPT_PRIVATELY: Final = frozenset({"__self__", "__defaults__", "__kwdefaults__"})
-"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
 
 
 def _keeps_privately(obj: object, name: str) -> bool:
@@ -268,7 +264,7 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.GUARDED:
         if name not in _OF_ALIASES:
             obj = _aliased(obj)
-        if name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+        if name in names.KEPT_PRIVATELY and _keeps_privately(obj, name):
             kept = builtins.getattr(obj, names.PREFIX + name, MISSING)
             if kept is not MISSING:
                 return kept

@@ -60,6 +60,9 @@ INITIALIZER: Final = "__init__"
 REPLACING_METHOD: Final = "__replace__"
 """A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
 
+KEPT_PRIVATELY: Final = _dunders("self defaults kwdefaults")
+"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
+
 REDUCING: Final = _dunders("reduce reduce_ex")
 """Of a class of the host they stand for what `pickle` does by default, and do nothing else."""
 
