@@ -190,6 +190,18 @@ class _Compiled:
     __slots__ = ("_code",)  # set from outside: guest code may call any `__init__` again
     _code: CodeType
 
+    @property
+    def co_filename(self) -> str:
+        """The name that the source was said to have."""
+        return self._code.co_filename
+
+    def replace(self, *, co_name: str = "<module>", co_filename: str | None = None) -> _Compiled:
+        """Return the same code under other names, which errors show."""
+        made = _Compiled()
+        filename = self._code.co_filename if co_filename is None else exact(co_filename)
+        made._code = self._code.replace(co_name=exact(co_name), co_filename=filename)
+        return made
+
     def __repr__(self) -> str:
         return "<code object>"
 

@@ -279,6 +279,18 @@ def _read(obj: object, name: str) -> object:
     return builtins.getattr(obj, names.mangle(name))
 
 
+def record_of(obj: object, name: str, /) -> object:
+    """Return what `obj.name` means in a module that is imported, of the names that lead into the interpreter.
+
+    Code can find it among builtins. Raises `SecurityError` for what is not told.
+    """
+    if obj is None and name == "tb_next":  # tracebacks are None here
+        return None
+    if name == "__code__" and type(obj) is types.FunctionType and is_guest_callable(obj):
+        return frames.code_of(obj.__code__)
+    return guarded_getattr(obj, name)
+
+
 def _told(obj: object, name: str) -> object:
     """Return what a record has under a name that leads into the interpreter anywhere else."""
     if type(obj) is Frame:

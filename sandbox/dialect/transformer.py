@@ -35,6 +35,7 @@ SLOT_HOOK: Final = f"{PREFIX}slot"
 STORE_HOOK: Final = f"{PREFIX}store"
 KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
+RECORD_HOOK: Final = f"{PREFIX}record"
 REFUSED_HOOK: Final = f"{PREFIX}refused"
 UNMADE_HOOK: Final = f"{PREFIX}unmade"
 _READ: Final = ast.Load()
@@ -458,8 +459,13 @@ class ModuleTransformer(Transformer):
             return placed(hook_call(imports.MODULE_HOOK, "builtins"), node)
         return super().visit_Name(node)
 
+    def _load(self, node: ast.Attribute) -> ast.AST:
+        """Let code read of its frames and functions what is told of them, and no part of them."""
+        if node.attr in names.INSPECTION or node.attr == "__code__":
+            return placed(hook_call(RECORD_HOOK, cast("ast.expr", self.visit(node.value)), node.attr), node)
+        return super()._load(node)
+
     def _judge(self, node: ast.AST, attribute: str) -> Verdict:
-        """Judge what would lead to frames when it is read: of what `sys._getframe` gives here it leads to none."""
         return Verdict.GUARDED if attribute in names.INSPECTION else super()._judge(node, attribute)
 
     def visit_Try(self, node: ast.Try) -> ast.AST:

@@ -8,17 +8,53 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import CellType, FrameType, FunctionType, SimpleNamespace
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Final
 
 from ...guest.ownership import is_guest_callable, is_guest_class, is_guest_frame
 from ..names import demangle
 from ..views import namespace_view
 
-_Call = tuple[str, str, int, int, dict[str, object]]
-"""The name of a function, its file, its first line, the line that runs, and the global variables."""
+_Call = tuple[CodeType, int, dict[str, object]]
+"""What runs, at which line, and the global variables."""
 DEPTH_MAX: Final = 1_000
 """Calls that are told of, from the innermost on."""
+
+
+class Code:
+    """What code is told of the code of a function that it made itself, or of a call: a name, a file and a line."""
+
+    __slots__ = ("_code",)
+    __module__ = "builtins"
+    _code: CodeType
+
+    @property
+    def co_name(self) -> str:
+        """The name of the function."""
+        return demangle(self._code.co_name)
+
+    @property
+    def co_filename(self) -> str:
+        """The file that it is in."""
+        return self._code.co_filename
+
+    @property
+    def co_firstlineno(self) -> int:
+        """The line that it begins in."""
+        return self._code.co_firstlineno
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is Code and type(other) is Code and self._code is other._code
+
+    def __hash__(self) -> int:
+        return id(self._code)
+
+
+def code_of(real: CodeType) -> Code:
+    """Return what is told of code that was compiled from source of the guest's."""
+    made = Code()
+    made._code = real
+    return made
 
 
 class Frame:
@@ -31,23 +67,23 @@ class Frame:
     @property
     def f_lineno(self) -> int:
         """The line that runs."""
-        return self._calls[0][3]
+        return self._calls[0][1]
 
     def __repr__(self) -> str:
-        name, file, _first, line, _variables = self._calls[0]
-        return f"<frame, file {file!r}, line {line}, code {name}>"
+        code, line, _variables = self._calls[0]
+        return f"<frame, file {code.co_filename!r}, line {line}, code {demangle(code.co_name)}>"
 
 
 def told(frame: Frame, name: str) -> object:
     """Return an attribute of a frame. Raises `AttributeError` for what is not told."""
-    function, file, first, _line, variables = frame._calls[0]
+    code, _line, variables = frame._calls[0]
     match name:
         case "f_back":
             return _frame(frame._calls[1:])
         case "f_globals":
             return namespace_view(variables)
         case "f_code":
-            return SimpleNamespace(co_name=function, co_filename=file, co_firstlineno=first)
+            return code_of(code)
         case _:
             raise AttributeError(f"{name!r} of a frame is not told here")
 
@@ -61,8 +97,7 @@ def frame_of_caller(depth: int) -> Frame:
     real: FrameType | None = sys._getframe(2)
     while real is not None and len(calls) < DEPTH_MAX:
         if is_guest_frame(real):
-            code = real.f_code
-            calls.append((demangle(code.co_name), code.co_filename, code.co_firstlineno, real.f_lineno, real.f_globals))
+            calls.append((real.f_code, real.f_lineno, real.f_globals))
         real = real.f_back
     found = _frame(calls[max(0, depth) :])
     if found is None:

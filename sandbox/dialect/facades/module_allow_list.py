@@ -46,7 +46,7 @@ _tokenize: TokenizerIter
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
-ast: literal_eval
+ast: literal_eval parse
 asyncio: ALL_COMPLETED Barrier BoundedSemaphore BrokenBarrierError CancelledError Condition Event FIRST_COMPLETED
     FIRST_EXCEPTION Future InvalidStateError LifoQueue Lock PriorityQueue Queue QueueEmpty QueueFull QueueShutDown
     Runner Semaphore Task TaskGroup Timeout TimeoutError all_tasks as_completed create_task current_task ensure_future
