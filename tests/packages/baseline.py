@@ -31,10 +31,9 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         place, text, is_package = self.texts[module.__name__]
-        is_test = not {"test", "tests"}.isdisjoint(module.__name__.split("."))
-        module.__file__ = (
-            place if is_test else os.path.join(self.folders.get(module.__name__.partition(".")[0], ""), place)
-        )
+        folder = self.folders.get(module.__name__.partition(".")[0], "")
+        is_test = not {"test", "tests"}.isdisjoint([folder.rpartition("/")[2], *module.__name__.split(".")])
+        module.__file__ = place if is_test else os.path.join(folder, place)
         if is_package:
             module.__path__ = [module.__file__.rpartition("/")[0]]
         exec(compile(text, f"<{place}>", "exec", dont_inherit=True), vars(module))

@@ -7,7 +7,8 @@
 For each package it says how many of its modules can be imported, what importing it costs in the first and in the tenth
 worker, and how many of its tests pass. Asked are those of its own tests that pass under CPython with nothing but the
 package, the standard library without processes and mock objects, and the stand-in for pytest (`stand_in/pytest.py`); of
-a package without such tests the examples in its documentation. There are no files.
+a package without such tests the examples in its documentation. There are no files but those that packages are installed
+with: tests find none of their own.
 """
 
 from __future__ import annotations
