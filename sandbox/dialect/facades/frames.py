@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import CellType, CodeType, FrameType, FunctionType
-from typing import Final
+from typing import Final, cast
 
 from ...guest.ownership import is_guest_callable, is_guest_class, is_guest_frame
 from ..names import demangle
@@ -142,6 +142,6 @@ def class_in(cell: ClassCell) -> object:
 
 def put_class(cell: ClassCell, value: object) -> None:
     """Put a class that the code made itself into a cell. Raises TypeError for anything else."""
-    if not (isinstance(value, type) and is_guest_class(value)):
+    if not (issubclass(type(value), type) and is_guest_class(cast("type", value))):
         raise TypeError("the class of a method can only be exchanged for one that the code made itself")
     cell._cell.cell_contents = value
