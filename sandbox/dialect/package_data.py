@@ -1,4 +1,4 @@
-"""Security boundary: the files beside the modules of packages that the operator installed, as code reads them.
+"""Security boundary: the files of packages that the operator installed, as code reads them.
 
 All are read before a worker is confined, and kept in memory: a path below `ROOT` is a key, and never a path of the
 machine. They cannot be written. Beyond `PACKAGE_DATA_BYTES_MAX` there are none, nor those of tests.
@@ -15,18 +15,18 @@ ROOT: Final = "/packages"
 PACKAGE_DATA_BYTES_MAX: Final = 8 * 1024 * 1024
 """Bytes of the files of one package, in the order of their names."""
 TESTS: Final = frozenset({"test", "tests"})
-_CODE: Final = frozenset({".py", ".pyc", ".pyi", ".so", ".pyd", ".c", ".pyx"})
+_COMPILED: Final = frozenset({".pyc", ".so", ".pyd"})
 
 _files: dict[str, bytes] = {}
 _folders: dict[str, set[str]] = {}
 
 
 def read(folder: Path, name: str) -> None:
-    """Take the files of a package but for code, hidden files, tests and links. Raises `OSError`."""
+    """Take the files of a package but for compiled code, hidden files, tests and links. Raises `OSError`."""
     left = PACKAGE_DATA_BYTES_MAX
     for path in sorted((folder / name).rglob("*")):
         parts = path.relative_to(folder).parts
-        is_left_out = path.suffix in _CODE or any(part.startswith(".") or part in TESTS for part in parts)
+        is_left_out = path.suffix in _COMPILED or any(part.startswith(".") or part in TESTS for part in parts)
         if is_left_out or path.is_symlink() or not path.is_file() or (size := path.stat().st_size) > left:
             continue
         left -= size

@@ -148,7 +148,7 @@ def test_the_files_of_a_package_are_read(install: Install, package: Path) -> Non
         found += [importlib.resources.files("told").joinpath("data.json").read_text(), pkgutil.get_data("told", "sub/more.txt")]
         result = found
     """)
-    assert ran.value == [[1], "äß", True, ["data.json", "sub"], "[1]", "äß".encode()]
+    assert ran.value == [[1], "äß", True, ["__init__.py", "data.json", "sub"], "[1]", "äß".encode()]
 
 
 def test_the_files_of_a_package_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
