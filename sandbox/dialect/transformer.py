@@ -325,7 +325,13 @@ class Transformer(RestrictingNodeTransformer):
         """
         if node.module == "__future__" and not node.level:
             self._judge_future(node)
-        node = imports.absolute(node, self._package)
+        try:
+            node = imports.absolute(node, self._package)
+        except Refused as refused:
+            if not self._import_may_fail:
+                raise
+            missing = hook_call(imports.MISSING_HOOK, node.module or ".", refused.message)
+            return [placed(ast.Expr(missing), node)]
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)

@@ -92,6 +92,7 @@ def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(install
         ("import ast\nresult = ast.literal_eval(ast.parse('[1, 2]', mode='eval'))", [1, 2]),
         (("import pickle\nclass C:\n    __reduce__ = object.__reduce__\n    def __init__(self): self.x = 3\n"
          "result = pickle.loads(pickle.dumps(C())).x"), 3),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .lexer import Token\nresult = 1", 1),
         ("class P:\n    pass\np, q = P(), P()\np.__defaults__ = (1,)\nq.__dict__.update(p.__dict__)\nresult = q.__defaults__",
          (1,)),
         (("c = compile('1 +', 'page', 'exec') if 0 else compile('x = 1', 'page', 'exec')\n"
