@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
@@ -245,7 +245,8 @@ def _evaluator() -> Callable[..., Any]:
 
 
 def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
-    return _as_an_error(lambda: _compile(source, filename, mode))
+    policy = partial(Transformer, imports_may_fail=True)  # what is not there is missed where it is imported
+    return _as_an_error(lambda: _compile(source, filename, mode, policy=policy))
 
 
 def _as_an_error(compiled: Callable[[], CodeType]) -> CodeType:

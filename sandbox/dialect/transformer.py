@@ -328,7 +328,7 @@ class Transformer(RestrictingNodeTransformer):
         try:
             node = imports.absolute(node, self._package)
         except Refused as refused:
-            if not self._import_may_fail:
+            if self._at_module_level and not self._import_may_fail:
                 raise
             missing = hook_call(imports.MISSING_HOOK, node.module or ".", refused.message)
             return [placed(ast.Expr(missing), node)]

@@ -72,7 +72,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
             psutil resource sysconfig GPUtil distro fcntl grp msilib msvcrt nis nt pwd spwd syslog termios tty winreg
             _winapi
             """,
-        "use re; its parser is not for code": "sre_compile sre_constants sre_parse",
+        "use re; its parser is not for code": "sre_compile",
         "use text.encode(name), bytes.decode(name) and codecs": "encodings",
         "use unicodedata": "stringprep",
         "use binascii.a2b_uu and binascii.b2a_uu": "uu",
