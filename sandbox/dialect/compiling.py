@@ -23,6 +23,7 @@ from ..errors import Refused
 from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
+from ..report.newer_syntax import explained
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
 from .classes import keep_unmade
@@ -31,7 +32,6 @@ from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
 from .names import exact
-from .newer_syntax import explained
 from .refusals import RefusalFinder
 from .transformer import LAST_VALUE, GeneratedTransformer, ModuleTransformer, Transformer
 from .views import namespace_of, namespace_view, shown_variables

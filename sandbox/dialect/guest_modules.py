@@ -24,8 +24,7 @@ from typing import Any, Final, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
-from . import package_data
-from .facades import facade
+from .facades import facade, package_data
 from .facades.facade import Facade
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 

@@ -8,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from sealab.sandbox.dialect import guest_modules, package_data
+from sealab.sandbox.dialect import guest_modules
+from sealab.sandbox.dialect.facades import package_data
 from sealab.sandbox.dialect.guest_modules import ModuleText
 
 from ..guest_code import run

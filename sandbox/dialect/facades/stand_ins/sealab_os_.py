@@ -13,7 +13,7 @@ from typing import cast
 
 from ....guest.guest import GUEST
 from ....job import Json
-from ... import package_data
+from .. import package_data
 
 __all__ = [
     "close_file",

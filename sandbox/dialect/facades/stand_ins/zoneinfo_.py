@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from typing import Any, Self, cast
 
-from ... import package_data
+from .. import package_data
 
 __all__ = ["TZPATH", "ZoneInfo", "available_timezones", "reset_tzpath"]
 
