@@ -22,10 +22,10 @@ from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, class_of, shown_type, spelled_match_args
-from .facades import frames
+from .facades import call_records
+from .facades.call_records import ClassCell, Frame
 from .facades.dynamic import Dynamic, dynamic
 from .facades.facade import Facade
-from .facades.frames import ClassCell, Frame
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .metaclasses import initialize_plainly
@@ -136,7 +136,7 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
             )
         builtins.setattr(obj, name, value)
     elif name == "cell_contents" and type(obj) is ClassCell:
-        frames.put_class(obj, value)
+        call_records.put_class(obj, value)
     elif name == "__match_args__" and isinstance(obj, type) and is_guest_class(obj):
         builtins.setattr(obj, name, spelled_match_args(value))  # as a class body may have it
     elif name == "__module__" and _is_of_code(obj):
@@ -287,17 +287,17 @@ def record_of(obj: object, name: str, /) -> object:
     if obj is None and name == "tb_next":  # tracebacks are None here
         return None
     if name == "__code__" and type(obj) is types.FunctionType and is_guest_callable(obj):
-        return frames.code_of(obj.__code__)
+        return call_records.code_of(obj.__code__)
     return guarded_getattr(obj, name)
 
 
 def _told(obj: object, name: str) -> object:
     """Return what a record has under a name that leads into the interpreter anywhere else."""
     if type(obj) is Frame:
-        return frames.told(obj, name)
+        return call_records.told(obj, name)
     if type(obj) is ClassCell and name == "cell_contents":
-        return frames.class_in(obj)
-    cells = frames.class_cells(obj) if name == "__closure__" else ()
+        return call_records.class_in(obj)
+    cells = call_records.class_cells(obj) if name == "__closure__" else ()
     if not cells:
         raise _refusal(name)
     return cells

@@ -9,7 +9,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
-from ..frames import Frame, frame_of_caller
+from ..call_records import Frame, frame_of_caller
 from ..module_object import LOADED
 from ..streams import STDERR, STDIN, STDOUT
 
