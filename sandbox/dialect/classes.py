@@ -2,7 +2,7 @@
 
 A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements
 go through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type
-of an object and nothing else.
+of an object, or makes a class by the same rules. What code derives from it is no metaclass to Python (`metaclasses`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import combinations
-from typing import Final, NamedTuple, Self, TypedDict, cast
+from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
+from ..guest.real_classes import derives
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
+from . import metaclasses
 from .facades import gives
 from .facades.facade import Facade, Module
+from .metaclasses import GOVERNOR, AbstractMetaclass, Metaclass, governor_of, is_metaclass
 from .names import (
     CLASS_BODY,
     DEFINABLE,
@@ -64,7 +67,7 @@ class _Named(type):
         return isinstance(instance, _REAL[cls])
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(_REAL.get(subclass, subclass), _REAL[cls])
+        return issubclass(_REAL.get(subclass, subclass), (_REAL[cls], *filter(None, [_RECORDS.get(cls)])))
 
     def __setattr__(cls, name: str, value: object) -> None:
         raise TypeError(f"cannot set {name!r} attribute of immutable type {cls.__name__!r}")
@@ -88,20 +91,25 @@ class _TypeOfObject(_Named):
             return _class_of(*arguments, **keywords)
         if len(arguments) != 1 or keywords:
             raise TypeError("type() takes 1 or 3 arguments")
-        return shown_type(builtins.type(arguments[0]))
+        return class_of(arguments[0])
 
 
 _NAME_BASES_BODY: Final = 3
 
 
 def _class_of(name: object, bases: object, body: object, /, **keywords: object) -> type:
+    _check_parts(bases, body)
+    # A name that answers for itself could be one to a look-up here and another to CPython.
+    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    made = make_class(given(name, "the name of a class"), tuple(cast("Any", bases)), cast("Any", body), **keywords)
+    return cast("type", made)
+
+
+def _check_parts(bases: object, body: object) -> None:
     if not isinstance(bases, tuple):
         raise TypeError(f"type() argument 2 must be tuple, not {shown_type(type(bases)).__name__}")
     if not isinstance(body, dict):
         raise TypeError(f"type() argument 3 must be dict, not {shown_type(type(body)).__name__}")
-    # A name that answers for itself could be one to a look-up here and another to CPython.
-    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
-    return cast("type", make_class(given(name, "the name of a class"), tuple(bases), body, **keywords))
 
 
 def opaque(real: type) -> type:
@@ -133,6 +141,11 @@ def _bound_function(function: object, instance: object, owner: object = None, /)
 
 abstract_metaclass = _stand_in(ABCMeta)
 enum_metaclass = _stand_in(EnumMeta)
+_RECORDS: Final[Mapping[type, type]] = {type_of: Metaclass, abstract_metaclass: AbstractMetaclass}
+"""What code derives from in place of a metaclass."""
+for _stands, _record in _RECORDS.items():
+    for _name in ("__new__", "__init__", "__call__"):  # of `type.__new__(mcs, …)` in a metaclass
+        _set_on_class(_stands, _name, staticmethod(getattr(_record, _name)))
 
 OPAQUE: Final[Mapping[type, type]] = {
     **{
@@ -159,6 +172,8 @@ OPAQUE: Final[Mapping[type, type]] = {
     type: type_of,
     ABCMeta: abstract_metaclass,
     EnumMeta: enum_metaclass,
+    Metaclass: type_of,
+    AbstractMetaclass: abstract_metaclass,
     DictionaryView: dict,
     Answer: dict,
     AwaitableAnswer: dict,
@@ -208,6 +223,11 @@ def shown_type(cls: type) -> type:
     return cls if is_guest_class(cls) else _shown_host_type(cls)
 
 
+def class_of(obj: object) -> type:
+    """Return what `type(obj)` is to guest code."""
+    return governor_of(obj) or shown_type(type(obj))
+
+
 @cache
 def _facade_type() -> type:
     # Imported late: the facades' own stand-ins are made from this module.
@@ -237,17 +257,15 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
         if id(each) in _UNMADE:
             return each
     maker = _Maker(keywords.pop("metaclass", None), keywords)
-    return _build_class(function, name, *bases, metaclass=cast("type", maker))
+    return _build_class(function, name, *map(_derived_from, bases), metaclass=cast("type", maker))
 
 
 def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
     """Make a class from data under the same rules, for the facades whose functions make classes."""
     name = given(name, "the name of a class")
-    entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
-    for key, _value in entries:
-        if key in _IMPLICIT:
-            raise TypeError(f"{key!r} cannot be defined in a class here")
+    entries = _entries(body)
     maker = _Maker(None, keywords)
+    bases = tuple(map(_derived_from, bases))
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases))
     prepared["__module__"] = "__main__"
     for key, value in entries:
@@ -255,36 +273,119 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     return maker(name, bases, prepared)
 
 
+def _entries(body: Mapping[str, object]) -> list[tuple[str, object]]:
+    entries = [(given(key, "a name in the body of a class"), value) for key, value in body.items()]
+    for key, _value in entries:
+        if key in _IMPLICIT:
+            raise TypeError(f"{key!r} cannot be defined in a class here")
+    return entries
+
+
+def _derived_from(base: object) -> type:
+    """Return what a class really derives from for a base."""
+    return Metaclass if base is type_of else AbstractMetaclass if base is abstract_metaclass else cast("type", base)
+
+
+_statements: Final[dict[int, tuple[dict[str, object], dict[str, object]]]] = {}
+"""The bodies of class statements that metaclasses were handed, by identity, and what the compiler put there."""
+
+
+def _ask_metaclass(governor: type, name: str, bases: tuple[type, ...], body: dict[str, object], more: Any) -> object:
+    """Have a metaclass of the code's own make the class of a statement."""
+    _check_keys(body)
+    implicit = {key: value for key, value in body.items() if key in _IMPLICIT}
+    handed = {key: value for key, value in body.items() if key not in _IMPLICIT}
+    _statements[id(handed)] = handed, implicit
+    try:
+        made: object = governor(name, bases, handed, **more)
+    finally:
+        is_left = _statements.pop(id(handed), None) is not None
+    if is_left and type(cell := implicit.get("__classcell__")) is types.CellType and _is_own_class(made):
+        cell.cell_contents = made  # the class was made of a copy of the body
+    return made
+
+
+def _is_own_class(value: object) -> bool:
+    return issubclass(type(value), type) and is_guest_class(cast("type", value))
+
+
+def _make_governed(metaclass: type, /, *parts: Any, **keywords: object) -> object:
+    """Do what `type.__new__(metaclass, name, bases, body)` does, for a metaclass that the code derived from `type`."""
+    if metaclass is type_of:
+        return _class_of(*parts, **keywords)
+    if not is_metaclass(metaclass):
+        raise TypeError("type.__new__() takes a metaclass that the code made itself")
+    if len(parts) != _NAME_BASES_BODY:
+        raise TypeError(f"type.__new__() takes exactly {_NAME_BASES_BODY} arguments ({len(parts)} given)")
+    name, bases, body = parts
+    _check_parts(bases, body)
+    name, bases = given(name, "the name of a class"), tuple(bases)
+    governor = metaclasses.winner(metaclass, bases)
+    if governor is not metaclass:
+        return cast("Any", governor).__new__(governor, name, bases, body, **keywords)
+    for base in bases:
+        _check_base(base)
+    _check_mixed(bases)
+    held = _statements.get(id(body))
+    implicit = {} if held is None or held[0] is not body else _statements.pop(id(body))[1]
+    prepared: dict[str, object] = {"__module__": "__main__", **dict(_entries(body))}
+    _respell(prepared, name, own_annotations=True)
+    prepared |= {**implicit, GOVERNOR: metaclass}
+    keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    return _made(metaclasses.real_metaclass(metaclass, bases), name, bases, prepared, keywords)
+
+
+metaclasses.provide(_make_governed)
+
+
+def _made(metaclass: type, name: str, bases: tuple[type, ...], body: dict[str, object], more: Any) -> object:
+    """Make a class of a body that was judged."""
+    mark_body(body)  # already here, since the body's own methods may run while the class is being made
+    made: object = metaclass(name, bases, body, **more)
+    if isinstance(made, type):
+        mark_class(made)
+        limit_match_args(made)
+    return made
+
+
 class _Maker:
     """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
 
-    __slots__ = ("_asked", "_keywords", "_metaclass")
+    __slots__ = ("_asked", "_governor", "_keywords", "_metaclass")
 
     def __init__(self, asked: object, keywords: Mapping[str, object]) -> None:
         self._asked = asked
         self._keywords = keywords
         self._metaclass: type = type
+        self._governor: type | None = None
 
     def __prepare__(self, name: str, bases: tuple[type, ...], /) -> object:
         for base in bases:
             _check_base(base)
         _check_mixed(bases)
+        asked = cast("type", self._asked) if is_metaclass(self._asked) else None
+        self._governor = metaclasses.winner(asked, bases)
+        if self._governor is not None:
+            if asked is None:
+                _metaclass(self._asked, ())
+            metaclasses.real_metaclass(self._governor, bases)
+            return {}
         self._metaclass = _metaclass(self._asked, bases)
         if "_simple" in self._keywords and issubclass(self._metaclass, EnumMeta):
             raise TypeError("an enum cannot be made without its members")
         return self._metaclass.__prepare__(name, bases, **self._keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /) -> object:
+        if self._governor is not None:
+            return _ask_metaclass(self._governor, name, bases, body, self._keywords)
         own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
+        if any(derives(base, Metaclass) for base in bases):
+            _check_keys(body)
+            metaclasses.check_body(body)
         _respell(body, name, own_annotations)
         if self._metaclass is _NAMED_TUPLE and _has_private_annotation(body):
             raise ValueError("Field names cannot start with an underscore")
-        mark_body(body)  # already here, since the body's own methods may run while the class is being made
-        made = self._metaclass(name, bases, body, **self._keywords)
-        if isinstance(made, type):
-            mark_class(made)
-            limit_match_args(made)
-        return made
+        return _made(self._metaclass, name, bases, body, self._keywords)
 
 
 def _has_private_annotation(body: dict[str, object]) -> bool:
@@ -407,7 +508,7 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
     if "__slots__" in body:
         dict.__setitem__(body, "__slots__", _spelled_slots(body["__slots__"], class_name))
     if "__match_args__" in body:
-        dict.__setitem__(body, "__match_args__", _spelled_match_args(body["__match_args__"]))
+        dict.__setitem__(body, "__match_args__", spelled_match_args(body["__match_args__"]))
 
 
 def _check_keys(entries: dict[str, object]) -> None:
@@ -480,7 +581,8 @@ def _slot(name: object, class_name: str) -> str:
     return _spelled(name, class_name)
 
 
-def _spelled_match_args(names: object) -> tuple[str, ...]:
+def spelled_match_args(names: object) -> tuple[str, ...]:
+    """Return the names that a class may have as `__match_args__`, as they are spelled inside. Raises `TypeError`."""
     if type(names) is not tuple:
         raise TypeError("__match_args__ must be a tuple of strings")
     spelled = tuple(given(name, "a name in __match_args__") for name in names)

@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from inspect import CO_COROUTINE
 from types import CodeType, FrameType
@@ -23,6 +23,7 @@ from ..errors import Refused
 from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
+from ..report.newer_syntax import explained
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
 from .classes import keep_unmade
@@ -31,7 +32,6 @@ from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
 from .names import exact
-from .newer_syntax import explained
 from .refusals import RefusalFinder
 from .transformer import LAST_VALUE, GeneratedTransformer, ModuleTransformer, Transformer
 from .views import namespace_of, namespace_view, shown_variables
@@ -190,6 +190,18 @@ class _Compiled:
     __slots__ = ("_code",)  # set from outside: guest code may call any `__init__` again
     _code: CodeType
 
+    @property
+    def co_filename(self) -> str:
+        """The name that the source was said to have."""
+        return self._code.co_filename
+
+    def replace(self, *, co_name: str = "<module>", co_filename: str | None = None) -> _Compiled:
+        """Return the same code under other names, which errors show."""
+        made = _Compiled()
+        filename = self._code.co_filename if co_filename is None else exact(co_filename)
+        made._code = self._code.replace(co_name=exact(co_name), co_filename=filename)
+        return made
+
     def __repr__(self) -> str:
         return "<code object>"
 
@@ -233,7 +245,8 @@ def _evaluator() -> Callable[..., Any]:
 
 
 def _compile_for_guest(source: object, filename: str, mode: _Mode) -> CodeType:
-    return _as_an_error(lambda: _compile(source, filename, mode))
+    policy = partial(Transformer, imports_may_fail=True)  # what is not there is missed where it is imported
+    return _as_an_error(lambda: _compile(source, filename, mode, policy=policy))
 
 
 def _as_an_error(compiled: Callable[[], CodeType]) -> CodeType:

@@ -17,16 +17,19 @@ import typing
 from collections import UserString
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
-from .classes import Slots, shown_type
-from .facades.dynamic import Dynamic
+from .classes import Slots, class_of, shown_type, spelled_match_args
+from .facades import call_records
+from .facades.call_records import ClassCell, Frame
+from .facades.dynamic import Dynamic, dynamic
 from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
+from .metaclasses import initialize_plainly
 from .names import Verdict
 from .shields import SHIELDED, shielded, unshielded
 from .unsafe_c_methods import REMAKING, remade
@@ -124,7 +127,7 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _change_dict(obj, value)
     elif name in _DEFAULTS and _is_own_function(obj):
         builtins.setattr(obj, name, _default_values(name, value))
-    elif name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+    elif name in names.KEPT_PRIVATELY and _keeps_privately(obj, name):
         builtins.setattr(obj, names.PREFIX + name, value)
     elif name == "__wrapped__" and (_is_own_function(obj) or is_guest_class(type(obj))):
         # What host code that follows it gets is of the code's own, as `functools.wraps` sets it.
@@ -133,6 +136,10 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
                 "'__wrapped__' can be set to a function, a class or an object that the code made itself"
             )
         builtins.setattr(obj, name, value)
+    elif name == "cell_contents" and type(obj) is ClassCell:
+        call_records.put_class(obj, value)
+    elif name == "__match_args__" and isinstance(obj, type) and is_guest_class(obj):
+        builtins.setattr(obj, name, spelled_match_args(value))  # as a class body may have it
     elif name == "__module__" and _is_of_code(obj):
         # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
         builtins.setattr(obj, name, names.exact(value) if isinstance(value, str) else None)
@@ -144,10 +151,6 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
             value = shielded(name, value, shown_type)
         _hold_replaced(obj, name)
         builtins.setattr(obj, names.mangle(name), value)
-
-
-_KEPT_PRIVATELY: Final = frozenset({"__self__", "__defaults__", "__kwdefaults__"})
-"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
 
 
 def _keeps_privately(obj: object, name: str) -> bool:
@@ -274,7 +277,7 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.GUARDED:
         if name not in _OF_ALIASES:
             obj = _aliased(obj)
-        if name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+        if name in names.KEPT_PRIVATELY and _keeps_privately(obj, name):
             kept = builtins.getattr(obj, names.PREFIX + name, MISSING)
             if kept is not MISSING:
                 return kept
@@ -283,8 +286,41 @@ def _read(obj: object, name: str) -> object:
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
-        raise _refusal(name)
+        return _told(obj, name)
+    if name in names.REDUCING and isinstance(obj, type) and not is_guest_class(obj):
+        return AS_BY_DEFAULT
     return builtins.getattr(obj, names.mangle(name))
+
+
+def record_of(obj: object, name: str, /) -> object:
+    """Return what `obj.name` means in a module that is imported, of the names that lead into the interpreter.
+
+    Code can find it among builtins. Raises `SecurityError` for what is not told.
+    """
+    if obj is None and name == "tb_next":  # tracebacks are None here
+        return None
+    if name == "__code__" and type(obj) is types.FunctionType and is_guest_callable(obj):
+        return call_records.code_of(obj.__code__)
+    return guarded_getattr(obj, name)
+
+
+def _told(obj: object, name: str) -> object:
+    """Return what a record has under a name that leads into the interpreter anywhere else."""
+    if type(obj) is Frame:
+        return call_records.told(obj, name)
+    if type(obj) is ClassCell and name == "cell_contents":
+        return call_records.class_in(obj)
+    cells = call_records.class_cells(obj) if name == "__closure__" else ()
+    if not cells:
+        raise _refusal(name)
+    return cells
+
+
+def _not_reduced(*_arguments: object) -> NoReturn:
+    raise TypeError("__reduce__() of a class of Python's own cannot be called here; use pickle or copy")
+
+
+AS_BY_DEFAULT: Final = dynamic("what pickle does by default", _not_reduced, tuple, call=_not_reduced)
 
 
 def _aliased(obj: object) -> object:
@@ -325,15 +361,19 @@ def _judged(value: object, name: str) -> object:
 
 
 def _class(obj: object, _name: str) -> object:
-    return shown_type(type(obj))
+    return class_of(obj)
 
 
 def _dictionary(obj: object, _name: str = "__dict__") -> object:
     if isinstance(obj, type):
         if not is_guest_class(obj):
-            raise SecurityError(f"the attributes of {obj.__name__!r} cannot be listed here; use dir()")
+            return types.MappingProxyType(_readable(obj))
         own = shown_attributes(_own_dict(obj))
         shown = {key: value.written.copy() if type(value) is Slots else unshielded(value) for key, value in own.items()}
+        if "__annotations__" in shown:
+            shown["__annotations__"] = _plainly_named(shown["__annotations__"])
+        if "__weakref__" in _own_dict(obj):
+            shown["__weakref__"] = property()
         # A frozen dataclass has these of the host's, which set whatever they are given.
         hosts = {key for key in names.GUEST_ONLY_METHODS & shown.keys() if not is_guest_callable(shown[key])}
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
@@ -344,6 +384,13 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
+
+
+def _readable(cls: type) -> dict[str, object]:
+    """Return what code can read of a class of the host anyhow, each attribute as it reads it there."""
+    names_of_own = [name for name in shown_names(_own_dict(cls)) if name != "__dict__"]
+    found = ((name, guarded_getattr(cls, name, MISSING_VALUE)) for name in names_of_own)
+    return {name: value for name, value in found if value is not MISSING_VALUE}
 
 
 def _real_dictionary(obj: object) -> dict[str, object]:
@@ -365,7 +412,9 @@ def initializer_of(obj: object, _name: str = names.INITIALIZER) -> object:
     if kind is types.MethodType or kind is types.MethodWrapperType:
         if is_guest_class(type(value.__self__)) or is_guest_callable(value):
             return value
-    elif is_guest_callable(value) or value is _NO_INITIALIZER:
+        if kind is types.MethodType and value.__func__ is initialize_plainly:
+            return value
+    elif is_guest_callable(value) or value is _NO_INITIALIZER or value is initialize_plainly:
         return value
 
     def initialize(*arguments: object, **keywords: object) -> object:
@@ -398,10 +447,17 @@ def shown_annotations(obj: object, name: str = "__annotations__") -> object:
         # A metaclass that has annotations lets a class show those of its base.
         hosts = [base for base in _own_mro(obj) if not is_guest_class(base)] if issubclass(type(obj), type) else []
         if not any(_own_dict(base).get(name) is value for base in hosts):
-            return value
+            return _plainly_named(value)
     if type(value) is not dict:
         return _judged(value, name)
     return {key: shown_annotation(hint) for key, hint in value.items()}
+
+
+def _plainly_named(annotations: object) -> object:
+    """Return annotations under the names that source gives them: a copy, where private ones are among them."""
+    if type(annotations) is not dict or not any(type(key) is str and names.PREFIX in key for key in annotations):
+        return annotations
+    return {names.demangle(key) if type(key) is str else key: hint for key, hint in annotations.items()}
 
 
 def shown_annotation(hint: object) -> object:
@@ -473,7 +529,8 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
+    # Of a class of the host it tells no more than of one that the code derives from it.
+    if not (issubclass(type(obj), type) or is_guest_class(type(obj))):
         raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 
@@ -483,6 +540,14 @@ def _mro_method(value: object, name: str) -> object:
         return _judged(value, name)
     cls = getattr(value, "__self__", None)
     return lambda: list(_lineage(cls, "__mro__"))  # type: ignore[call-overload]  # a tuple of classes
+
+
+def _weak_references(obj: object, name: str) -> object:
+    """Say that a class has a place for weak references, and of no object what they are: some are the host's."""
+    is_class = issubclass(type(obj), type)
+    if not any(name in _own_dict(base) for base in _own_mro(obj if is_class else type(obj))):
+        raise AttributeError(f"{type(obj).__name__!r} object has no attribute {name!r}")
+    return property() if is_class else None
 
 
 def _subclasses_method(obj: object, name: str) -> object:
@@ -623,6 +688,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__class__": _class,
     "__dict__": _dictionary,
     "__subclasses__": _subclasses_method,
+    "__weakref__": _weak_references,
     "__self__": _bound_to,
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: initializer_of,

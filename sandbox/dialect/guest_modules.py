@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
-from .facades import facade
+from .facades import facade, package_data
 from .facades.facade import Facade
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 
@@ -40,7 +40,7 @@ STDLIB: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ModuleText:
-    """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`.
+    """The source of one module. `place` is its path in what was installed, as tracebacks show it: `toolz/dicttoolz.py`.
 
     Modules import at once what only some of their functions need of the standard library, such as `socket`: what of it
     is not available is an error when it is used.
@@ -78,7 +78,6 @@ _first_run: dict[str, GuestModule] = {}
 _compiled_ahead: Callable[[str], memoryview | None] | None = None
 _copies: dict[int, tuple[GuestModule, ModuleText]] = {}
 """Modules of `new_copy` that have not run, by identity."""
-_TESTS: Final = frozenset({"test", "tests"})
 
 
 def provide(
@@ -144,6 +143,7 @@ def preload(packages: Sequence[tuple[str, str]] = ()) -> None:
     _texts()
     for folder, name in packages:
         add({text.name: text for text in read_module(Path(folder), name)})
+        package_data.read(Path(folder), name)
 
 
 def compile_all() -> dict[str, bytes]:
@@ -167,7 +167,7 @@ def take_compiled(find: Callable[[str], memoryview | None]) -> None:
 
 def is_test(text: ModuleText) -> bool:
     """Return whether a module belongs to the tests of its package, which programs do not import."""
-    return not _TESTS.isdisjoint(text.name.split("."))
+    return not package_data.TESTS.isdisjoint(text.name.split("."))
 
 
 def loaded() -> dict[str, object]:
@@ -241,18 +241,19 @@ def _code_of(text: ModuleText) -> CodeType:
 
 
 def _variables(text: ModuleText) -> dict[str, object]:
+    place = f"{package_data.ROOT}/{text.place}" if text.name in _packages else text.place
     variables: dict[str, object] = {
         "__name__": text.name,
         "__doc__": None,
         "__package__": text.package,
         "__loader__": None,
         "__spec__": None,
-        "__file__": text.place,
+        "__file__": place,
         # One table for all, as in CPython; that of the program, which holds no more than a fresh one.
         "__builtins__": GUEST.namespace.get("__builtins__") or _fresh_builtins(),
     }
     if text.is_package:
-        variables["__path__"] = [text.place.rpartition("/")[0]]
+        variables["__path__"] = [place.rpartition("/")[0]]
     return variables
 
 

@@ -60,6 +60,12 @@ INITIALIZER: Final = "__init__"
 REPLACING_METHOD: Final = "__replace__"
 """A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
 
+KEPT_PRIVATELY: Final = _dunders("self defaults kwdefaults")
+"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
+
+REDUCING: Final = _dunders("reduce reduce_ex")
+"""Of a class of the host they stand for what `pickle` does by default, and do nothing else."""
+
 GUEST_ONLY_METHODS: Final = _dunders("getstate setstate set_name mro_entries")
 """A class may define them; only what the code itself defined may be called. The host's own take names as data, or give
 what a class of the host is made from."""
@@ -73,7 +79,7 @@ _DESCRIPTIONS: Final = _dunders(
 
 _JUDGED_BY_VALUE: Final = _dunders(
     "annotations class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value "
-    "supertype type_params orig_bases orig_class default defaults kwdefaults members"
+    "supertype type_params orig_bases orig_class default defaults kwdefaults members weakref"
 )
 
 CLASS_BODY: Final = _dunders(
@@ -130,7 +136,7 @@ _USE_INSTEAD: Final = {
 }
 _REFUSED_DUNDERS: Final = (
     _dunders(
-        "objclass thisclass self_class weakref weakrefoffset dictoffset basicsize itemsize flags text_signature "
+        "objclass thisclass self_class weakrefoffset dictoffset basicsize itemsize flags text_signature "
         "prepare build_class getformat buffer release_buffer annotate evaluate_forward_ref"
     )
     | _USE_INSTEAD.keys()

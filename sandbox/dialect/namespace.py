@@ -123,6 +123,7 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.STORE_HOOK: guards.store_field,
     transformer.KEYWORDS_HOOK: guards.keywords_of,
     transformer.PLAIN_NAME_HOOK: demangle,
+    transformer.RECORD_HOOK: guards.record_of,
     transformer.REFUSED_HOOK: compiling.refuse,
     transformer.UNMADE_HOOK: compiling.unmade,
     imports.MODULE_HOOK: imports.find,

@@ -22,6 +22,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from ..errors import Refused
 from . import imports, names
 from .formatting import has_lookups
+from .metaclasses import may_define
 from .names import PREFIX, Verdict
 from .syntax_nodes import hook_call, placed
 
@@ -34,6 +35,7 @@ SLOT_HOOK: Final = f"{PREFIX}slot"
 STORE_HOOK: Final = f"{PREFIX}store"
 KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
+RECORD_HOOK: Final = f"{PREFIX}record"
 REFUSED_HOOK: Final = f"{PREFIX}refused"
 UNMADE_HOOK: Final = f"{PREFIX}unmade"
 _READ: Final = ast.Load()
@@ -74,10 +76,14 @@ class Transformer(RestrictingNodeTransformer):
             return
         if PREFIX in name or name in names.HOOK_NAMES:
             self.refuse(node, f"the name {names.demangle(name)!r} is reserved", "choose another name")
-        if name == "__class__" and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+        if name == "__class__" and not (self._in_function(node) or _is_loaded(node)):
             self.refuse(node, "the name '__class__' cannot be bound here", "choose another name")
         if self._in_class_body and name in (names.GUARDED | names.REFUSED) - names.DEFINABLE - names.INERT:
             self._check_class_name(node, name)
+
+    def _in_function(self, node: ast.AST) -> bool:
+        """Return whether `node` binds a variable or a parameter of a function: `super()` there takes what it holds."""
+        return isinstance(node, ast.Name | ast.arg) and not (self._in_class_body or self._at_module_level)
 
     def _check_class_name(self, node: ast.AST, name: str) -> None:
         if name.startswith("__") and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
@@ -129,7 +135,7 @@ class Transformer(RestrictingNodeTransformer):
         verdict = self._judge(node, node.attr)
         if node.attr == names.INITIALIZER:
             return placed(hook_call(INITIALIZER_HOOK, self.visit(node.value)), node)
-        if verdict is Verdict.GUARDED and not _is_plain_template(node):
+        if (verdict is Verdict.GUARDED and not _is_plain_template(node)) or node.attr in names.REDUCING:
             hook = hook_call(ATTRIBUTE_HOOK, self.visit(node.value), node.attr)
             return placed(hook, node)
         return self._children(node)
@@ -319,7 +325,13 @@ class Transformer(RestrictingNodeTransformer):
         """
         if node.module == "__future__" and not node.level:
             self._judge_future(node)
-        node = imports.absolute(node, self._package)
+        try:
+            node = imports.absolute(node, self._package)
+        except Refused as refused:
+            if self._at_module_level and not self._import_may_fail:
+                raise
+            missing = hook_call(imports.MISSING_HOOK, node.module or ".", refused.message)
+            return [placed(ast.Expr(missing), node)]
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
@@ -376,15 +388,17 @@ class Transformer(RestrictingNodeTransformer):
             return self._children(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Refuse metaclasses as bases; what the body binds is judged again when it is bound (`classes.build_class`)."""
+        """Refuse some metaclasses; what the body binds is judged again when it is bound (`classes.build_class`)."""
         self.check_name(node, node.name)
         for base in node.bases:
-            if isinstance(base, ast.Name) and base.id in {"type", "EnumMeta", "EnumType", "ABCMeta"}:
+            if isinstance(base, ast.Name) and base.id in {"EnumMeta", "EnumType"}:
                 self.refuse(
                     node,
                     f"the metaclass {base.id!r} cannot be a base class",
                     "use __init_subclass__ or a class decorator",
                 )
+            if _is_metaclass(base):
+                self._check_metaclass(node)
         node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
         self._type_parameters(node)
         node.bases = [self.visit(base) for base in node.bases]
@@ -392,6 +406,12 @@ class Transformer(RestrictingNodeTransformer):
         with self._scope(class_name=node.name):
             node.body = self._statements(node.body)
         return node
+
+    def _check_metaclass(self, node: ast.ClassDef) -> None:
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not may_define(each.name):
+                message = f"a metaclass cannot define {each.name!r} here"
+                self.refuse(node, message, "define __new__, __init__ or __call__, or use __init_subclass__")
 
     def _type_parameters(self, node: ast.AST) -> None:
         for parameter in getattr(node, "type_params", ()):
@@ -444,6 +464,15 @@ class ModuleTransformer(Transformer):
         if node.id == "__builtins__" and isinstance(node.ctx, ast.Load):
             return placed(hook_call(imports.MODULE_HOOK, "builtins"), node)
         return super().visit_Name(node)
+
+    def _load(self, node: ast.Attribute) -> ast.AST:
+        """Let code read of its frames and functions what is told of them, and no part of them."""
+        if node.attr in names.INSPECTION or node.attr == "__code__":
+            return placed(hook_call(RECORD_HOOK, cast("ast.expr", self.visit(node.value)), node.attr), node)
+        return super()._load(node)
+
+    def _judge(self, node: ast.AST, attribute: str) -> Verdict:
+        return Verdict.GUARDED if attribute in names.INSPECTION else super()._judge(node, attribute)
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
         """Allow it. Where a handler expects that an import fails, it does so at once."""
@@ -507,6 +536,14 @@ def _has_docstring(body: Sequence[ast.stmt]) -> bool:
 
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
+
+
+def _is_loaded(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+
+
+def _is_metaclass(base: ast.expr) -> bool:
+    return getattr(base, "id", getattr(base, "attr", None)) in {"type", "ABCMeta"}
 
 
 def _is_class(node: ast.expr) -> bool:

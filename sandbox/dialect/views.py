@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn, TypeGuard
 
-from .names import DEFINABLE, HOOK_NAMES, NATIVE, PREFIX, Verdict, demangle, judge, mangle
+from .names import DEFINABLE, HOOK_NAMES, KEPT_PRIVATELY, NATIVE, PREFIX, Verdict, demangle, judge, mangle
 
 _MISSING = object()
 
@@ -157,6 +157,8 @@ def _attribute_key(key: str) -> str:
     if type(key) is not str:
         raise TypeError(f"attribute names are strings, not {type(key).__name__}")
     key = demangle(key)
+    if key in KEPT_PRIVATELY:
+        return PREFIX + key
     if key.startswith("_") and judge(key) in {Verdict.GUARDED, Verdict.REFUSED}:
         _refuse(key)
     return mangle(key)

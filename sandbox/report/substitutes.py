@@ -72,7 +72,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
             psutil resource sysconfig GPUtil distro fcntl grp msilib msvcrt nis nt pwd spwd syslog termios tty winreg
             _winapi
             """,
-        "use re; its parser is not for code": "sre_compile sre_constants sre_parse",
+        "use re; its parser is not for code": "sre_compile",
         "use text.encode(name), bytes.decode(name) and codecs": "encodings",
         "use unicodedata": "stringprep",
         "use binascii.a2b_uu and binascii.b2a_uu": "uu",
@@ -82,7 +82,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
         "use mimetypes.guess_type(name)": "mailcap",
         "use email.message_from_string(text) for each message": "mailbox",
         "use hashlib.scrypt or hashlib.pbkdf2_hmac": "crypt",
-        "use open(path) and read it": "importlib.resources mmap",
+        "use open(path) and read it": "mmap",
         "there is nothing to see in it": "antigravity this",
     }
 )
@@ -104,9 +104,9 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use zlib, bz2 or lzma": "zstandard lz4 brotli snappy",
         "use asyncio: await asyncio.gather(…) runs tool calls in parallel": "trio anyio gevent",
         _INSIDES: """
-            bdb compileall ctypes cffi dis distutils ensurepip faulthandler imp lib2to3 modulefinder opcode pdb pkgutil
-            py_compile pydoc_data runpy site symtable venv zipapp zipimport gc.get_objects sys._getframe
-            inspect.getsource inspect.currentframe inspect.stack types.new_class cython
+            bdb compileall ctypes cffi dis distutils ensurepip faulthandler imp lib2to3 modulefinder opcode pdb
+            py_compile pydoc_data runpy site symtable venv zipapp zipimport gc.get_objects
+            inspect.getsource inspect.currentframe inspect.stack cython
             """,
         "use print() and time.perf_counter()": "cProfile profile pstats trace tracemalloc",
         "use exec(source, variables) or eval(expression)": "code codeop",

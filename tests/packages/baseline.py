@@ -21,8 +21,8 @@ from pathlib import Path
 class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports modules whose files their own code cannot find."""
 
-    def __init__(self, texts):
-        self.texts = texts
+    def __init__(self, texts, folders):
+        self.texts, self.folders = texts, folders
 
     def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - the signature that Python calls
         if name not in self.texts:
@@ -31,9 +31,11 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         place, text, is_package = self.texts[module.__name__]
-        module.__file__ = place
+        folder = self.folders.get(module.__name__.partition(".")[0], "")
+        is_test = not {"test", "tests"}.isdisjoint([folder.rpartition("/")[2], *module.__name__.split(".")])
+        module.__file__ = place if is_test else os.path.join(folder, place)
         if is_package:
-            module.__path__ = [place.rpartition("/")[0]]
+            module.__path__ = [module.__file__.rpartition("/")[0]]
         exec(compile(text, f"<{place}>", "exec", dont_inherit=True), vars(module))
 
 
@@ -72,7 +74,7 @@ def main():
     leave_out()
     places, names, how = json.load(sys.stdin)
     texts = dict(pair for folder, name in places for pair in read(folder, name))
-    sys.meta_path.insert(0, Texts(texts))
+    sys.meta_path.insert(0, Texts(texts, {name: folder for folder, name in places}))
     out, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115 - for as long as the process
     with tempfile.TemporaryDirectory() as empty:
         os.chdir(empty)

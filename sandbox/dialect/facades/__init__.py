@@ -56,7 +56,7 @@ def preload() -> None:
         with suppress(ImportError):  # not every Python has each
             importlib.import_module(module)
     codecs_.preload()
-    zoneinfo_.database()
+    zoneinfo_.add_files()
     sys_.recursion_limit_max()
     time.localtime()
     random.Random("")  # noqa: S311 - from 3.13 on the first seed that is a text imports what hashes it
@@ -130,6 +130,8 @@ def _members(module: str) -> Iterable[tuple[str, object]]:
             if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{__name__}."):
                 _name_module(value, module)
             yield name, _own_copy(value)
+            if name.startswith("_"):
+                yield mangle(name), value
             continue
         real = real or importlib.import_module(REAL.get(module, module))
         if hasattr(real, name):

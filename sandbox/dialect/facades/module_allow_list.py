@@ -46,7 +46,7 @@ _tokenize: TokenizerIter
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
-ast: literal_eval
+ast: literal_eval parse
 asyncio: ALL_COMPLETED Barrier BoundedSemaphore BrokenBarrierError CancelledError Condition Event FIRST_COMPLETED
     FIRST_EXCEPTION Future InvalidStateError LifoQueue Lock PriorityQueue Queue QueueEmpty QueueFull QueueShutDown
     Runner Semaphore Task TaskGroup Timeout TimeoutError all_tasks as_completed create_task current_task ensure_future
@@ -165,10 +165,10 @@ string: Formatter Template ascii_letters ascii_lowercase ascii_uppercase capword
     punctuation whitespace
 string.templatelib: Interpolation Template convert
 struct: Struct calcsize error iter_unpack pack pack_into unpack unpack_from
-sys: __stderr__ __stdin__ __stdout__ api_version argv audit base_exec_prefix base_prefix byteorder exc_info excepthook
-    exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits getdefaultencoding
-    getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion
-    implementation int_info intern maxsize maxunicode modules path platform prefix set_int_max_str_digits
+sys: __stderr__ __stdin__ __stdout__ _getframe api_version argv audit base_exec_prefix base_prefix byteorder exc_info
+    excepthook exception exec_prefix executable exit flags float_info float_repr_style get_int_max_str_digits
+    getdefaultencoding getfilesystemencodeerrors getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info
+    hexversion implementation int_info intern maxsize maxunicode modules path platform prefix set_int_max_str_digits
     setrecursionlimit stderr stdin stdout version version_info warnoptions
 textwrap: TextWrapper dedent fill indent shorten wrap
 time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime clock_getres clock_gettime
@@ -180,7 +180,7 @@ tomllib: TOMLDecodeError load loads
 traceback: format_exc format_exception format_exception_only print_exc print_exception
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
     EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
-    NoneType NotImplementedType SimpleNamespace TracebackType UnionType
+    NoneType NotImplementedType SimpleNamespace TracebackType UnionType new_class
 typing: _GenericAlias AbstractSet Annotated Any AnyStr AsyncContextManager AsyncGenerator AsyncIterable AsyncIterator
     Awaitable BinaryIO ByteString Callable ChainMap ClassVar Collection Concatenate Container ContextManager Coroutine
     Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable IO ItemsView Iterable Iterator KeysView
@@ -208,7 +208,7 @@ zlib: DEFLATED DEF_BUF_SIZE DEF_MEM_LEVEL MAX_WBITS ZLIB_RUNTIME_VERSION ZLIB_VE
     Z_BLOCK Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FILTERED Z_FINISH Z_FIXED Z_FULL_FLUSH Z_HUFFMAN_ONLY
     Z_NO_COMPRESSION Z_NO_FLUSH Z_PARTIAL_FLUSH Z_RLE Z_SYNC_FLUSH Z_TREES _ZlibDecompressor adler32 compress
     compressobj crc32 decompress decompressobj error
-zoneinfo: ZoneInfo ZoneInfoNotFoundError available_timezones
+zoneinfo: InvalidTZPathWarning TZPATH ZoneInfo ZoneInfoNotFoundError available_timezones reset_tzpath
 """
 
 

@@ -520,16 +520,16 @@ CLASSES = {
     "type as a base": "class M(type): pass\nresult = M",
     "type under another name as a base": "t = type\nclass M(t): pass\nresult = M.__class__",
     "the metaclass of an enum as a base": "from enum import EnumType\nclass M(EnumType): pass\nresult = 'ESCAPED'",
-    "ABCMeta as a base": "import abc\nclass M(abc.ABCMeta): pass\nresult = 'ESCAPED'",
+    "ABCMeta as a base": "import abc\nclass M(abc.ABCMeta): pass\nclass C(metaclass=M): pass\nresult = [M.__mro__, type(C), C.__class__, type(M)]",
     "ABCMeta called": "import abc\nresult = abc.ABCMeta('X', (), {}) and 'ESCAPED'",
-    "type with three arguments": "M = [type][0]('M', (type,), {})\nresult = 'ESCAPED'",
+    "type with three arguments": "M = [type][0]('M', (type,), {})\nresult = [M.__mro__, M.__base__, type(M), M('C', (), {}).__class__]",
     "type with three arguments and __class__": "X = type('X', (), {'__class__': property(lambda s: int)})\nresult = isinstance(X(), int) and 'ESCAPED'",
     "type with three arguments and __mro__": "X = type('X', (), {'__mro__': ()})\nresult = 'ESCAPED'",
     "type with three arguments and a private name": "X = type('X', (), {'_fill': 1})\nresult = hasattr(X, '\\u16e5\\u02c8_fill') or 'ESCAPED'",
     "type with bases that lie": "class B(tuple):\n    def __iter__(self): return iter(())\nM = type('M', B((type,)), {})\nresult = type(M) is not type and 'ESCAPED'",
     "type with a metaclass": "class M: pass\nX = type('X', (), {}, metaclass=M)\nresult = 'ESCAPED'",
-    "a class by __class__": "class A: pass\nM = A.__class__('X', (A.__class__,), {})\nresult = 'ESCAPED'",
-    "type.__new__": "result = type.__new__(type, 'X', (), {}) and 'ESCAPED'",
+    "a class by __class__": "class A: pass\nM = A.__class__('X', (A.__class__,), {})\nresult = [M.__mro__, type(M)]",
+    "type.__new__": "result = type.__new__(type, 'X', (), {'_fill': 1, '__dict__': 1}) and 'ESCAPED'",
     "type.__call__": "result = type.__call__(type, 'X', (), {}) and 'ESCAPED'",
     "__mro_entries__ that returns type": "class E:\n    def __mro_entries__(self, bases): return (type,)\nclass M(E()): pass\nresult = 'ESCAPED'",
     "a metaclass that is a function": "class M(metaclass=lambda *a: a): pass\nresult = M",
@@ -691,7 +691,7 @@ def test_guards_keep_working_when_code_replaces_what_it_can_reach() -> None:
                     pass
         str_, isinstance, type, len, getattr = None, None, None, None, operator.attrgetter
         tried = []
-        for template in ("{0.__globals__}", "{0.__class__.__mro__}"):
+        for template in ("{0.__globals__}", "{0.__code__}"):
             try:
                 tried.append(template.format(print))
             except AttributeError:

@@ -54,7 +54,7 @@ def test_names_that_stand_in_the_source_compile_to_cpythons_own_instructions() -
         ("from json import codecs", 1, "ImportError", "codecs", None),
         ("def f(x):\n    return x.__globals__", 2, "SecurityError", "__globals__", "arguments"),
         ("try:\n    pass\nexcept* ValueError:\n    pass", 1, "SecurityError", "except*", "ExceptionGroup"),
-        ("class M(type):\n    pass", 1, "SecurityError", "metaclass", "__init_subclass__"),
+        ("class M(type):\n    def __iter__(cls): pass", 1, "SecurityError", "metaclass", "__init_subclass__"),
         (
             "class A:\n    def __subclasscheck__(self): pass",
             2,

@@ -145,7 +145,7 @@ def test_the_type_of_an_object_is_told_but_cannot_make_functions_or_metaclasses(
         """
         class A: pass
         failures = 0
-        for make in (lambda: (type,)[0]("X", (type,), {}), lambda: A.__class__("X", (type(A),), {}), lambda: type(lambda: 0)(1, {})):
+        for make in (lambda: (type,)[0]("X", (type,), {})(), lambda: A.__class__("X", (type(A),), {})(), lambda: type(lambda: 0)(1, {})):
             try:
                 make()
             except TypeError:

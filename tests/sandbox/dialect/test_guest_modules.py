@@ -244,7 +244,7 @@ def test_what_the_dialect_refuses_is_an_error_of_the_line_when_it_runs(install: 
         """
     )
     assert ran.value == [1, "SecurityError", "SecurityError", "SecurityError"]
-    _code, refusals = compile_module(texts_of({"odd.py": "a = f.__globals__\nb = x.__code__\n"})["odd"])
+    _code, refusals = compile_module(texts_of({"odd.py": "a = f.__globals__\nb = x.__globals__\n"})["odd"])
     assert [each.line for each in refusals] == [1, 2]
 
 
@@ -252,7 +252,7 @@ HOSTILE = [
     "__builtins__['x'] = 1",
     "globals()['__builtins__']",
     "(lambda: 0).__globals__",
-    "(lambda: 0).__code__",
+    "(lambda: 0).__code__.co_code",
     "().__class__.__base__.__subclasses__()",
     "import os; os.system",
     "import sys; sys.modules['sealab']",
@@ -421,7 +421,7 @@ def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(ins
         {
             "metas.py": """
             class Meta(type):
-                pass
+                def __instancecheck__(cls, each): return True
             class Base(metaclass=Meta):
                 pass
             class Derived(Base):

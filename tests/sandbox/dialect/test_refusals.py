@@ -23,7 +23,7 @@ def test_every_refusal_of_a_program_is_told_with_its_line_and_what_to_write():
     import json, numpy, subprocess
     from os import system
     import os
-    class Meta(type):
+    class Meta(EnumMeta):
         def f(self):
             return self.__globals__
     def g():
@@ -38,7 +38,7 @@ def test_every_refusal_of_a_program_is_told_with_its_line_and_what_to_write():
     assert found == [
         (1, "module 'subprocess' is not available here"),
         (2, "cannot import name 'system' from 'os'"),
-        (4, "the metaclass 'type' cannot be a base class"),
+        (4, "the metaclass 'EnumMeta' cannot be a base class"),
         (6, "the attribute '__globals__' leads into the interpreter"),
         (8, "`except*` is not part of this dialect"),
         (9, "module 'yaml' is not available here"),

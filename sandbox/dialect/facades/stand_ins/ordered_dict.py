@@ -83,6 +83,8 @@ class OrderedDict(dict[K, V]):
     def move_to_end(self, key: K, last: bool = True) -> None:
         """Move a key to the end, or to the beginning. Raises KeyError where it is missing."""
         if last:
+            if _is_last(self, key):  # a comparison that moves keys itself would have the dictionary look forever
+                return
             value = super().pop(key)
             _note(self, key)
             super().__setitem__(key, value)
@@ -154,6 +156,13 @@ def _fill(target: OrderedDict[Any, Any], other: Any, entries: dict[str, Any]) ->
         dict.update(target, other, **entries)
     else:  # a class of the code's own may have its say on each
         _set_each(target, other, **entries)
+
+
+def _is_last(target: OrderedDict[K, Any], key: K) -> bool:
+    """Return whether a key is at the end already."""
+    for each in dict.__reversed__(target):
+        return each is key or (hash(each) == hash(key) and each == key)
+    return False
 
 
 def _note(target: OrderedDict[K, Any], key: K) -> None:

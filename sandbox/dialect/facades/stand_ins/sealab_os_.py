@@ -13,6 +13,7 @@ from typing import cast
 
 from ....guest.guest import GUEST
 from ....job import Json
+from .. import package_data
 
 __all__ = [
     "close_file",
@@ -44,6 +45,9 @@ def open_file(path: str, mode: str, size: int, /) -> tuple[object, ...]:
 
     Returns `(0, identity, bytes in it, when it was changed in ns, what it begins with)`, at most `size` bytes of that.
     """
+    packaged = package_data.file(_text(path)) if _text(mode) == "r" else None
+    if packaged is not None:
+        return 0, path, len(packaged), 0, packaged[: _whole(size)]
     answer = _ask("file_open", {"filename": _text(path), "mode": _text(mode), "size": _whole(size)})
     if "errno" in answer:
         return answer["errno"], answer["why"]
@@ -65,6 +69,9 @@ def read_file_at(path: str, identity: str, offset: int, size: int, /) -> tuple[o
     """Return `(0, bytes)`: up to `size` from `offset` on, fewer at the end of the file alone."""
     where = {"filename": _text(path), "identity": _text(identity)}
     offset, size = _whole(offset), _whole(size)
+    packaged = package_data.file(path)
+    if packaged is not None:
+        return 0, packaged[offset : offset + size]
     pieces: list[bytes] = []
     while size > 0:
         wanted = min(size, _PIECE_BYTES)
@@ -128,7 +135,10 @@ def truncate_file(path: str, identity: str, size: int, /) -> tuple[object, ...]:
 
 def path_status(path: str, /) -> tuple[object, ...]:
     """Return `(0, identity, whether it is a folder, bytes, when it was changed in ns)`."""
-    answer = _ask("file_status", {"filename": _text(path)})
+    packaged = _packaged(_text(path))
+    if packaged is not None:
+        return (0, *packaged)
+    answer = _ask("file_status", {"filename": path})
     if "errno" in answer:
         return answer["errno"], answer["why"]
     return (0, *_status(answer))
@@ -136,11 +146,22 @@ def path_status(path: str, /) -> tuple[object, ...]:
 
 def list_folder(path: str, /) -> tuple[object, ...]:
     """Return `(0, [(name, identity, whether it is a folder, bytes, when it was changed in ns), …])`, sorted by name."""
-    answer = _ask("list_folder", {"filename": _text(path)})
+    packaged = package_data.folder(_text(path))
+    if packaged is not None:
+        return 0, [(name, *(_packaged(f"{path}/{name}") or ())) for name in packaged]
+    answer = _ask("list_folder", {"filename": path})
     if "errno" in answer:
         return answer["errno"], answer["why"]
     entries = cast("list[Mapping[str, Json]]", answer["entries"])
     return 0, [(entry["name"], *_status(entry)) for entry in entries]
+
+
+def _packaged(path: str) -> tuple[Json, ...] | None:
+    """Return the status of a file or folder that a package was installed with, as `path_status` does."""
+    data = package_data.file(path)
+    if data is not None:
+        return path, False, len(data), 0
+    return None if package_data.folder(path) is None else (path, True, 0, 0)
 
 
 def make_folder(path: str, /) -> tuple[object, ...]:

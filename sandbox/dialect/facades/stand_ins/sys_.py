@@ -9,14 +9,15 @@ from functools import cache
 from types import SimpleNamespace
 from typing import NoReturn
 
+from ..call_records import Frame, frame_of_caller
 from ..module_object import LOADED
 from ..streams import STDERR, STDIN, STDOUT
 
 __all__ = [
-    "__stderr__", "__stdin__", "__stdout__", "argv", "audit", "base_exec_prefix", "base_prefix", "exc_info",
-    "excepthook", "exec_prefix", "executable", "exit", "getfilesystemencodeerrors", "getfilesystemencoding",
-    "getrecursionlimit", "getrefcount", "implementation", "modules", "path", "prefix", "setrecursionlimit", "stderr",
-    "stdin", "stdout", "version", "warnoptions",
+    "__stderr__", "__stdin__", "__stdout__", "_getframe", "argv", "audit", "base_exec_prefix", "base_prefix",
+    "exc_info", "excepthook", "exec_prefix", "executable", "exit", "getfilesystemencodeerrors",
+    "getfilesystemencoding", "getrecursionlimit", "getrefcount", "implementation", "modules", "path", "prefix",
+    "setrecursionlimit", "stderr", "stdin", "stdout", "version", "warnoptions",
 ]  # fmt: skip
 
 RECURSION_LIMIT_MAX = 20_000
@@ -65,6 +66,17 @@ def audit(event: str, *_arguments: object) -> None:
     """Do nothing: nobody listens."""
     if not isinstance(event, str):
         raise TypeError(f"expected str for argument 'event', not {type(event).__name__}")
+
+
+def _getframe(depth: int = 0, /) -> Frame:
+    """Return what is told of the call that is `depth` calls above. Raises ValueError."""
+    return frame_of_caller(_whole(depth))
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int:
+        raise TypeError(f"{type(number).__name__!r} object cannot be interpreted as an integer")
+    return number
 
 
 def exit(status: object = None, /) -> NoReturn:  # noqa: A001 - Python's own name

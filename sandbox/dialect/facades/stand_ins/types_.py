@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from ...classes import OPAQUE
+from ...classes import OPAQUE, type_of
+from ...names import given
 from ..facade import Module
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "MethodType",
     "ModuleType",
     "TracebackType",
+    "new_class",
 ]
 
 FunctionType = LambdaType = OPAQUE[types.FunctionType]
@@ -34,3 +37,18 @@ AsyncGeneratorType = OPAQUE[types.AsyncGeneratorType]
 TracebackType = OPAQUE[types.TracebackType]
 MethodType: Callable[..., object] = types.MethodType
 """Binding a function to an object is what attribute access does all the time."""
+
+
+def new_class(
+    name: str,
+    bases: tuple[object, ...] = (),
+    kwds: Mapping[str, object] | None = None,
+    exec_body: Callable[[dict[str, object]], object] | None = None,
+) -> object:
+    """Make a class as `type(name, bases, body)` or its metaclass does; `exec_body` fills the body."""
+    keywords = {given(key, "a keyword of a class"): value for key, value in dict(kwds or {}).items()}
+    metaclass: Any = keywords.pop("metaclass", type_of)
+    body: dict[str, object] = {}
+    if exec_body is not None:
+        exec_body(body)
+    return metaclass(name, bases, body, **keywords)

@@ -12,13 +12,24 @@ from functools import cache
 from typing import Any, Self, cast
 from zoneinfo import _common
 
-__all__ = ["ZoneInfo", "available_timezones"]
+from .. import package_data
+
+__all__ = ["TZPATH", "ZoneInfo", "available_timezones", "reset_tzpath"]
+
+TZPATH: tuple[str, ...] = ("/usr/share/zoneinfo",)
+"""Where packages that read the files of zones themselves find them in memory, whatever the machine has there."""
 
 _FILE_BYTES_MAX = 1 << 16
 _MAGIC = b"TZif"
 _UTC_BLOCK = b"TZif2" + bytes(15) + struct.pack(">6l", 0, 0, 0, 0, 1, 4) + bytes(6) + b"UTC\0"
 _UTC = _UTC_BLOCK * 2 + b"\nUTC0\n"
 _kept: dict[str, ZoneInfo] = {}
+
+
+def add_files() -> None:
+    """Let code read the files of all zones."""
+    for key, data in database().items():
+        package_data.add(TZPATH[0], key.split("/"), data)
 
 
 @cache
@@ -129,6 +140,10 @@ def _check(data: bytes) -> None:
     kinds, _times, offsets, *_rest = _common.load_data(io.BytesIO(data))
     if any(kind >= len(offsets) for kind in kinds):
         raise ValueError("the file of the time zone names a type that it does not have; take another file")
+
+
+def reset_tzpath(to: object = None) -> None:
+    """Do nothing: zones are never read from files here."""
 
 
 def available_timezones() -> set[str]:

@@ -109,11 +109,11 @@ def test_facades_stay_themselves_when_copied() -> None:
         "import re\nre.enum",
         "import statistics\nstatistics.sys",
         "import textwrap\ntextwrap.re",
-        "import sys\nsys._getframe()",
+        "import sys\nsys._current_frames()",
         "import os\nos.system('true')",
         "import asyncio\nasyncio.subprocess",
         "import logging\nlogging.currentframe()",
-        "import zoneinfo\nzoneinfo.reset_tzpath(['/'])",
+        "import zoneinfo\nzoneinfo._common",
         "import typing\ntyping.ForwardRef('x')",
         "import types\ntypes.CodeType()",
         "import types\nclass C(types.CodeType): pass",
@@ -132,7 +132,7 @@ def test_what_leads_out_of_a_real_module_is_not_there(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import operator\noperator.attrgetter('__class__.__mro__')(1)",
+        "import operator\noperator.attrgetter('__class__.__subclasses__')(1)",
         "import operator\noperator.attrgetter('gi_frame')(i for i in ())",
         "import operator\noperator.methodcaller('__getattribute__', '__class__')(1)",
         "import functools, json\nfunctools.wraps(json.loads, assigned=(), updated=('__globals__',))(lambda: 1)",
@@ -206,7 +206,7 @@ def test_singledispatch_evaluates_annotations_under_the_dialect_only() -> None:
     def g(x: "().__class__.__base__.__subclasses__()"): ...
     f.register(g)
     """
-    with pytest.raises(Exception, match=r"cannot be read here"):
+    with pytest.raises(Exception, match=r"made itself"):
         run(source)
     working = """
     from __future__ import annotations
