@@ -122,6 +122,15 @@ def _of_type(cls: type, item: object) -> types.GenericAlias:
 _REAL: dict[type, type] = {}
 type_of = _stand_in(type, _TypeOfObject)
 _set_on_class(type_of, "__class_getitem__", classmethod(_of_type))
+
+
+def _bound_function(function: object, instance: object, owner: object = None, /) -> object:
+    """Bind a function of the code's own, as its `__get__` does: what decorators of descriptors call on its class."""
+    if not is_guest_callable(function):
+        raise TypeError("'__get__' of 'function' takes a function that the code made itself")
+    return cast("types.FunctionType", function).__get__(instance, cast("type", owner))
+
+
 abstract_metaclass = _stand_in(ABCMeta)
 enum_metaclass = _stand_in(EnumMeta)
 
@@ -161,6 +170,8 @@ OPAQUE: Final[Mapping[type, type]] = {
 `type_of` is the builtin `type`; `abc.ABCMeta` and `enum.EnumMeta` are to be `abstract_metaclass` and `enum_metaclass`;
 the names of the `types` module are to be the values of this mapping.
 """
+
+_set_on_class(OPAQUE[types.FunctionType], "__get__", _bound_function)
 
 
 @cache
@@ -203,6 +214,15 @@ def _facade_type() -> type:
     return Facade
 
 
+_UNMADE: Final[dict[int, object]] = {}
+
+
+def keep_unmade(instead: object) -> object:
+    """Let what stands for a class that was refused stand for every class that is made from it, too; return it."""
+    _UNMADE[id(instead)] = instead
+    return instead
+
+
 def build_class(function: types.FunctionType, name: str, /, *bases: object, **keywords: object) -> object:
     """Do what `builtins.__build_class__` does for a class statement, under the rules of this module.
 
@@ -213,6 +233,9 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     name = given(name, "the name of a class")
     # CPython looks the names up again, and a name that answers for itself would replace the maker.
     keywords = {given(key, "a keyword of a class"): value for key, value in keywords.items()}
+    for each in (*bases, keywords.get("metaclass")):
+        if id(each) in _UNMADE:
+            return each
     maker = _Maker(keywords.pop("metaclass", None), keywords)
     return _build_class(function, name, *bases, metaclass=cast("type", maker))
 

@@ -25,6 +25,8 @@ from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
+from .classes import keep_unmade
+from .facades.dynamic import dynamic
 from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
@@ -92,7 +94,7 @@ def compile_module(module: ModuleText) -> tuple[CodeType, Sequence[Refused]]:
 
     The code has no mark yet (`marked_code`), so that it can be written.
     """
-    transformer = ModuleTransformer(package=module.package, modules_may_be_absent=module.is_of_library)
+    transformer = ModuleTransformer(package=module.package)
     return _judged(module.text, module.filename, "exec", policy=lambda: transformer), transformer.refusals
 
 
@@ -104,6 +106,16 @@ def code_of_module(module: ModuleText) -> CodeType:
 def refuse(kind: str, message: str, instead: str) -> NoReturn:
     """Raise what a line of a guest module raises that the dialect refuses."""
     raise error_of(Refused(str(message), type=str(kind), instead=str(instead) or None))
+
+
+def unmade(kind: str, message: str, instead: str) -> object:
+    """Return what stands for a class that the dialect refuses in a guest module: to use it raises as `refuse` does."""
+    told = [exact(str(each)) for each in (kind, message, instead)]
+
+    def fail(*_arguments: object, **_keywords: object) -> NoReturn:
+        refuse(*told)
+
+    return keep_unmade(dynamic("a class that is refused here", fail, fail, call=fail))
 
 
 def run_program(program: Program, namespace: dict[str, object]) -> object:

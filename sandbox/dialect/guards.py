@@ -23,6 +23,7 @@ from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, shown_type
 from .facades.dynamic import Dynamic
+from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .names import Verdict
@@ -70,16 +71,23 @@ SecurityError.__module__ = "builtins"
 def guarded_getattr(obj: object, name: str, default: object = MISSING, /) -> object:
     """Return what `obj.name` means in source, or `default` where there is no such attribute.
 
-    Raises `TypeError` unless `name` is exactly a `str`, `SecurityError` for a refused name or value.
+    Raises `TypeError` unless `name` is a string, `SecurityError` for a refused name or value.
     """
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     try:
         return _read(obj, names.demangle(name))
     except AttributeError:
         if default is MISSING:
             raise
         return default
+
+
+def _exact_name(name: object) -> str:
+    """Return the characters of a name, since one of a subclass answers for itself. Raises `TypeError` for no string."""
+    if not derives(type(name), str):
+        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+    return names.exact(cast("str", name))
 
 
 def keywords_of(mapping: Mapping[str, object], /) -> dict[str, object]:
@@ -107,18 +115,22 @@ MISSING_VALUE: Final = object()
 def guarded_setattr(obj: object, name: str, value: object, /) -> None:
     """Do what `obj.name = value` means in source. Raises as `guarded_getattr` does."""
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     name = names.demangle(name)
     if name == "__class__":
         _change_class(obj, value)
     elif name == "__dict__":
         _change_dict(obj, value)
-    elif name in _DEFAULTS and type(obj) is types.FunctionType and is_guest_callable(obj):
+    elif name in _DEFAULTS and _is_own_function(obj):
         builtins.setattr(obj, name, _default_values(name, value))
-    elif name == "__wrapped__" and type(obj) is types.FunctionType and is_guest_callable(obj):
-        # What host code that follows it gets is a function or a class of the code's own, as `functools.wraps` sets it.
-        if not (is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value))):
-            raise SecurityError("'__wrapped__' can be set to a function or a class that the code made itself")
+    elif name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+        builtins.setattr(obj, names.PREFIX + name, value)
+    elif name == "__wrapped__" and (_is_own_function(obj) or is_guest_class(type(obj))):
+        # What host code that follows it gets is of the code's own, as `functools.wraps` sets it.
+        if not _is_own(value):
+            raise SecurityError(
+                "'__wrapped__' can be set to a function, a class or an object that the code made itself"
+            )
         builtins.setattr(obj, name, value)
     elif name == "__module__" and _is_of_code(obj):
         # As a class body may say it. Host code looks the module up by it, and a string of another class could lie.
@@ -130,6 +142,23 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         if name in SHIELDED and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         builtins.setattr(obj, names.mangle(name), value)
+
+
+_KEPT_PRIVATELY: Final = frozenset({"__self__", "__defaults__", "__kwdefaults__"})
+"""What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
+
+
+def _keeps_privately(obj: object, name: str) -> bool:
+    return is_guest_class(type(obj)) or (name == "__self__" and _is_own_function(obj))
+
+
+def _is_own_function(obj: object) -> bool:
+    return type(obj) is types.FunctionType and is_guest_callable(obj)
+
+
+def _is_own(value: object) -> bool:
+    """Return whether `value` is a function, a class or an object of a class that the code made itself."""
+    return is_guest_callable(value) or is_guest_class(value if isinstance(value, type) else type(value))
 
 
 _DEFAULTS: Final[dict[str, type]] = {"__defaults__": tuple, "__kwdefaults__": dict}
@@ -158,7 +187,7 @@ def _is_of_code(obj: object) -> bool:
 def guarded_delattr(obj: object, name: str, /) -> None:
     """Do what `del obj.name` means in source. Raises as `guarded_getattr` does."""
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     name = names.demangle(name)
     _check_store(obj, name)
     builtins.delattr(obj, names.mangle(name))
@@ -213,7 +242,7 @@ def store_field(obj: object, name: str, value: object, /) -> None:
     Code can find it among builtins, so that it trusts no name. Raises as `guarded_setattr` does.
     """
     if type(name) is not str:
-        raise TypeError(f"attribute name must be string, not {type(name).__name__!r}")
+        name = _exact_name(name)
     if not is_guest_class(type(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object is not an instance of a class that the code made itself")
     _store_plainly(obj, _field_spelling(name), value)
@@ -232,6 +261,10 @@ def _read(obj: object, name: str) -> object:
     if verdict is Verdict.GUARDED:
         if name not in _OF_ALIASES:
             obj = _aliased(obj)
+        if name in _KEPT_PRIVATELY and _keeps_privately(obj, name):
+            kept = builtins.getattr(obj, names.PREFIX + name, MISSING)
+            if kept is not MISSING:
+                return kept
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
             return builtins.getattr(obj, name)  # the name of somebody's tool or skill
         reader = _READERS.get(name)
@@ -293,6 +326,8 @@ def _dictionary(obj: object, _name: str = "__dict__") -> object:
         return types.MappingProxyType({key: value for key, value in shown.items() if key not in hosts})
     if type(obj) is GuestModule:
         return view_of(obj)
+    if derives(type(obj), Facade) and not _is_dynamic(obj):
+        return types.MappingProxyType({name: guarded_getattr(obj, name) for name in guarded_dir(obj)})
     if not (is_guest_class(type(obj)) or type(obj) is types.SimpleNamespace or is_guest_callable(obj)):
         raise SecurityError(f"{type(obj).__name__!r} object has no attribute '__dict__' that code may read")
     return attributes_view(_real_dictionary(obj))
@@ -445,7 +480,7 @@ def _subclasses_method(obj: object, name: str) -> object:
 
 def _guest_made(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    if is_guest_callable(value) or (isinstance(value, type) and is_guest_class(value)):
+    if _is_own(value):
         return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 
@@ -461,6 +496,8 @@ def _bound_to(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
     if isinstance(value, type) or is_guest_class(type(value)) or type(value) in _IMMUTABLE:
         return _judged(value, name)
+    if type(value) is list and type(obj) is types.BuiltinMethodType:  # who holds `items.append` can fill the list
+        return value
     raise SecurityError(f"the attribute {name!r} of this object is not for code here")
 
 
@@ -522,7 +559,7 @@ def _named_access(obj: object, name: str) -> object:
     def checked(*arguments: object) -> object:
         *target, attribute, stored = arguments if name == "__setattr__" else (*arguments, None)
         if type(attribute) is not str:
-            raise TypeError(f"attribute name must be string, not {type(attribute).__name__!r}")
+            attribute = _exact_name(attribute)
         attribute = names.demangle(attribute)
         owner = target[0] if target else _receiver(value, obj)
         given = (stored,) if name == "__setattr__" else ()

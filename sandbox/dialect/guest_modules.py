@@ -26,13 +26,13 @@ from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
 from .facades import facade
 from .facades.facade import Facade
-from .facades.module_object import LOADED, GuestModule, make_module, set_member
+from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 
 STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
-    gettext glob gzip http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri sched shelve
-    shutil stat tarfile threading token tokenize wave xml zipfile
+    gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri re._constants
+    re._parser sched shelve shutil stat tarfile threading token tokenize wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -42,8 +42,8 @@ STDLIB: Final = frozenset(
 class ModuleText:
     """The source of one module. `place` is its path as its own code and tracebacks show it: `toolz/dicttoolz.py`.
 
-    The library's modules import at once what only some of their functions need, such as `socket`: there, what is not
-    available is an error when it is used.
+    Modules import at once what only some of their functions need of the standard library, such as `socket`: what of it
+    is not available is an error when it is used.
     """
 
     name: str
@@ -76,6 +76,8 @@ _compiled: dict[str, CodeType] = {}
 _loaded: dict[str, object] = LOADED
 _first_run: dict[str, GuestModule] = {}
 _compiled_ahead: Callable[[str], memoryview | None] | None = None
+_copies: dict[int, tuple[GuestModule, ModuleText]] = {}
+"""Modules of `new_copy` that have not run, by identity."""
 _TESTS: Final = frozenset({"test", "tests"})
 
 
@@ -125,6 +127,7 @@ def forget() -> None:
     """Let each module run anew when it is next imported."""
     _loaded.clear()
     _first_run.clear()
+    _copies.clear()
 
 
 def is_of_library(name: str) -> bool:
@@ -207,6 +210,25 @@ def _run(text: ModuleText) -> None:
         if _first_run.get(text.name) is module:
             del _first_run[text.name]
         raise
+
+
+def new_copy(name: str) -> GuestModule | None:
+    """Return a module of its own, yet to run, from the source of a guest module; None where there is none."""
+    text = _text(name)
+    if text is None:
+        return None
+    copy = make_module(_variables(text))
+    _copies[id(copy)] = copy, text
+    return copy
+
+
+def run_copy(module: object) -> None:
+    """Run a module that `new_copy` made, once, and no other. Raises what it raises, else TypeError."""
+    copy, text = _copies.pop(id(module), (None, None))
+    if copy is None or text is None:
+        raise TypeError("this module has no source that could run here, or has run")
+    GUEST.sources[text.filename] = text.text
+    _evaluate(_code_of(text), variables_of(copy))
 
 
 def _code_of(text: ModuleText) -> CodeType:

@@ -20,12 +20,12 @@ from typing import Final, NoReturn
 from ..errors import Refused
 from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
-from ..report.substitutes import instead_of
+from ..report.substitutes import SUBSTITUTES, instead_of
 from . import facades, guest_modules
 from .facades.dynamic import dynamic
 from .facades.module_object import GuestModule, member, public_members, set_member
 from .guards import guarded_getattr
-from .names import PREFIX
+from .names import PREFIX, exact
 from .syntax_nodes import hook_call, placed
 
 MODULE_HOOK: Final = f"{PREFIX}module"
@@ -39,18 +39,21 @@ _NOTHING: Final = object()
 def module(node: ast.Import, alias: ast.alias, may_fail: bool, *, may_be_absent: bool = False) -> ast.stmt:
     """Return the statement for one `import a.b` or `import a.b as c`. Raises `Refused`.
 
-    Where it `may_be_absent`, what is not available is bound all the same, and raises when something of it is read.
+    Where it `may_be_absent`, a module of the library that is not available is bound all the same, and raises when
+    something of it is read.
     """
     listed = is_listed(alias.name)
     if not listed and guest_modules.exists(alias.name):
         top = alias.name.partition(".")[0]
         return _bind(node, alias.asname or top, MODULE_HOOK, alias.name, alias.name if alias.asname else top)
-    if not listed and may_be_absent:
+    message = f"module {alias.name!r} is not available here"
+    if not listed and may_be_absent and _is_of_python(alias.name):
         top = alias.name.partition(".")[0]
         has_package = not alias.asname and is_importable(top)
-        return _bind(node, alias.asname or top, *((MODULE_HOOK, top) if has_package else (ABSENT_HOOK, alias.name)))
+        absence = (ABSENT_HOOK, alias.name, message)
+        return _bind(node, alias.asname or top, *((MODULE_HOOK, top) if has_package else absence))
     if not listed:
-        return _missing(node, alias.name, f"module {alias.name!r} is not available here", may_fail)
+        return _missing(node, alias.name, message, may_fail)
     top = alias.name.partition(".")[0]
     bound, found = (alias.asname, alias.name) if alias.asname else (top, top)
     return _bind(node, bound, MODULE_HOOK, found)
@@ -70,7 +73,9 @@ def is_left_out(module: str, name: str) -> bool:
     """Return whether a module that can be imported is known to be without a member, which others use instead."""
     listed = host_modules.listed(module) or facades.exports().get(module, frozenset())
     member_name = f"{module}.{name}"
-    return name not in listed and not is_importable(member_name) and instead_of(member_name) is not None
+    # What stands in place of a whole package is no answer once the operator has installed it.
+    instead = instead_of(member_name) if is_listed(module) else SUBSTITUTES.get(member_name)
+    return name not in listed and not is_importable(member_name) and instead is not None
 
 
 def expanded(node: ast.ImportFrom, *, at_module_level: bool) -> Iterable[ast.alias]:
@@ -101,8 +106,18 @@ def absolute(node: ast.ImportFrom, package: str) -> ast.ImportFrom:
     return placed(ast.ImportFrom(".".join(parts), node.names, 0), node)
 
 
-def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
-    """Return the statement for one `from a import b as c`. Raises `Refused`."""
+def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool, *, may_be_absent: bool = False) -> ast.stmt:
+    """Return the statement for one `from a import b as c`, as `module` does. Raises `Refused`."""
+    if not may_be_absent or alias.name == "*" or not _is_of_python(node.module or ""):
+        return _imported_member(node, alias, may_fail)
+    try:
+        return _imported_member(node, alias, may_fail=False)
+    except Refused as refused:
+        name = f"{node.module}.{alias.name}"
+        return _bind(node, alias.asname or alias.name, ABSENT_HOOK, name, refused.message)
+
+
+def _imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
     source = node.module or ""
     if not is_listed(source) and guest_modules.exists(source):
         if alias.name == "*":
@@ -119,6 +134,10 @@ def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> a
     if alias.name not in listed and not is_importable(submodule):
         return _missing(node, source, f"cannot import name {alias.name!r} from {source!r}", may_fail, alias.name)
     return _bind(node, alias.asname or alias.name, MEMBER_HOOK, source, alias.name)
+
+
+def _is_of_python(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names
 
 
 def _missing(node: ast.stmt, name: str, message: str, may_fail: bool, member_name: str | None = None) -> ast.stmt:
@@ -197,12 +216,16 @@ def _facade(name: str) -> facades.Facade | None:
     return host_modules.find(name) or facades.find(name)
 
 
-def absent(name: str) -> object:
-    """Return what stands for a module that is not available: to read anything of it raises `ImportError`."""
-    name = str(name)
+def absent(name: str, message: str) -> object:
+    """Return what stands for what is not available: to read it, call it or go through it raises `ImportError`."""
+    name, message = exact(str(name)), exact(str(message))
     instead = instead_of(name)
-    message = f"module {name!r} is not available here" + (f"; {instead}" if instead else "")
-    return dynamic(f"module {name!r}", lambda _member: missing(name, message), tuple)
+    message = f"{message}; {instead}" if instead else message
+
+    def fail(*_arguments: object, **_keywords: object) -> NoReturn:
+        missing(name, message)
+
+    return dynamic(f"{name!r}, which is not available here", fail, fail, call=fail)
 
 
 def missing(name: str, message: str) -> NoReturn:

@@ -124,6 +124,7 @@ HOOKS: Final[Mapping[str, object]] = {
     transformer.KEYWORDS_HOOK: guards.keywords_of,
     transformer.PLAIN_NAME_HOOK: demangle,
     transformer.REFUSED_HOOK: compiling.refuse,
+    transformer.UNMADE_HOOK: compiling.unmade,
     imports.MODULE_HOOK: imports.find,
     imports.MEMBER_HOOK: imports.member_of,
     imports.ABSENT_HOOK: imports.absent,

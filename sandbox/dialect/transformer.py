@@ -35,6 +35,7 @@ STORE_HOOK: Final = f"{PREFIX}store"
 KEYWORDS_HOOK: Final = f"{PREFIX}keywords"
 PLAIN_NAME_HOOK: Final = f"{PREFIX}plain_name"
 REFUSED_HOOK: Final = f"{PREFIX}refused"
+UNMADE_HOOK: Final = f"{PREFIX}unmade"
 _READ: Final = ast.Load()
 _IMPORT_ERRORS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_POSITION: Final = {"__set_name__": 2}
@@ -322,8 +323,11 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
-            statements.append(imports.imported_member(node, alias, self._import_may_fail))
+            statements.append(self._member(node, alias))
         return statements
+
+    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+        return imports.imported_member(node, alias, self._import_may_fail)
 
     def _judge_future(self, node: ast.ImportFrom) -> None:
         """Refuse what the compiler would refuse, which then no longer sees the statement."""
@@ -425,14 +429,21 @@ class ModuleTransformer(Transformer):
     """The dialect for a module that is imported, most of whose lines never run.
 
     What it imports in vain, and whatever the dialect refuses, is an error of the line when that runs. In the place of
-    the innermost expression or statement that was refused stands a call that raises it.
+    the innermost expression or statement that was refused stands a call that raises it. A class that is refused, such
+    as a metaclass, is an error when it is used, and so is every class that is made from it.
     """
 
-    def __init__(self, *, package: str, modules_may_be_absent: bool = False) -> None:
+    def __init__(self, *, package: str) -> None:
         super().__init__(package=package, imports_may_fail=True)
-        self._may_be_absent = modules_may_be_absent
+        self._may_be_absent = True
         self.refusals: list[Refused] = []
         """What was refused, in the order of the source."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Let `__builtins__`, which Python gives every module, be read as the module `builtins`."""
+        if node.id == "__builtins__" and isinstance(node.ctx, ast.Load):
+            return placed(hook_call(imports.MODULE_HOOK, "builtins"), node)
+        return super().visit_Name(node)
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
         """Allow it. Where a handler expects that an import fails, it does so at once."""
@@ -446,6 +457,9 @@ class ModuleTransformer(Transformer):
     def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
         return imports.module(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
 
+    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+        return imports.imported_member(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
+
     def visit(self, node: ast.AST) -> ast.AST:
         """Judge the node, or put what raises its refusal in its place."""
         try:
@@ -455,8 +469,19 @@ class ModuleTransformer(Transformer):
             if not is_read and not isinstance(node, ast.stmt):
                 raise
             self.refusals.append(refused)
-            call = hook_call(REFUSED_HOOK, refused.type, refused.message, refused.instead or "")
+            told = refused.type, refused.message, refused.instead or ""
+            if isinstance(node, ast.ClassDef) and self._may_bind(node):
+                return placed(ast.Assign([ast.Name(node.name, ast.Store())], hook_call(UNMADE_HOOK, *told)), node)
+            call = hook_call(REFUSED_HOOK, *told)
             return placed(call if is_read else ast.Expr(call), node)
+
+    def _may_bind(self, node: ast.ClassDef) -> bool:
+        """Return whether it was not the name of the class that was refused: one that is reserved stays unbound."""
+        try:
+            self.check_name(node, node.name)
+        except Refused:
+            return False
+        return True
 
     def _keep_last_value(self, node: ast.Module) -> None:
         """Keep none: nobody asks for it."""

@@ -82,7 +82,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
         "use mimetypes.guess_type(name)": "mailcap",
         "use email.message_from_string(text) for each message": "mailbox",
         "use hashlib.scrypt or hashlib.pbkdf2_hmac": "crypt",
-        "use open(path) and read it": "importlib.resources linecache mmap",
+        "use open(path) and read it": "importlib.resources mmap",
         "there is nothing to see in it": "antigravity this",
     }
 )

@@ -25,7 +25,7 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
 
 _TABLE = """\
 _green_threads: current main park start wake
-_modules: exists load
+_modules: exists load new_copy run_copy
 __future__: absolute_import all_feature_names annotations division generator_stop generators nested_scopes
     print_function unicode_literals with_statement
 _bz2: BZ2Compressor BZ2Decompressor
@@ -111,9 +111,6 @@ hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest 
     sha256 sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 shake_128 shake_256
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: HMAC compare_digest digest digest_size new
-html: escape unescape
-html.entities: codepoint2name entitydefs html5 name2codepoint
-html.parser: HTMLParser
 http: HTTPMethod HTTPStatus
 inspect: BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
     getmro isabstract

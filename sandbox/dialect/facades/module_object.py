@@ -96,6 +96,11 @@ def _new_module(cls: type[Module], /, *arguments: object, **keywords: object) ->
 type.__setattr__(Module, "__new__", staticmethod(_new_module))
 
 
+def variables_of(module: GuestModule) -> dict[str, object]:
+    """Return the dictionary itself, for the code that runs the module, and for nobody else."""
+    return _variables_of(module)
+
+
 def module_name(module: GuestModule) -> str:
     """Return the name of a module, as its own code may have changed it."""
     name = _variables_of(module).get("__name__")

@@ -33,6 +33,7 @@ from .stand_ins import (
     array_values,
     asyncio_,
     byte_buffers,
+    collections_,
     contextvars_,
     copy_,
     csv_,
@@ -67,6 +68,7 @@ def seal() -> int:
     gc.unfreeze()  # what follows finds caches and functions by the collector, which passes over what is frozen
     copy_.replace_real_copying()
     enum_.keep_names()
+    collections_.keep_mappings()
     asyncio_.keep_loops()
     asyncio_.keep_paths()
     contextvars_.keep_variables()

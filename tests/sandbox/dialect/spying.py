@@ -283,6 +283,7 @@ class SpyWalk:
         The methods of what a callable returns get fewer values than it, and special methods one argument only.
         """
         results: dict[type, object] = {}
+        self.drain(path, f"{path} is found")  # what reading it told the spies, before more of them are made
         values = self.values()
         if depth:
             values = {name: value for name, value in values.items() if name in _CORE}

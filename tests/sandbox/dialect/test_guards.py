@@ -34,14 +34,31 @@ def test_a_private_attribute_of_a_host_object_is_absent() -> None:
     assert decoder._secret == 1  # type: ignore[attr-defined]  # untouched by what guest code called `_secret`
 
 
-def test_a_name_must_be_exactly_a_string() -> None:
+def test_a_name_of_a_subclass_counts_as_its_characters() -> None:
     class Sly(str):
         __slots__ = ()
 
         def startswith(self, *_args: object) -> bool:  # type: ignore[override]  # it lies
             return False
 
-    for name in (Sly("__globals__"), b"x", None, 3):
+        def __str__(self) -> str:
+            return "__name__"
+
+        def __eq__(self, other: object) -> bool:
+            return other == "__name__"
+
+        def __hash__(self) -> int:
+            return hash("__name__")
+
+    with pytest.raises(SecurityError, match="globals"):
+        guarded_getattr(guarded_getattr, Sly("__globals__"))
+    with pytest.raises(SecurityError):
+        guarded_setattr(guarded_getattr, Sly("__code__"), 1)
+    assert guarded_getattr("text", Sly("upper"))() == "TEXT"  # type: ignore[operator]
+
+
+def test_a_name_must_be_a_string() -> None:
+    for name in (b"x", None, 3):
         with pytest.raises(TypeError, match="attribute name must be string"):
             guarded_getattr(guarded_getattr, name)  # type: ignore[arg-type]  # what is tested
 

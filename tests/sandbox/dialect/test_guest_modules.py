@@ -12,6 +12,7 @@ from sealab.sandbox.dialect import guest_modules
 from sealab.sandbox.dialect.compiling import compile_module
 from sealab.sandbox.dialect.guards import SecurityError
 from sealab.sandbox.dialect.guest_modules import ModuleText, read_module
+from sealab.sandbox.dialect.names import PREFIX
 from sealab.sandbox.guest.guest import GUEST
 from sealab.sandbox.report import failures
 
@@ -256,7 +257,7 @@ HOSTILE = [
     "import os; os.system",
     "import sys; sys.modules['sealab']",
     "import builtins; builtins.__import__('ctypes')",
-    "import ctypes",
+    "import ctypes\nctypes.CDLL(None)",
     "import sealab",
     "from sealab.sandbox.guest import guest",
     "__import__('os').system",
@@ -364,3 +365,129 @@ def test_sys_modules_holds_what_was_imported_and_imports_look_there_first(instal
         """
     )
     assert ran.value == [True, True, False, 42, "none", "1", 1]
+
+
+def test_what_the_library_lacks_here_is_an_error_when_a_module_uses_it(install: Install) -> None:
+    install(
+        {
+            "sends.py": """
+            import marshal
+            import importlib.machinery
+            from socket import create_connection as connect
+            from codecs import EncodedFile
+            try:
+                import subprocess
+            except ImportError:
+                subprocess = None
+            def send():
+                return connect(("example.org", 80))
+            def dump():
+                return marshal.dumps(1)
+        """
+        }
+    )
+    ran = run("""
+        import sends
+        told = [sends.subprocess]
+        uses = sends.send, sends.dump, lambda: sends.EncodedFile(1), lambda: 1 in sends.EncodedFile
+        for use in uses:
+            try:
+                use()
+            except ImportError as error:
+                told.append(str(error).partition(";")[0])
+        result = told
+    """)
+    assert ran.value == [
+        None,
+        "module 'socket' is not available here",
+        "module 'marshal' is not available here",
+        *["cannot import name 'EncodedFile' from 'codecs'"] * 2,
+    ]
+
+
+def test_a_package_of_nobody_is_missed_at_once(install: Install) -> None:
+    install({"needs.py": "import nobodys_package"})
+    with pytest.raises(ImportError, match="nobodys_package"):
+        run("import needs")
+
+
+def test_a_package_that_others_have_a_substitute_for_has_all_its_names(install: Install) -> None:
+    install({"toolz/__init__.py": "", "toolz/utils.py": "no_default = 1"})
+    assert run("from toolz.utils import no_default\nresult = no_default").value == 1
+
+
+def test_a_refused_class_is_an_error_when_it_or_what_is_made_from_it_is_used(install: Install) -> None:
+    install(
+        {
+            "metas.py": """
+            class Meta(type):
+                pass
+            class Base(metaclass=Meta):
+                pass
+            class Derived(Base):
+                size = 1
+            def useful():
+                return 3
+        """
+        }
+    )
+    ran = run("""
+        import metas
+        told = [metas.useful()]
+        class Own(metas.Base): pass
+        for use in (metas.Meta, metas.Derived, Own):
+            for way in (lambda: use.size, lambda: use(), lambda: isinstance(3, use)):
+                try:
+                    told.append(way())
+                except (AttributeError, TypeError) as error:
+                    told.append(type(error).__name__)
+        result = told
+    """)
+    assert ran.value == [3, *["SecurityError", "SecurityError", "TypeError"] * 3]
+
+
+@pytest.mark.parametrize("name", ["__builtins__", "_getattr_", "__class__", f"{PREFIX}module"])
+def test_a_refused_class_does_not_take_a_reserved_name(install: Install, name: str) -> None:
+    install({"binds.py": f"class {name}: pass"})
+    with pytest.raises(SecurityError, match=r"reserved|cannot be bound"):
+        run("import binds")
+
+
+def test_builtins_of_a_module_are_the_module_of_that_name(install: Install) -> None:
+    install({"asks.py": "found = hasattr(__builtins__, 'len'), hasattr(__builtins__, 'nothing')"})
+    assert run("import asks, builtins\nresult = asks.found").value == (True, False)
+
+
+def test_a_copy_of_a_module_is_its_own(install: Install) -> None:
+    install({"counts.py": "number = 1\ndef get(): return number"})
+    ran = run("""
+        import counts, importlib.util
+        spec = importlib.util.find_spec("counts")
+        copy = importlib.util.module_from_spec(spec)
+        before = hasattr(copy, "number")
+        spec.loader.exec_module(copy)
+        copy.number = 2
+        told = [before, counts.get(), copy.get()]
+        for module in (copy, counts):
+            try:
+                spec.loader.exec_module(module)
+            except TypeError as error:
+                told.append("refused")
+        try:
+            importlib.util.module_from_spec(importlib.util.find_spec("math"))
+        except ImportError:
+            told.append("no source")
+        result = told
+    """)
+    assert ran.value == [False, 1, 2, "refused", "refused", "no source"]
+
+
+def test_examples_of_a_module_are_tested_but_not_of_what_it_imports(install: Install) -> None:
+    install(
+        {
+            "other.py": "def wrong():\n    '''\n    >>> 1\n    2\n    '''",
+            "shown.py": "from other import wrong\ndef right():\n    '''\n    >>> right()\n    7\n    '''\n    return 7",
+        }
+    )
+    assert tuple(run("import doctest, shown\nresult = doctest.testmod(shown)").value) == (0, 1)
+    assert tuple(run("import doctest, other\nresult = doctest.testmod(other)").value) == (1, 1)

@@ -543,16 +543,15 @@ def test_hints_of_a_skill_are_evaluated_in_its_own_variables() -> None:
 
 def test_tables_that_a_module_gives_are_copies() -> None:
     source = """
-        import doctest, html, html.entities
-        html.entities.html5.clear()
+        import doctest
         exec("x = 1", doctest.TestResults._field_defaults.copy())
         try:
             doctest.TestResults._field_defaults["x"] = 1
         except TypeError:
             pass
-        result = [html.unescape("&auml;"), dict(doctest.TestResults._field_defaults)]
+        result = dict(doctest.TestResults._field_defaults)
         """
-    assert run_sealed(source) == ["ä", {}]
+    assert run_sealed(source) == {}
 
 
 def test_the_getter_of_a_host_property_is_not_handed_out() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MappingView
 from typing import Any
 
-from ....guest.ownership import mark_class
+from ....guest.ownership import is_guest_class, mark_class
 from ...formatting import format_string
 from ...guards import guarded_getattr
-from ...names import given
+from ...names import given, mangle
 from .ordered_dict import OrderedDict
 
 __all__ = ["OrderedDict", "UserString", "namedtuple"]
@@ -51,3 +51,29 @@ class UserString(collections.UserString):
 
 def _format(template: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
     return format_string(str(template), args, kwargs, guarded_getattr)
+
+
+class _Shown:
+    """What a view of a class of the code's own shows, as its attribute `_mapping`; the class itself has none."""
+
+    __slots__ = ()
+
+    def __get__(self, view: object, owner: object = None) -> object:
+        return _slot.__get__(_own_view(view))
+
+    def __set__(self, view: object, mapping: object) -> None:
+        _slot.__set__(_own_view(view), mapping)
+
+
+_slot: Any = MappingView.__dict__["_mapping"]
+
+
+def _own_view(view: object) -> object:
+    if not is_guest_class(type(view)):
+        raise AttributeError(f"{type(view).__name__!r} object has no attribute '_mapping'")
+    return view
+
+
+def keep_mappings() -> None:
+    """Let views of mappings that code derives find what they show as `self._mapping`, as the library's own do."""
+    type.__setattr__(MappingView, mangle("_mapping"), _Shown())

@@ -22,6 +22,7 @@ from ....guest.guest import GUEST, variables_of
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...compiling import LAST_VALUE, compile_program, error_of, run_statements
 from .. import streams
+from ..module_object import GuestModule, module_name, view_of
 from .traceback_ import format_exception, format_exception_only
 
 __all__ = ["run_docstring_examples", "testmod"]
@@ -34,7 +35,7 @@ _strip_detail = doctest._strip_exception_details  # type: ignore[attr-defined]  
 
 
 def testmod(
-    m: object = None,  # noqa: ARG001 - there is only one module
+    m: object = None,
     name: str | None = None,
     globs: Mapping[str, object] | None = None,
     verbose: bool | None = None,
@@ -44,14 +45,19 @@ def testmod(
     raise_on_error: bool = False,
     exclude_empty: bool = False,  # noqa: ARG001 - Python's own signature
 ) -> doctest.TestResults:
-    """Run the examples in the docstrings of the code's functions and classes, and of `__test__`.
+    """Run the examples in the docstrings of a module's functions and classes, and of `__test__`.
 
-    Failures are written to the output. Returns `TestResults(failed, attempted)`.
+    The module is a guest module, or without one the code's own. Failures are written to the output. Returns
+    `TestResults(failed, attempted)`.
     """
-    name = name or _NAME
-    names = dict(globs or {}) | dict(extraglobs or {})
+    if m is not None and type(m) is not GuestModule:
+        raise TypeError("testmod() takes a module that runs as code does")
+    own = variables_of(sys._getframe()) if m is None else dict(view_of(m))
+    name = name or (_NAME if m is None else module_name(m))
+    given = globs if globs is not None or m is None else own
+    names = dict(given or {}) | dict(extraglobs or {})
     run = _Run(optionflags, bool(verbose), raise_on_error)
-    for title, text, line in sorted(_docstrings(name)):
+    for title, text, line in sorted(_docstrings(name, own)):
         run.examples(title, text, line, names)
     if report:
         run.report()
@@ -76,13 +82,13 @@ def run_docstring_examples(
         run.examples(part, text, line, globs)
 
 
-def _docstrings(name: str) -> Iterator[tuple[str, str, int]]:
+def _docstrings(name: str, variables: Mapping[str, object]) -> Iterator[tuple[str, str, int]]:
     seen: set[int] = set()
-    own = dict(variables_of(sys._getframe()))
+    own = dict(variables)
     if isinstance(own.get("__doc__"), str):
         yield name, str(own["__doc__"]), 0
     for key, value in own.items():
-        if key.isidentifier():
+        if key.isidentifier() and _is_of_module(value, own.get("__name__")):
             yield from _of_object(value, f"{name}.{key}", seen)
     tests = own.get("__test__")
     for key, value in tests.items() if isinstance(tests, dict) else ():
@@ -90,6 +96,12 @@ def _docstrings(name: str) -> Iterator[tuple[str, str, int]]:
             yield f"{name}.__test__.{key}", value, 0
         else:
             yield from _of_object(value, f"{name}.__test__.{key}", seen)
+
+
+def _is_of_module(value: object, name: object) -> bool:
+    """Return whether a module made a value itself, and did not import it."""
+    made_in = getattr(value, "__module__", None)
+    return type(made_in) is not str or type(name) is not str or made_in == name
 
 
 def _of_object(obj: object, title: str, seen: set[int]) -> Iterator[tuple[str, str, int]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType, MethodDescriptorType
 from typing import Any, cast
 
-from ....guest.ownership import is_guest_class
+from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
 from ...guards import guarded_dir, guarded_getattr, shown_annotation
 from ...names import ATTRIBUTE_METHODS
@@ -99,6 +99,12 @@ def _signature_of(
     cls: type, obj: object, /, *, follow_wrapped: bool = True, eval_str: bool = False, **_options: object
 ) -> Any:
     """Return the `Signature` of a callable; of the annotations that lead on the text, wherever they come from."""
+    if is_guest_callable(obj) or is_guest_class(type(obj)):
+        declared = guarded_getattr(obj, "__signature__", None)  # Python's own look-up finds no name of the code's
+        if type(declared) is Signature:
+            return declared
+        if declared is not None:
+            raise TypeError(f"__signature__ must be a Signature, not {shown_type(type(declared)).__name__!r}")
     found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))

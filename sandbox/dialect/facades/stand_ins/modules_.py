@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....guest.guest import GUEST
 from ..module_object import make_module
 
-__all__ = ["exists", "load"]
+__all__ = ["exists", "load", "new_copy", "run_copy"]
 
 
 def load(name: str) -> object:
@@ -25,3 +25,20 @@ def exists(name: str) -> bool:
     from ... import imports
 
     return type(name) is str and imports.is_importable(name)
+
+
+def new_copy(name: str) -> object:
+    """Return a module that has not run, for `run_copy`. Raises ImportError where no guest module has the name."""
+    from ... import guest_modules
+
+    copy = guest_modules.new_copy(name) if type(name) is str else None
+    if copy is None:
+        raise ImportError(f"there is no source of the module {str(name)!r} here", name=str(name))
+    return copy
+
+
+def run_copy(module: object) -> None:
+    """Run a module of `new_copy`. Raises what it raises, TypeError for another module."""
+    from ... import guest_modules
+
+    guest_modules.run_copy(module)
