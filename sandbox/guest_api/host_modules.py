@@ -24,12 +24,16 @@ def _table() -> dict[str, Facade]:
 
 def find(module: str) -> Facade | None:
     """Return the module of a dotted name, or None where there is none."""
-    return _table().get(module)
+    found = _table().get(module)
+    if found is None:
+        package, _, name = module.rpartition(".")
+        found = hosted_tools.server_module(package, name) if is_public(name) else None
+    return found
 
 
 def gives(module: str, name: str) -> bool:
     """Return whether `from module import name` may be written."""
-    found = _table().get(module)
+    found = find(module)
     if found is None:
         return False
     return is_public(name) if type(found) is Dynamic else name in names(found)
@@ -37,14 +41,14 @@ def gives(module: str, name: str) -> bool:
 
 def listed(module: str) -> frozenset[str]:
     """Return the names that `from module import *` binds: none of a dynamic one."""
-    found = _table().get(module)
+    found = find(module)
     return frozenset() if found is None or type(found) is Dynamic else names(found)
 
 
 def member(module: str, name: str) -> object:
     """Return what `from module import name` binds. Raises `ImportError`, with what the look-up said was wrong."""
     try:
-        return getattr(_table()[module], name)
+        return getattr(find(module), name)
     except AttributeError as error:
         raise _cannot_import(module, name, str(error)) from None
 

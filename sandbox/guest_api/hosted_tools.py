@@ -24,6 +24,8 @@ _BRIDGE_NAME = re.compile(r"\bmcp_([A-Za-z]\w*)")
 _USE = re.compile(r"(?<![\w.])([A-Za-z]\w*)\.([A-Za-z]\w*)\s*\(")
 """A call of a member of a name."""
 _USED_NAMES_MAX = 20
+_OF_SERVERS = frozenset({"mcp.servers", "servers", "tools"})
+"""Modules that hold the servers, each as a module of its own."""
 
 
 async def call_tool(name: str, *arguments: Mapping[str, object] | str | None, **named: object) -> object:
@@ -102,8 +104,13 @@ def helpers() -> dict[str, object]:
 
 def modules() -> dict[str, Facade]:
     """Give what can be imported of this module."""
-    runtime = _runtime()
-    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "tools": _tools()}
+    runtime, servers = _runtime(), _mcp_servers()
+    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "mcp.servers": servers, "servers": servers, "tools": _tools()}
+
+
+def server_module(package: str, name: str) -> Dynamic | None:
+    """Return what `import package.name` gives where the package holds the servers, whether or not there is such one."""
+    return _server(name) if package in _OF_SERVERS else None
 
 
 def _runtime() -> Facade:
@@ -245,19 +252,36 @@ def _discovered_servers(detailed: bool = False) -> object:
 
 
 def _query_tool_docs(server: str, tool: str | None = None, detail: str = "summary") -> object:
-    """Return what is known of a server's tools, or of one tool, as a list of `{name, server, …}`."""
-    return _asked("list_tools", server=server, tool=tool, detail_level=detail)
+    """Return what is known of a server's tools, or of one tool, as a list of `{tool, toolAlias, server, …}`."""
+    return awaitable(_docs(GUEST.call_host("list_tools", {"server": server, "tool": tool, "detail_level": detail})))
 
 
 def _search_tool_docs(query: str, limit: int = 5, detail: str = "summary") -> object:
-    """Return the tools that fit a query, best first, as a list of `{name, server, …}`."""
+    """Return the tools that fit a query, best first, as a list of `{tool, toolAlias, server, …}`."""
     found = cast("dict[str, object]", search_tools(query, detail_level=detail, limit=limit))
-    return awaitable(found["tools"])
+    return awaitable(_docs(found["tools"]))
+
+
+def _docs(tools: object) -> list[object]:
+    """Return what is known of tools under the keys of other bridges as well."""
+    listed = cast("list[Mapping[str, object]]", tools)
+    return [{"tool": each["name"], "toolAlias": identifier(str(each["name"])), **each} for each in listed]
 
 
 def _describe_server(name: str) -> object:
-    """Return what is known of one server, with the names of its tools."""
+    """Return what is known of one server: `{name, alias, cwd, tools: [{name, alias, description, …}], …}`."""
     return _asked("describe_server", server=name)
+
+
+def _loaded_metadata() -> object:
+    """Return what is known of every server, as `describe_server` does. Starts none."""
+    return awaitable(cast("list[object]", GUEST.call_host("describe_servers", {})))
+
+
+def _list_tools_of(server: str | None = None) -> object:
+    """Return the names of a server's tools, or of all tools."""
+    tools = cast("list[Mapping[str, object]]", GUEST.call_host("list_tools", {"server": server, "detail_level": "name"}))
+    return awaitable([each["name"] for each in tools])
 
 
 def _capability_summary() -> object:
@@ -273,6 +297,8 @@ _RUNTIME: dict[str, object] = {
         ("query_tool_docs", _query_tool_docs),
         ("search_tool_docs", _search_tool_docs),
         ("describe_server", _describe_server),
+        ("list_loaded_server_metadata", _loaded_metadata),
+        ("list_tools", _list_tools_of),
         ("capability_summary", _capability_summary),
     )
     for form in ("", "_sync")
