@@ -26,6 +26,11 @@ def visible(text: str) -> str:
     return "\r\n".join(line.translate(_WRITTEN) for line in text.split("\r\n"))
 
 
+def one_line(text: str) -> str:
+    r"""Return the text, `visible` and on one line: its line ends are written as `\n` and `\r`."""
+    return visible(text.replace("\r", "\\r").replace("\n", "\\n"))
+
+
 class VisibleStream:
     """A stream that writes control characters visibly; in all else the stream that it is made of."""
 

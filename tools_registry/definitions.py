@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 NAME_CHARS_MAX = 256
+TEXT_CHARS_MAX = 100_000
+"""The longest text of a definition, and the longest name of something in it."""
+DEFINITION_CHARS_MAX = 2_000_000
+"""All texts of one definition together."""
 _YAML_DEPTH_MAX = 100
 _YAML_VALUES_MAX = 2_000_000
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -119,6 +123,7 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
     """Make a tool of one definition. Raises `DefinitionRefused`, which says what is wrong with it."""
     if not isinstance(content, Mapping):
         raise DefinitionRefused("it is not an object. Give one with name, description and input_schema.")
+    _check_texts(content)
     name = content.get("name")
     if not isinstance(name, str) or not name.strip():
         raise DefinitionRefused("it has no name. Give it a name, which is a text.")
@@ -144,6 +149,24 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
         title=title if isinstance(title, str) else "",
         provenance=provenance,
     )
+
+
+def _check_texts(content: object) -> None:
+    """Refuse a definition whose texts are so long that looking through them would hold up everything else."""
+    waiting, chars = [content], 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            chars += len(each)
+            if len(each) > TEXT_CHARS_MAX or chars > DEFINITION_CHARS_MAX:
+                raise DefinitionRefused(
+                    f"it has a text above {TEXT_CHARS_MAX} characters, or more than {DEFINITION_CHARS_MAX} in all. "
+                    "Shorten its texts."
+                )
+        elif isinstance(each, Mapping):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += each
 
 
 def published(tool: Tool) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Exit, UsageError
 from ..home import Home
+from ..terminal_escaping import one_line
 from . import servers_test
 from .group import Begin, Options, add_commands
 
@@ -75,9 +76,9 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
         return Exit.OK
     for server in configuration.servers.values():
         state = " (disabled)" if server.disabled else ""
-        print(f"{server.name:<{_WIDTH}} {server.type:<6} {_reached(written[server.name])}{state}")
+        print(f"{server.name:<{_WIDTH}} {server.type:<6} {one_line(_reached(written[server.name]))}{state}")
     for name, problem in configuration.problems.items():
-        print(f"{name:<{_WIDTH}} cannot be used: {problem}")
+        print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
     if not listed:
         _say(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
     return Exit.OK
@@ -241,14 +242,17 @@ def _import_told(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> di
 
 def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> None:
     for each in plan.found:
-        print(f"{each.name:<{_WIDTH}} {_ACTIONS[each.action.value]:<22} {each.client}: {each.file}{_scope(each)}")
+        name = one_line(each.name)
+        print(f"{name:<{_WIDTH}} {_ACTIONS[each.action.value]:<22} {each.client}: {each.file}{one_line(_scope(each))}")
+        if each.action.value == "add":
+            print(f"{'':<{_WIDTH}} {one_line(_reached(each.shown))}")
         for secret in each.secrets if each.action.value == "add" else ():
             if chosen.copy_secrets:
                 print(f"{'':<{_WIDTH}} its secret {secret.where} is copied into {home.servers_file}")
             else:
                 print(f"{'':<{_WIDTH}} its secret {secret.where} is not copied: set {secret.variable} for sealab")
         for note in each.notes:
-            print(f"{'':<{_WIDTH}} {note}")
+            print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
         _say(f"sealab: {path}: {why}")
     count = len(plan.added)

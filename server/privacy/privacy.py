@@ -27,7 +27,7 @@ from ..settings import PrivacyMode, Settings
 from .token_texts import TOKEN
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
-from .tokens.parts import CHARS_MAX, SMALL_CHARS, Part, Text, Tree, is_longer, part_of
+from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
 from .tokens.restore_policy import RestorePolicy
 from .tokens.run_tokens import Brake, RunTokens
 
@@ -312,7 +312,7 @@ class Privacy:
         lenient = self._settings.privacy_lenient_restore
         part = part_of(value)
         untouched = Restored(value, {}, ())
-        if not lenient and not is_longer([part], SMALL_CHARS) and not holds_token(value):
+        if not lenient and is_small([part]) and not holds_token(value):
             return untouched
         chosen = allows or allow_all
 
@@ -344,7 +344,7 @@ class Privacy:
         """Do work on parts in a thread, on long ones beside the others. Raises `PrivacyFailed`."""
         if detects and not self._loaded:
             await in_thread(Kind.PRIVACY, self._load, charged=False)
-        is_long = is_longer(parts, SMALL_CHARS)
+        is_long = not is_small(parts)
         with charged(self._settings.timeout_seconds):
             try:
                 return await in_thread(Kind.LONG_PRIVACY if is_long else Kind.PRIVACY, work)

@@ -18,7 +18,8 @@ from ...sandbox.job import Json
 PNG: Final = "image/png"
 IMAGES_MAX: Final = 10
 """Images of one result that are given to the model."""
-
+ITEMS_MAX: Final = 1_000
+"""Items of a list that are looked at for handles of images."""
 IMAGE_BYTES_MAX: Final = 2 * 1024 * 1024
 IMAGES_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of all images of one result together."""
@@ -31,6 +32,7 @@ _HEAD_BYTES: Final = 24
 _HEAD_CHARS: Final = 36
 _HEADER: Final = slice(12, 16)
 _IMAGE_CHARS_MAX: Final = IMAGE_BYTES_MAX * 4 // 3 + 4
+_ITEM: Final = re.compile(r"result\[([0-9]{1,9})\]")
 _BYTES_NOTE: Final = re.compile(r"\d+ bytes as base64")
 
 
@@ -69,15 +71,20 @@ def _begun_type(content: bytes) -> str | None:
 
 
 def pictured(result: Json, notes: Mapping[str, str], files: Mapping[str, bytes], folder: str) -> Pictured:
-    """Return what of a result the model gets as images. `files` are the run's own, below `folder`."""
+    """Return what of a result the model gets as images. `files` are the run's own, below `folder`.
+
+    Of a list these are items that a note says are bytes, and handles among its first `ITEMS_MAX`.
+    """
     found = Pictured(result)
     if not isinstance(result, list):
         found.result = _seen(result, "result", notes, files, folder=folder, found=found)
-    else:
-        found.result = [
-            _seen(each, f"result[{number}]", notes, files, folder=folder, found=found)
-            for number, each in enumerate(result)
-        ]
+        return found
+    numbers = {int(place[1]) for each in notes if (place := _ITEM.fullmatch(each))}
+    numbers |= {number for number, each in enumerate(result[:ITEMS_MAX]) if isinstance(each, dict)}
+    items = list(result)
+    for number in sorted(each for each in numbers if each < len(items)):
+        items[number] = _seen(items[number], f"result[{number}]", notes, files, folder=folder, found=found)
+    found.result = items
     return found
 
 

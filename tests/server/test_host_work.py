@@ -21,7 +21,7 @@ from sealab.server.errors import HostWorkBusy, HostWorkRefused, PrivacyFailed
 from sealab.server.host_functions.broker import TEXT_CHARS_MAX, Handler
 from sealab.server.host_work import THREADS, Account, Kind, charged_to, checked, checkpoint, in_thread
 from sealab.server.privacy.privacy import Privacy
-from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer
+from sealab.server.privacy.tokens.parts import CHARS_MAX, Text, Tree, is_longer, is_small
 from sealab.server.settings import PrivacyMode, Settings
 
 from .conftest import stdio
@@ -225,6 +225,22 @@ def test_sizes_count_texts_and_keys(parts: list[Any], size: int) -> None:
     assert not is_longer(parts, size + 20)
     assert is_longer(parts, size - 1)
     assert is_longer([*parts, *parts], size + 20)
+
+
+@pytest.mark.parametrize("item", ["", 0, {}, {"": ""}])
+def test_very_many_short_values_are_not_small(item: Any) -> None:
+    assert is_small([Tree([item] * 500)])
+    looked = 0
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Any:
+            nonlocal looked
+            for each in list.__iter__(self):
+                looked += 1
+                yield each
+
+    assert not is_small([Tree([item, Counted([item] * 90_000)]) for _ in range(3)])
+    assert looked <= 90_000
 
 
 async def test_too_much_is_refused_and_shows_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
 from sealab.tools_registry.models import Source
 from sealab.tools_registry.names import aliases, identifier
@@ -151,6 +152,22 @@ def test_a_damaged_copy_of_a_list_costs_that_list_alone(tmp_path: Path) -> None:
     (copy,) = (tmp_path / "lists").glob("a-*.json")
     copy.write_bytes(copy.read_bytes()[:50])
     assert {tool.server for tool in load(tmp_path, a=Server(), b=Server()).tools()} == {"b"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"description": "a b " * 5_000_000},
+        {"inputSchema": {"properties": {"a": {"$ref": "#" + "/" * 200_000}}}},
+        {"inputSchema": {"properties": {"x" * 200_000: {}}}},
+        {"inputSchema": {"properties": {f"p{n}": {"description": "x" * 90_000} for n in range(30)}}},
+    ],
+)
+def test_a_definition_with_very_long_texts_is_left_out_and_said(more: dict[str, Any]) -> None:
+    tools, [problem] = tools_of([{"name": "long", **more}, {"name": "good"}], "up", "1")
+    assert [tool.name for tool in tools] == ["good"]
+    assert "Shorten its texts" in problem.why
+    assert len(problem.why) < 300
 
 
 def test_a_server_cannot_list_tools_in_the_name_of_another(tmp_path: Path) -> None:

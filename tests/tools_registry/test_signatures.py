@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.describing.casing import as_published
 from sealab.tools_registry.describing.details import Describer, DetailLevel, first_sentence
 from sealab.tools_registry.describing.examples import example_arguments, example_call
@@ -326,3 +328,23 @@ def test_arguments_are_taken_in_either_spelling_where_only_one_can_be_meant() ->
     assert as_published(tool, {"user_id": 1, "userId": 2}) == {"user_id": 1, "userId": 2}
     assert as_published(tool, {"UserId": 1, "userId": 2}) == {"user_id": 1, "userId": 2}
     assert as_published(tool, {"AB": 1, "other": 2}) == {"AB": 1, "other": 2}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"^(?:\w|.|[^#]|(?=.).)*#$", "^(a+)+$", "a*a*a*a*a*a*#", "^(?=(a+))a*b$", r"(\w\w?)*\1#", "x|" * 90 + "#"],
+)
+def test_a_pattern_that_could_take_long_is_not_run_for_an_example(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = re.search
+
+    def searched(wanted: Any, *more: Any) -> Any:
+        assert wanted != pattern
+        return search(wanted, *more)
+
+    monkeypatch.setattr(re, "search", searched)
+    about = "Example: 'aaaaaaaaaaaa'"
+    schema = {"required": ["a"], "properties": {"a": {"type": "string", "pattern": pattern, "description": about}}}
+    [tool], _ = tools_of([{"name": "t", "inputSchema": schema}], "s", "1")
+    assert example_call(tool, "tools.s.t").startswith("await tools.s.t(a=")

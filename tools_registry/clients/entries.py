@@ -112,6 +112,10 @@ def read_entry(client: str, server: str, raw: object, user: Path, project: Path)
     if raw.get("disabled") is True or raw.get("enabled") is False:
         entry["disabled"] = True
     _policy(client, raw, entry)
+    if raw.get("approve") == "always":
+        entry["approve"] = "always"
+    elif raw.get("approve") is not None:
+        texts.notes.append("its approve is not taken, since it may ask less often: say it in mcp.json")
     if raw.get("envFile"):
         texts.notes.append("its envFile is not read: set those variables in sealab's environment")
     return Read(entry, tuple(dict.fromkeys(texts.notes)))
@@ -195,7 +199,7 @@ def _policy(client: str, raw: Mapping[str, object], entry: Entry) -> None:
     }
     if client == "gemini" and isinstance(raw.get("timeout"), int | float):
         seconds["call_timeout_seconds"] = float(str(raw["timeout"])) / 1000
-    for key in ("category", "approve", "connect_timeout_seconds", "call_timeout_seconds", "allow", "deny"):
+    for key in ("category", "connect_timeout_seconds", "call_timeout_seconds", "allow", "deny"):
         value = seconds.get(key) or raw.get(key)
         if value is not None and key not in entry:
             entry[key] = value

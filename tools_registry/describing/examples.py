@@ -13,7 +13,9 @@ _DEPTH_MAX = 6
 _TEXT_CHARS_MAX = 80
 _PATTERN_CHARS_MAX = 200
 _CANDIDATE_CHARS_MAX = 12
-"""Patterns come from outside: on so short a text, no pattern takes long (CWE-1333)."""
+_REPEATS_MAX = 3
+"""Patterns come from outside (CWE-1333). Without groups and alternatives one takes at most as many steps as the text
+has characters, to the power of how often it repeats something: a few thousand here. No other is run."""
 
 OF_FORMAT = {
     "date-time": "2026-01-31T12:00:00Z",
@@ -211,6 +213,9 @@ def _candidates(schema: Mapping[str, Json], name: str) -> Iterator[str]:
 
 
 def _matches(pattern: str, text: str) -> bool:
+    repeats = sum(map(pattern.count, "*+?{"))
+    if repeats > _REPEATS_MAX or "(" in pattern or "|" in pattern:
+        return False
     if len(pattern) > _PATTERN_CHARS_MAX or len(text) > _CANDIDATE_CHARS_MAX:
         return False
     try:

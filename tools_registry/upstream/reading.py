@@ -16,6 +16,7 @@ from mcp.types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCRespo
 from ..json_lines import LARGE_CHARS, Edges, Lines, ReadJson, TooLong, is_costly
 from ..short_values import holds_more
 from .message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
+from .pacing import Pace
 
 BLOCKS_MAX = 5_000
 """Blocks of content in one answer: each is validated in the event loop, against each kind of block that there is."""
@@ -117,6 +118,7 @@ class LargeMessages:
 
     def __init__(self, read_large: ReadJson) -> None:
         self._read_large = read_large
+        self._pace = Pace()
         self._kept: dict[str, SessionMessage] = {}
 
     async def stand_in(self, text: bytes | TooLong) -> bytes | None:
@@ -156,13 +158,13 @@ class LargeMessages:
     async def of_events(self, stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """Give a stream of events with small answers in the places of large ones.
 
-        An answer stands on one line, `data: {…}`; whatever else there is goes through as it comes, to a reader that
-        takes `EVENT_BYTES_MAX` of an event.
+        An answer stands on one line, `data: {…}`; whatever else there is goes through, no faster than `pacing` allows,
+        to a reader that takes `EVENT_BYTES_MAX` of an event.
         Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         """
         cut = Lines(MESSAGE_BYTES_MAX)
         passes = returned = False
-        async for chunk in stream:
+        async for chunk in self._pace.of(stream):
             if passes:
                 yield chunk
                 continue

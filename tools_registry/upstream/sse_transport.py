@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _log = logging.getLogger(__name__)
+_ENDPOINT_CHARS_MAX = 2_000
 _Incoming = SessionMessage | Exception
 
 
@@ -62,7 +63,7 @@ async def _receive(
         try:
             async for event in events:
                 if event.event == "endpoint" and not endpoint.done():
-                    endpoint.set_result(_same_origin(url, urljoin(url, event.data)))
+                    endpoint.set_result(_same_origin(url, event.data))
                 elif event.event == "message" and event.data:
                     await incoming.send(_message(event.data))
         except (EndpointMissing, httpx2.HTTPError) as error:
@@ -75,8 +76,14 @@ async def _receive(
             endpoint.set_exception(EndpointMissing("the stream ended before it said where messages go"))
 
 
-def _same_origin(url: str, endpoint: str) -> str:
-    """Return the endpoint; one elsewhere would be given this server's credentials."""
+def _same_origin(url: str, named: str) -> str:
+    """Return the endpoint that a server names; one elsewhere would be given this server's credentials.
+
+    Joining and splitting an address that is not ASCII normalizes its host, in quadratic time.
+    """
+    if len(named) > _ENDPOINT_CHARS_MAX or not named.isascii():
+        raise EndpointMissing(f"it sends messages to an address above {_ENDPOINT_CHARS_MAX} ASCII characters")
+    endpoint = urljoin(url, named)
     here, there = urlsplit(url), urlsplit(endpoint)
     if (here.scheme, here.netloc) != (there.scheme, there.netloc):
         raise EndpointMissing(f"it sends messages to another origin, {there.scheme}://{there.netloc}")

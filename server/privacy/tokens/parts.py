@@ -60,13 +60,21 @@ def replaced(value: _T, walk: Callable[[_T, Exchange], _T], contents: Iterable[J
     return walk(value, lambda _part: next(waiting))
 
 
-def is_longer(parts: Sequence[Part], most: int) -> bool:
-    """Return whether parts have more than `most` characters together; looks at no more of them than that takes."""
+def is_small(parts: Sequence[Part]) -> bool:
+    """Return whether parts are looked through at once; takes no longer than a few thousand values do."""
+    return not is_longer(parts, SMALL_CHARS, least=_NUMBER_CHARS)
+
+
+def is_longer(parts: Sequence[Part], most: int, *, least: int = 0) -> bool:
+    """Return whether parts have more than `most` characters together; looks at no more of them than that takes.
+
+    A text counts for at least `least` characters.
+    """
     left = most
     waiting: list[Json] = [_content(part) for part in parts]
     while waiting:
         value = waiting.pop()
-        left -= len(value) if isinstance(value, str) else _NUMBER_CHARS
+        left -= max(len(value), least) if isinstance(value, str) else _NUMBER_CHARS
         if left < 0:
             return True
         if isinstance(value, Mapping):

@@ -9,10 +9,12 @@ from collections import Counter, deque
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ....tools_registry.json_lines import LARGE_CHARS
 from ...errors import HostWorkBusy
 from ..message_bounds import check_message
 from .callers import caller_of, header
 from .error_responses import refusal
+from .large_bodies import LargeBodies
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """The largest body of one request."""
@@ -33,6 +35,7 @@ class Bodies:
         self._app = app
         self._free = total_bytes
         self._held: Counter[str] = Counter()
+        self._large = LargeBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Receive the body of one request and pass it on. A peer that leaves before its end gets no answer."""
@@ -68,6 +71,8 @@ class Bodies:
                 return await _unfit(str(error))(scope, receive, send)
             except HostWorkBusy as error:
                 return await refusal(503, str(error), retry_after=_RETRY_SECONDS)(scope, receive, send)
+            if len(text) > LARGE_CHARS:
+                await self._large.turn(caller)
             whole: deque[Message] = deque([{"type": "http.request", "body": text, "more_body": False}])
             del text
 

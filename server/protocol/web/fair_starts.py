@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .caller_turns import CallerTurns
 from .callers import header
 
 _AT_ONCE = 4
@@ -24,7 +24,7 @@ class FairStarts:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._waiting: dict[Sequence[object], deque[asyncio.Future[None]]] = {}  # who is next first
+        self._turns = CallerTurns()
         self._begun = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,22 +39,13 @@ class FairStarts:
             loop.call_soon(self._next_round)
         self._begun += 1
         if self._begun > _AT_ONCE:
-            turn = loop.create_future()
-            self._waiting.setdefault(_caller_of(scope), deque()).append(turn)
-            await turn
+            await self._turns.wait(_caller_of(scope))
 
     def _next_round(self) -> None:
         self._begun = 0
-        while self._waiting and self._begun < _AT_ONCE:
-            caller = next(iter(self._waiting))
-            turns = self._waiting.pop(caller)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[caller] = turns
-            if not turn.done():  # else its request was cancelled
-                turn.set_result(None)
-                self._begun += 1
-        if self._waiting:
+        while self._begun < _AT_ONCE and self._turns.serve_next():
+            self._begun += 1
+        if self._turns:
             self._begun = _AT_ONCE  # who comes now is behind those that wait
         if self._begun:
             asyncio.get_running_loop().call_soon(self._next_round)

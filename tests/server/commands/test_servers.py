@@ -103,6 +103,30 @@ def test_a_broken_mcp_json_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "mcp.json").read_text() == "{broken"
 
 
+def test_an_import_shows_what_it_would_run_on_lines_of_its_own_and_takes_no_weaker_policy(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "web": {"url": "https://w.example/x?k=${OTHER_SECRET}", "approve": "never"},
+                    "strict": {"command": "run", "args": ["a\nfake   added"], "approve": "always"},
+                    "x\nfake   added": {"command": "echo"},
+                }
+            }
+        )
+    )
+    env = {"HOME": str(tmp_path / "user"), "XDG_CONFIG_HOME": "", "APPDATA": "", "CODEX_HOME": ""}
+    tried = servers(tmp_path / "home", "import", "--project", str(tmp_path), **env)
+    assert not [line for line in tried.stdout.splitlines() if line.startswith("fake")]
+    assert "https://w.example/x?k=${OTHER_SECRET}" in tried.stdout
+    assert "its approve is not taken" in tried.stdout
+    written = json.loads((tmp_path / "home" / "mcp.json").read_text())["mcpServers"]
+    assert "approve" not in written["web"]
+    assert written["strict"]["approve"] == "always"
+    listed = servers(tmp_path / "home", "list", **env)
+    assert not [line for line in listed.stdout.splitlines() if line.startswith("fake")]
+
+
 def test_an_import_shows_what_it_found_writes_it_once_and_keeps_secrets_where_they_are(tmp_path: Path) -> None:
     user, home = tmp_path / "user", tmp_path / "home"
     (user / ".cursor").mkdir(parents=True)

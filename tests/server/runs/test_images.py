@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sealab.server.runs import images
 from sealab.server.runs.images import IMAGE_BYTES_MAX, IMAGES_MAX, image_type
 
 from ..conftest import Caller, in_this_process
@@ -62,6 +63,25 @@ async def test_bytes_of_an_image_are_shown_and_kept_and_no_base64_stands_in_the_
     assert again["result"] == len(png())
     assert (await ran(caller, "b'no image at all'"))[1] == []
     assert (await ran(caller, "'iVBORw0KGgo' * 3"))[1] == [], "a text is no image"
+
+
+def test_of_a_long_list_few_items_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    seen = images._seen
+
+    def counted(value: Any, place: str, *more: Any, **named: Any) -> Any:
+        looks.append(place)
+        return seen(value, place, *more, **named)
+
+    monkeypatch.setattr(images, "_seen", counted)
+    picture = base64.b64encode(png()).decode()
+    notes = {"result[800000]": f"{len(png())} bytes as base64", "result[9000000]": "1 bytes as base64"}
+    found = images.pictured([{"type": "image"}, *[""] * 799_999, picture, *[{}] * 9], notes, {}, ".runs/r")
+    assert looks == ["result[0]", "result[800000]"]
+    assert len(found.pictures) == 1
+    assert found.result[800_000]["type"] == "image"
+    assert images.pictured([{}] * 9_999, {}, {}, "").result == [{}] * 9_999
+    assert len(looks) == 2 + images.ITEMS_MAX
 
 
 async def test_what_is_too_large_or_too_many_is_left_out_and_said(caller) -> None:
