@@ -119,7 +119,8 @@ def _runtime() -> Facade:
 
 def _mcp(runtime: Facade) -> Dynamic:
     """Return what `import mcp` gives: the names of other bridges as `mcp.runtime`, and the servers beside it."""
-    return dynamic("mcp", lambda name: runtime if name == "runtime" else _server(name), partial(_names, None))
+    own = {"runtime": runtime, "servers": _mcp_servers()}
+    return dynamic("mcp", lambda name: own.get(name) or _server(name), partial(_names, None))
 
 
 def bridge_names(source: str) -> dict[str, object]:
@@ -265,7 +266,13 @@ def _search_tool_docs(query: str, limit: int = 5, detail: str = "summary") -> ob
 def _docs(tools: object) -> list[object]:
     """Return what is known of tools under the keys of other bridges as well."""
     listed = cast("list[Mapping[str, object]]", tools)
-    return [{"tool": each["name"], "toolAlias": identifier(str(each["name"])), **each} for each in listed]
+    return [{"tool": each["name"], "toolAlias": _alias(each), **each} for each in listed]
+
+
+def _alias(tool: Mapping[str, object]) -> str:
+    """Return the name of a tool in code: the last part of its `call`, or of the call in its signature, if there is."""
+    called = str(tool.get("call") or tool.get("signature") or tool["name"])
+    return called.partition("(")[0].rpartition(".")[2] if "." in called.partition("(")[0] else str(tool["name"])
 
 
 def _describe_server(name: str) -> object:
@@ -280,7 +287,9 @@ def _loaded_metadata() -> object:
 
 def _list_tools_of(server: str | None = None) -> object:
     """Return the names of a server's tools, or of all tools."""
-    tools = cast("list[Mapping[str, object]]", GUEST.call_host("list_tools", {"server": server, "detail_level": "name"}))
+    tools = cast(
+        "list[Mapping[str, object]]", GUEST.call_host("list_tools", {"server": server, "detail_level": "name"})
+    )
     return awaitable([each["name"] for each in tools])
 
 
