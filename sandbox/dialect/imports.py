@@ -119,6 +119,8 @@ def imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool, *, m
 
 def _imported_member(node: ast.ImportFrom, alias: ast.alias, may_fail: bool) -> ast.stmt:
     source = node.module or ""
+    if alias.name == "*" and host_modules.is_dynamic(source):
+        return placed(ast.Expr(hook_call(STAR_HOOK, source)), node)
     if not is_listed(source) and guest_modules.exists(source):
         if alias.name == "*":
             return placed(ast.Expr(hook_call(STAR_HOOK, source)), node)
@@ -190,10 +192,16 @@ def star(source: str) -> None:
     if not is_guest_frame(caller):  # whatever calls it, the variables are those of code that was compiled as a guest's
         raise SystemError("import * needs a module of the code's own")
     owner = import_module(source)
-    if type(owner) is not GuestModule:
+    if type(owner) is GuestModule:
+        for name, value in public_members(owner).items():
+            caller.f_locals[name] = value
+        return
+    names = host_modules.all_names(source)
+    if names is None:
         missing(str(source), f"No module named {source!r}")
-    for name, value in public_members(owner).items():
-        caller.f_locals[name] = value
+    for name in names:  # a server named them: what the code has already stays what it is
+        if name not in caller.f_locals and name not in caller.f_builtins:
+            caller.f_locals[name] = host_modules.member(source, name)
 
 
 def _module(name: str) -> object:

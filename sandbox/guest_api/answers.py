@@ -1,8 +1,9 @@
 """What tools answer, as the code sees it: plain dicts, lists and texts that forgive two common slips.
 
 A field is found in either spelling: `row["userId"]` and `row["user_id"]` name the same one where no other field could
-be meant. What discovery answers may also be awaited, since code written for other bridges does so. To guest code they
-are `dict`, `list` and `str` by type (`classes.OPAQUE`), and none takes attributes.
+be meant. It is an attribute too: `row.user_id`. What discovery answers may also be awaited, since code written for
+other bridges does so. To guest code they are `dict`, `list` and `str` by type (`classes.OPAQUE`), and none takes stores
+of attributes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ class Answer(dict[str, object]):
         own = _other_spelling(self, key)
         if own is None:
             raise KeyError(key)
+        return dict.__getitem__(self, own)
+
+    def __getattr__(self, name: str) -> object:
+        """Return a field as an attribute, as other bridges give it; what every dict has stays that."""
+        own = name if dict.__contains__(self, name) else _other_spelling(self, name)
+        if own is None or name.startswith("_"):
+            raise AttributeError(f"'dict' object has no attribute {name!r}", name=name, obj=self)
         return dict.__getitem__(self, own)
 
     def get(self, key: str, default: object = None) -> object:

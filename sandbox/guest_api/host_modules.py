@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from ..dialect.facades.dynamic import Dynamic, is_public
 from ..dialect.facades.facade import Facade, names
-from . import hosted
+from . import hosted, hosted_tools
 
 
 @cache
@@ -24,12 +25,16 @@ def _table() -> dict[str, Facade]:
 
 def find(module: str) -> Facade | None:
     """Return the module of a dotted name, or None where there is none."""
-    return _table().get(module)
+    found = _table().get(module)
+    if found is None:
+        package, _, name = module.rpartition(".")
+        found = hosted_tools.server_module(package, name) if is_public(name) else None
+    return found
 
 
 def gives(module: str, name: str) -> bool:
     """Return whether `from module import name` may be written."""
-    found = _table().get(module)
+    found = find(module)
     if found is None:
         return False
     return is_public(name) if type(found) is Dynamic else name in names(found)
@@ -37,14 +42,24 @@ def gives(module: str, name: str) -> bool:
 
 def listed(module: str) -> frozenset[str]:
     """Return the names that `from module import *` binds: none of a dynamic one."""
-    found = _table().get(module)
+    found = find(module)
     return frozenset() if found is None or type(found) is Dynamic else names(found)
+
+
+def is_dynamic(module: str) -> bool:
+    """Return whether a module has the names that the host says when it is asked."""
+    return type(find(module)) is Dynamic
+
+
+def all_names(module: str) -> list[str] | None:
+    """Return the names that `from module import *` binds of a dynamic module, which the host is asked for."""
+    return sorted(filter(is_public, dir(find(module)))) if is_dynamic(module) else None
 
 
 def member(module: str, name: str) -> object:
     """Return what `from module import name` binds. Raises `ImportError`, with what the look-up said was wrong."""
     try:
-        return getattr(_table()[module], name)
+        return getattr(find(module), name)
     except AttributeError as error:
         raise _cannot_import(module, name, str(error)) from None
 
@@ -65,22 +80,34 @@ class _Module(ModuleType):
         self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> object:
+        if name == "__all__" and (names := all_names(self.__name__)) is not None:
+            return names
         if not is_public(name):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
-        return getattr(_table()[self.__name__], name)
+        return getattr(find(self.__name__), name)
 
     def __dir__(self) -> list[str]:
-        return dir(_table()[self.__name__])
+        return dir(find(self.__name__))
 
 
-class _Missing(MetaPathFinder):
-    """Says what is wrong with an import from one of these modules, where Python would not know."""
+class _Missing(MetaPathFinder, Loader):
+    """Finds the modules of servers, and says what is wrong with an import that Python would not know."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         del path, target
+        if find(fullname) is not None:
+            return ModuleSpec(fullname, self, is_package=True)
         module, _, name = fullname.rpartition(".")
-        if module in _table():
+        if find(module) is not None:
             member(module, name)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the module."""
+        return _Module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: it is there."""
 
 
 def _cannot_import(module: str, name: str, why: str) -> ImportError:

@@ -25,6 +25,8 @@ _BRIDGE_NAME = re.compile(r"\bmcp_([A-Za-z]\w*)")
 _USE = re.compile(r"(?<![\w.])([A-Za-z]\w*)\.([A-Za-z]\w*)\s*\(")
 """A call of a member of a name."""
 _USED_NAMES_MAX = 20
+_OF_SERVERS = frozenset({"mcp.servers", "servers", "tools"})
+"""Modules that hold the servers, each as a module of its own."""
 
 
 async def call_tool(name: str, *arguments: Mapping[str, object] | str | None, **named: object) -> object:
@@ -103,8 +105,13 @@ def helpers() -> dict[str, object]:
 
 def modules() -> dict[str, Facade]:
     """Give what can be imported of this module."""
-    runtime = _runtime()
-    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "tools": _tools()}
+    runtime, servers = _runtime(), _mcp_servers()
+    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "mcp.servers": servers, "servers": servers, "tools": _tools()}
+
+
+def server_module(package: str, name: str) -> Dynamic | None:
+    """Return what `import package.name` gives where the package holds the servers, whether or not there is such one."""
+    return _server(name) if package in _OF_SERVERS else None
 
 
 def _runtime() -> Facade:
@@ -113,7 +120,8 @@ def _runtime() -> Facade:
 
 def _mcp(runtime: Facade) -> Dynamic:
     """Return what `import mcp` gives: the names of other bridges as `mcp.runtime`, and the servers beside it."""
-    return dynamic("mcp", lambda name: runtime if name == "runtime" else _server(name), partial(_names, None))
+    own = {"runtime": runtime, "servers": _mcp_servers()}
+    return dynamic("mcp", lambda name: own.get(name) or _server(name), partial(_names, None))
 
 
 def bridge_names(source: str) -> dict[str, object]:
@@ -248,19 +256,44 @@ def _discovered_servers(detailed: bool = False) -> object:
 
 
 def _query_tool_docs(server: str, tool: str | None = None, detail: str = "summary") -> object:
-    """Return what is known of a server's tools, or of one tool, as a list of `{name, server, …}`."""
-    return _asked("list_tools", server=server, tool=tool, detail_level=detail)
+    """Return what is known of a server's tools, or of one tool, as a list of `{tool, toolAlias, server, …}`."""
+    return awaitable(_docs(GUEST.call_host("list_tools", {"server": server, "tool": tool, "detail_level": detail})))
 
 
 def _search_tool_docs(query: str, limit: int = 5, detail: str = "summary") -> object:
-    """Return the tools that fit a query, best first, as a list of `{name, server, …}`."""
+    """Return the tools that fit a query, best first, as a list of `{tool, toolAlias, server, …}`."""
     found = cast("dict[str, object]", search_tools(query, detail_level=detail, limit=limit))
-    return awaitable(found["tools"])
+    return awaitable(_docs(found["tools"]))
+
+
+def _docs(tools: object) -> list[object]:
+    """Return what is known of tools under the keys of other bridges as well."""
+    listed = cast("list[Mapping[str, object]]", tools)
+    return [{"tool": each["name"], "toolAlias": _alias(each), **each} for each in listed]
+
+
+def _alias(tool: Mapping[str, object]) -> str:
+    """Return the name of a tool in code: the last part of its `call`, or of the call in its signature, if there is."""
+    called = str(tool.get("call") or tool.get("signature") or tool["name"])
+    return called.partition("(")[0].rpartition(".")[2] if "." in called.partition("(")[0] else str(tool["name"])
 
 
 def _describe_server(name: str) -> object:
-    """Return what is known of one server, with the names of its tools."""
+    """Return what is known of one server: `{name, alias, cwd, tools: [{name, alias, description, …}], …}`."""
     return _asked("describe_server", server=name)
+
+
+def _loaded_metadata() -> object:
+    """Return what is known of every server, as `describe_server` does. Starts none."""
+    return awaitable(cast("list[object]", GUEST.call_host("describe_servers", {})))
+
+
+def _list_tools_of(server: str | None = None) -> object:
+    """Return the names of a server's tools, or of all tools."""
+    tools = cast(
+        "list[Mapping[str, object]]", GUEST.call_host("list_tools", {"server": server, "detail_level": "name"})
+    )
+    return awaitable([each["name"] for each in tools])
 
 
 def _capability_summary() -> object:
@@ -276,6 +309,8 @@ _RUNTIME: dict[str, object] = {
         ("query_tool_docs", _query_tool_docs),
         ("search_tool_docs", _search_tool_docs),
         ("describe_server", _describe_server),
+        ("list_loaded_server_metadata", _loaded_metadata),
+        ("list_tools", _list_tools_of),
         ("capability_summary", _capability_summary),
     )
     for form in ("", "_sync")

@@ -58,6 +58,7 @@ def handlers(registry: Registry, privacy: Privacy) -> Mapping[str, Handler]:
         ),
         "named_servers": Handler(partial(_named_servers, registry), {"names": (dict,)}, frozenset({"names"})),
         "describe_server": Handler(partial(_describe_server, registry), {"server": _TEXT}, frozenset({"server"})),
+        "describe_servers": Handler(partial(_describe_servers, registry), {}, frozenset()),
         "capability_summary": Handler(partial(_capability_summary, registry), {}, frozenset()),
     }
     call = Handler(
@@ -215,6 +216,10 @@ async def _list_tools(registry: Registry, _calls: Calls, arguments: Arguments) -
 
 async def _describe_server(registry: Registry, _calls: Calls, arguments: Arguments) -> Json:
     return await answered(discovery.server(registry, cast("str", arguments["server"])))
+
+
+async def _describe_servers(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:
+    return await answered(discovery.servers_with_tools(registry))
 
 
 async def _capability_summary(registry: Registry, _calls: Calls, _arguments: Arguments) -> Json:

@@ -235,11 +235,41 @@ async def servers(registry: Registry) -> list[Json]:
 
 
 async def server(registry: Registry, name: str) -> dict[str, Json]:
-    """Return what is known of one server, with the names of its tools. Raises `RegistryError`."""
+    """Return what is known of one server: as `servers` says it, with `cwd` and `tools`. Raises `RegistryError`.
+
+    Each tool is `{name, alias, description, input_schema}`; the alias is its name in code.
+    """
     own = await server_name(registry, name)
-    listed = await tools_of(registry, own, detail_level="name")
     told = next(each for each in await servers(registry) if isinstance(each, dict) and each["name"] == own)
-    return {**told, "tools": [each["name"] for each in listed if isinstance(each, dict)], "tool_count": len(listed)}
+    return await _with_tools(registry, told, await _known_tools(registry, own))
+
+
+async def servers_with_tools(registry: Registry) -> list[Json]:
+    """Return every server as `server` does, with the tools that are known. Starts none."""
+    catalog, configuration = await registry.catalog(), await registry.configuration()
+    listed: list[Json] = []
+    for each in await servers(registry):
+        assert isinstance(each, dict)
+        known = catalog.tools(server=str(each["name"]))
+        listed.append(await _with_tools(registry, each, [tool for tool in known if is_permitted(tool, configuration)]))
+    return listed
+
+
+async def _with_tools(registry: Registry, told: Mapping[str, Json], tools: Sequence[Tool]) -> dict[str, Json]:
+    configuration = await registry.configuration()
+    entry = configuration.servers.get(str(told["name"]))
+    full = await _told(registry, tools, _level("full"))
+    describer = await registry.describer()
+    listed: list[Json] = [
+        {
+            "name": tool.name,
+            "alias": describer.call(tool).rpartition(".")[2],
+            "description": each["description"],
+            "input_schema": each["input_schema"],
+        }
+        for tool, each in zip(tools, full, strict=True)
+    ]
+    return {**told, "cwd": None if entry is None else entry.cwd, "tools": listed, "tool_count": len(listed)}
 
 
 async def tools_of(
