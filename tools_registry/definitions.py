@@ -16,11 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from .errors import DefinitionRefused
 from .models import NO_ARGUMENTS, Json, Provenance, Schema, Source, Tool
+from .short_values import holds_more
 
 if TYPE_CHECKING:
     import yaml
@@ -123,7 +125,11 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
     """Make a tool of one definition. Raises `DefinitionRefused`, which says what is wrong with it."""
     if not isinstance(content, Mapping):
         raise DefinitionRefused("it is not an object. Give one with name, description and input_schema.")
-    _check_texts(content)
+    if holds_more(dict(content), inf, text_chars_max=TEXT_CHARS_MAX, chars_max=DEFINITION_CHARS_MAX):
+        raise DefinitionRefused(
+            f"it has a text above {TEXT_CHARS_MAX} characters, or more than {DEFINITION_CHARS_MAX} in all. "
+            "Shorten its texts."
+        )
     name = content.get("name")
     if not isinstance(name, str) or not name.strip():
         raise DefinitionRefused("it has no name. Give it a name, which is a text.")
@@ -149,24 +155,6 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
         title=title if isinstance(title, str) else "",
         provenance=provenance,
     )
-
-
-def _check_texts(content: object) -> None:
-    """Refuse a definition whose texts are so long that looking through them would hold up everything else."""
-    waiting, chars = [content], 0
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            chars += len(each)
-            if len(each) > TEXT_CHARS_MAX or chars > DEFINITION_CHARS_MAX:
-                raise DefinitionRefused(
-                    f"it has a text above {TEXT_CHARS_MAX} characters, or more than {DEFINITION_CHARS_MAX} in all. "
-                    "Shorten its texts."
-                )
-        elif isinstance(each, Mapping):
-            waiting += [*each, *each.values()]
-        elif isinstance(each, list | tuple):
-            waiting += each
 
 
 def published(tool: Tool) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from typing_extensions import TypeIs
 
-from .short_values import short
+from .short_values import holds_more, short
 
 VALUES_MAX: Final = 20_000
 """A schema with more values than this is not judged by: each of its keywords may be a list of all of them."""
@@ -50,7 +50,7 @@ def judged_schema(schema: object, check: Callable[[], None]) -> object | None:
 
     `check` is called at every step and may raise. Raises `RecursionError` for a schema that nests without an end.
     """
-    if _is_too_large(schema, check):
+    if holds_more(schema, VALUES_MAX, chars_max=CHARS_MAX):
         return None
     made = _Making(check)
     part = made.schema(schema)
@@ -125,22 +125,3 @@ def _leads_inside(reference: object) -> bool:
         elif keyword not in _ONE_SCHEMA:
             return False
     return True
-
-
-def _is_too_large(schema: object, check: Callable[[], None]) -> bool:
-    values, chars, waiting = 0, 0, [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            chars += len(each)
-        elif isinstance(each, dict | list):
-            check()
-            values += len(each)
-            if values > VALUES_MAX:
-                return True
-            if isinstance(each, dict):
-                chars += sum(map(len, each))
-            waiting += each.values() if isinstance(each, dict) else each
-        if chars > CHARS_MAX:
-            return True
-    return False

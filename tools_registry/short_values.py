@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from typing_extensions import override
 
@@ -26,34 +27,32 @@ def short(value: object, check: Callable[[], None]) -> object:
     return _Text(value) if isinstance(value, str) else value
 
 
-def holds_more(value: object, values_max: int) -> bool:
-    """Return whether a JSON value holds more than so many values; takes no longer than counting those."""
-    left, waiting = values_max, [value]
+def holds_more(value: object, values_max: float, *, text_chars_max: float = inf, chars_max: float = inf) -> bool:
+    """Return whether a JSON value holds more values than so many, a longer text, or more characters in all its texts.
+
+    Keys are texts too. It takes no longer than counting so many.
+    """
+    counts_texts = min(text_chars_max, chars_max) < inf
+    values, chars, waiting = values_max, chars_max, [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict | list):
-            left -= len(each)
-            if left < 0:
+            values -= len(each)
+            if values < 0:
                 return True
             waiting += each.values() if isinstance(each, dict) else each
+            if counts_texts and isinstance(each, dict):
+                waiting += each
+        elif counts_texts and isinstance(each, str):
+            chars -= len(each)
+            if chars < 0 or len(each) > text_chars_max:
+                return True
     return False
 
 
 def is_small(value: object) -> bool:
-    """Return whether a JSON value holds few values and no long text."""
-    left, waiting = _SHOWN_VALUES_MAX, [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict | list):
-            left -= len(each)
-            if left < 0:
-                return False
-            waiting += each
-            if isinstance(each, dict):
-                waiting += each.values()
-        elif isinstance(each, str) and len(each) > _SHOWN_CHARS_MAX:
-            return False
-    return True
+    """Return whether a JSON value has few values and no long text."""
+    return not holds_more(value, _SHOWN_VALUES_MAX, text_chars_max=_SHOWN_CHARS_MAX)
 
 
 class _Object(dict[object, object]):

@@ -55,6 +55,7 @@ class Transformer(RestrictingNodeTransformer):
         self._at_module_level = True
         self._class_name: str | None = None
         self._import_may_fail = imports_may_fail
+        self._may_be_absent = False
         self._annotations_are_text = False
         self._futures: Sequence[ast.stmt] = ()
         self.flags = 0
@@ -312,11 +313,9 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in node.names:
             self.check_name(node, alias.asname or alias.name.partition(".")[0])
-            statements.append(self._module(node, alias))
+            may_fail, may_be_absent = self._import_may_fail, self._may_be_absent
+            statements.append(imports.module(node, alias, may_fail, may_be_absent=may_be_absent))
         return statements
-
-    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
-        return imports.module(node, alias, self._import_may_fail)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Sequence[ast.stmt]:
         """Refuse every name that the module's facade does not list; the others are taken from the facade.
@@ -335,11 +334,9 @@ class Transformer(RestrictingNodeTransformer):
         statements: list[ast.stmt] = []
         for alias in imports.expanded(node, at_module_level=self._at_module_level):
             self.check_name(node, alias.asname or alias.name)
-            statements.append(self._member(node, alias))
+            may_fail, may_be_absent = self._import_may_fail, self._may_be_absent
+            statements.append(imports.imported_member(node, alias, may_fail, may_be_absent=may_be_absent))
         return statements
-
-    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-        return imports.imported_member(node, alias, self._import_may_fail)
 
     def _judge_future(self, node: ast.ImportFrom) -> None:
         """Refuse what the compiler would refuse, which then no longer sees the statement."""
@@ -482,12 +479,6 @@ class ModuleTransformer(Transformer):
             return super().visit_Try(node)
         finally:
             self._may_be_absent = before
-
-    def _module(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
-        return imports.module(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
-
-    def _member(self, node: ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-        return imports.imported_member(node, alias, self._import_may_fail, may_be_absent=self._may_be_absent)
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Judge the node, or put what raises its refusal in its place."""

@@ -106,7 +106,9 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         )
         lines = [str(found["weak"])] if "weak" in found else []
         lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
-        if any(" -> unknown" in line or "keys unknown" in line for line in lines):
+        from ...tools_registry.describing.signatures import tells_returns
+
+        if not all(map(tells_returns, lines)):
             lines.append(_PRINT_FIRST)
         return answered(found, "\n".join(lines) or "no tools found")
 

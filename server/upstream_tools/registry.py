@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ...tools_registry.configuration import Configuration
 from ...tools_registry.errors import RegistryError, ServerUnusable, ToolUnknown
 from ...tools_registry.upstream.results import says_shape
+from ..database import Opening
 from ..errors import HostWorkRefused
 from ..home import Home
 from ..host_work import Kind, in_thread
@@ -78,8 +79,8 @@ class Registry:
         self._index: tuple[tuple[object, ...], SearchIndex] | None = None
         self._indexing = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._learned: LearnedTypes | None = None
-        self._usage: Usage | None = None
+        self._learned = Opening(partial(_learned_types, home))
+        self._usage = Opening(partial(_usage, home))
         self._background: set[asyncio.Task[None] | asyncio.Task[SearchIndex]] = set()
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
@@ -97,10 +98,9 @@ class Registry:
             task.cancel()
         if self._wired is not None:
             await self._wired.upstreams.__aexit__(None, None, None)
-        if self._learned is not None:
-            await asyncio.to_thread(self._learned.save)
-        if self._usage is not None:
-            await asyncio.to_thread(self._usage.save)
+        for kept in (self._learned.made, self._usage.made):
+            if kept is not None:
+                await asyncio.to_thread(kept.save)
 
     def warm(self) -> None:
         """Read the catalog and build the index soon, so that the first search need not wait."""
@@ -121,19 +121,13 @@ class Registry:
 
     async def learned(self) -> LearnedTypes:
         """Return what was learned of answers."""
-        if self._learned is None:
-            learned = await asyncio.to_thread(_learned_types, self._home)
-            if self._learned is None:  # another task may have been faster
-                self._learned = learned
-        return self._learned
+        made = self._learned.made
+        return await asyncio.to_thread(self._learned) if made is None else made
 
     async def usage(self) -> Usage:
         """Return what was called after which search."""
-        if self._usage is None:
-            usage = await asyncio.to_thread(_usage, self._home)
-            if self._usage is None:  # another task may have been faster
-                self._usage = usage
-        return self._usage
+        made = self._usage.made
+        return await asyncio.to_thread(self._usage) if made is None else made
 
     async def index(self) -> SearchIndex:
         """Return an index over all tools that may be used, and over what `extra_documents` give.
@@ -155,7 +149,8 @@ class Registry:
 
     async def _built(self) -> SearchIndex:
         async with self._indexing:
-            wired = await self._current()
+            wired = self._wired  # as `index` has just made it
+            assert wired is not None
             await self._refresh_extras()
             extra = [extras() for extras in self.extra_documents]
             state = (wired, wired.catalog.revision, *(state for state, _ in extra))

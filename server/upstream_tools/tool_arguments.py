@@ -92,7 +92,12 @@ def _has_token(value: Json) -> bool:
 
 
 def _takes(tool: Tool) -> str:
-    names = [each.name if each.required else f"{each.name}=…" for each in parameters_of(tool)]
+    return _it_takes((each.name, each.required) for each in parameters_of(tool))
+
+
+def _it_takes(parameters: Iterable[tuple[str, bool]]) -> str:
+    """Say which arguments there are, given the name of each and whether it is required."""
+    names = [name if required else f"{name}=…" for name, required in parameters]
     return f"It takes {_few(names)}." if names else "It takes no arguments."
 
 
@@ -129,7 +134,6 @@ def named(tool: Tool, call: str, positional: Sequence[Json], given: Mapping[str,
 
 def too_many_by_position(tool: Tool, call: str) -> str:
     """Return what to say of a call that passes more by position than has one meaning."""
-    names = [each.alias if each.required else f"{each.alias}=…" for each in parameters_of(tool)]
-    takes = f"It takes {_few(names)}." if names else "It takes no arguments."
+    takes = _it_takes((each.alias, each.required) for each in parameters_of(tool))
     few = _few(names_by_position(tool))
     return f"{call}() takes {f'only {few}' if few else 'no argument'} by position. Pass the others by name. {takes}"

@@ -111,11 +111,7 @@ def read_entry(client: str, server: str, raw: object, user: Path, project: Path)
         raise ConfigurationRefused("it has neither a command nor a url")
     if raw.get("disabled") is True or raw.get("enabled") is False:
         entry["disabled"] = True
-    _policy(client, raw, entry)
-    if raw.get("approve") == "always":
-        entry["approve"] = "always"
-    elif raw.get("approve") is not None:
-        texts.notes.append("its approve is not taken, since it may ask less often: say it in mcp.json")
+    _policy(client, raw, entry, texts)
     if raw.get("envFile"):
         texts.notes.append("its envFile is not read: set those variables in sealab's environment")
     return Read(entry, tuple(dict.fromkeys(texts.notes)))
@@ -184,8 +180,8 @@ def _kind(client: str, raw: Mapping[str, object]) -> str | None:
     return None
 
 
-def _policy(client: str, raw: Mapping[str, object], entry: Entry) -> None:
-    """Keep what a user has said about tools and times."""
+def _policy(client: str, raw: Mapping[str, object], entry: Entry, texts: _Texts) -> None:
+    """Keep what a user has said about tools and times; of approvals only what asks more often."""
     for ours, theirs in (
         ("allow", ("includeTools", "enabled_tools")),
         ("deny", ("excludeTools", "disabled_tools", "disabledTools")),
@@ -203,6 +199,10 @@ def _policy(client: str, raw: Mapping[str, object], entry: Entry) -> None:
         value = seconds.get(key) or raw.get(key)
         if value is not None and key not in entry:
             entry[key] = value
+    if raw.get("approve") == "always":
+        entry["approve"] = "always"
+    elif raw.get("approve") is not None:
+        texts.notes.append("its approve is not taken, since it may ask less often: say it in mcp.json")
 
 
 def _first(raw: Mapping[str, object], *keys: str) -> object:

@@ -316,7 +316,7 @@ _CACHES = frozenset(
     "_parser_cache _compile_repl _ABC__cache __annotations__ __doc__ _type_cache __parameters__ _abc_invalidation_counter "
     "_get_dump_registry _has_lookups _CACHE_MAX_SIZE _safe_quoters _hash_cache _parse_cache __subclasshook__ "
     "_a85chars _a85chars2 _b85chars _b85chars2 _b85dec _hextobyte _typeprog _address_fmt_re _b32rev _b32tab2 __builtins__ "
-    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_ _contexts".split()
+    "_event_loop_policy _firstweekday _namespace_map _value2member_map_ _current _results __warningregistry__ _class_cleanups _unhashable_values_ _unhashable_values_map_ _contexts _parents _held".split()
 )
 _ARGUMENTS = frozenset({"_impl"})
 """Private names of parameters: the keywords of a converter that `configparser` makes name its parser's own method."""

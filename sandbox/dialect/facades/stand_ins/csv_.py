@@ -6,9 +6,11 @@ A reader is at work on a row while it asks for the next line; called again there
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from io import StringIO
 from typing import Any, Final
+
+from .held_items import alone
 
 __all__ = ["reader"]
 
@@ -19,12 +21,8 @@ _reader: Final = csv.reader
 
 def reader(iterable: Iterable[str], /, *arguments: Any, **keywords: Any) -> Any:
     """Return an iterator of the rows of text; takes the arguments of Python's own."""
-    lines = iterable if type(iterable) in _PLAIN else _alone(iter(iterable))
+    lines = iterable if type(iterable) in _PLAIN else alone(iter(iterable))
     return _reader(lines, *arguments, **keywords)
-
-
-def _alone(lines: Iterator[str]) -> Iterator[str]:
-    yield from lines  # Python refuses to enter a generator that is at work
 
 
 def read_alone() -> None:

@@ -57,7 +57,7 @@ def testmod(
     given = globs if globs is not None or m is None else own
     names = dict(given or {}) | dict(extraglobs or {})
     run = _Run(optionflags, bool(verbose), raise_on_error)
-    for title, text, line in sorted(_docstrings(name, own)):
+    for title, text, line in sorted(_docstrings(name, own, None if m is None else own.get("__name__"))):
         run.examples(title, text, line, names)
     if report:
         run.report()
@@ -82,13 +82,14 @@ def run_docstring_examples(
         run.examples(part, text, line, globs)
 
 
-def _docstrings(name: str, variables: Mapping[str, object]) -> Iterator[tuple[str, str, int]]:
+def _docstrings(name: str, variables: Mapping[str, object], module: object) -> Iterator[tuple[str, str, int]]:
+    """Yield the docstrings of what a `module` made itself; of everything where it is None."""
     seen: set[int] = set()
     own = dict(variables)
     if isinstance(own.get("__doc__"), str):
         yield name, str(own["__doc__"]), 0
     for key, value in own.items():
-        if key.isidentifier() and _is_of_module(value, own.get("__name__")):
+        if key.isidentifier() and _is_of_module(value, module):
             yield from _of_object(value, f"{name}.{key}", seen)
     tests = own.get("__test__")
     for key, value in tests.items() if isinstance(tests, dict) else ():

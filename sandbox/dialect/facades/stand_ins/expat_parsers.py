@@ -32,8 +32,9 @@ _parents: list[XMLParserType] = []
 
 
 def _make_child(self: XMLParserType, /, *arguments: Any) -> XMLParserType:
-    _parents.append(self)
-    return _make_from(self, *arguments)
+    child = _make_from(self, *arguments)
+    _parents.append(self)  # once it is known to be a parser
+    return child
 
 
 def _alone(parse: Callable[..., Any]) -> Callable[..., Any]:

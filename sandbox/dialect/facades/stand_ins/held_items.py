@@ -15,7 +15,7 @@ import operator
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import GenericAlias, MethodType, UnionType
 from typing import Any, Final
 
@@ -50,6 +50,12 @@ def hold() -> None:
         for proxy in (weakref.ProxyType, weakref.CallableProxyType):
             for name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
                 replace_method(proxy, name, _comparing(getattr(proxy, name)))
+
+
+def alone(items: Iterable[Any]) -> Iterator[Any]:
+    """Give the items one by one: Python refuses to enter a generator that is at work, as C code could its iterator."""
+    for item in items:  # noqa: UP028 - `yield from` would also close what it iterates over
+        yield item
 
 
 def _make_encoder(markers: dict[int, object] | None, /, *arguments: object) -> object:

@@ -18,6 +18,7 @@ from types import FunctionType, GeneratorType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from ....guest.type_flags import remove_methods, replace_method
+from .held_items import alone
 
 T = TypeVar("T")
 
@@ -71,11 +72,6 @@ class _Later(Generic[T]):
 
     def __iter__(self) -> _Held[T]:
         return _Held(self._items)
-
-
-def _alone(items: Iterator[T]) -> Iterator[T]:
-    for item in items:  # noqa: UP028 - `yield from` would also close what it iterates over
-        yield item
 
 
 def _each_held(iterables: Iterable[Iterable[T]]) -> Iterator[Iterable[T]]:
@@ -138,7 +134,7 @@ class zip_longest(_real.zip_longest):  # type: ignore[misc]  # noqa: N801 - Pyth
 
     def __new__(cls, *iterables: Iterable[Any], fillvalue: object = None) -> Any:
         """Put `fillvalue` in place of what is missing."""
-        parts = (each if type(each) in _QUIET else _alone(iter(each)) for each in iterables)
+        parts = (each if type(each) in _QUIET else alone(iter(each)) for each in iterables)
         return _make_zip(cls, *parts, fillvalue=fillvalue)
 
 

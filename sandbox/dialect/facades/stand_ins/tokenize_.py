@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .held_items import alone
+
 __all__ = ["TokenizerIter"]
 
 
@@ -27,8 +29,4 @@ def TokenizerIter(  # noqa: N802 - Python's own name
         raise TypeError(f"encoding must be a string or None, not {type(encoding).__name__!r}")
     options = {} if encoding is None else {"encoding": encoding}
     tokens: Iterator[tuple[Any, ...]] = Tokens(line, extra_tokens=extra_tokens is True, **options)
-    return _alone(tokens)
-
-
-def _alone(tokens: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    yield from tokens  # Python refuses to enter a generator that is at work, as `readline` could the tokenizer
+    return alone(tokens)  # `readline` could enter it

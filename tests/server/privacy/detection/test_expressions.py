@@ -21,7 +21,7 @@ FINDS = [find for find, _ in RECOGNIZERS]
 UNITS = 150
 KNOWN = ("-eyJ", "-eyJaaaaaaaa.", "\t\t\t\t\t\t\t\ta : b", "PuTTY-User-Key-File-1\n", "login ", "/", '"')
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
-_CARELESS = re.compile(r"(?<![A-Za-z])eyJ[A-Za-z-]{8,4000}\.")
+_CARELESS = re.compile(r"(?<![A-Za-z])eyJ[A-Za-z-]{8,}\.")
 
 
 @pytest.mark.parametrize("find", FINDS, ids=lambda each: each.__name__)
