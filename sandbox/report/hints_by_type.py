@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Final, cast
 
 from ..dialect import facades, guest_modules
@@ -218,6 +218,16 @@ def _of_skill(name: str, scene: Scene) -> str | None:
     return f"It is a skill: write skills.{name}(…), or `from skills import {name}` first."
 
 
+def _of_server(module: object, name: str, scene: Scene) -> str | None:
+    """Return how to call a tool whose server has a module's name. The host is asked only of an awaited call."""
+    line = scene.text()
+    if type(module) is not str or "await" not in line or f"{module}.{name}(" not in line:
+        return None
+    if module not in cast("list[str]", GUEST.call_host("named_servers", {"names": {module: [name]}})):
+        return None
+    return f"{module} is the imported module here: write tools.{module}.{name}(…) for the server of that name."
+
+
 def _importable() -> frozenset[str]:
     return frozenset((*facades.exports(), *guest_modules.names()))
 
@@ -238,7 +248,7 @@ def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str
     )
 
 
-def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> str | None:
     name, owner = _name_of_attribute_error(error), _object_of_attribute_error(error)
     if type(name) is not str or owner is None:
         return None
@@ -253,7 +263,10 @@ def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> s
     if type(owner) is GuestModule:
         return _of_module(module_name(owner), name, variable_names(owner))
     if derives(type(owner), facades.Facade):
-        return _of_module(facades.title(cast("facades.Facade", owner)), name)
+        title = facades.title(cast("facades.Facade", owner))
+        return _of_server(title, name, scene) or _of_module(title, name)
+    if type(owner) is ModuleType and (hint := _of_server(vars(owner).get("__name__"), name, scene)) is not None:
+        return hint
     close = nearest(name, public_names(owner), _LIKELY)
     return None if close is None else f"Did you mean {close!r}?"
 

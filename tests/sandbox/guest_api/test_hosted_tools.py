@@ -24,6 +24,8 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
             return ["git", "time"] if arguments["server"] is None else ["git_log", "status"]
         case "named_servers":
             return [each for each in arguments["names"] if each in {"git", "time"}]
+        case "list_tools" if "tool" in arguments:
+            return [{"name": "git_log", "with": dict(arguments)}]
         case "list_servers":
             return [{"name": "git"}, {"name": "time"}]
         case "call_tool" if arguments["name"] == "git.bad":
@@ -121,6 +123,13 @@ async def test_a_module_that_was_not_imported_is_no_server(pool) -> None:
     outcome = await ran(pool, "async def f(): return time.time()\nawait f()")
     assert outcome.error is not None
     assert outcome.error.type == "NameError"
+
+
+async def test_a_tool_called_of_the_module_that_hides_its_server_is_named_with_the_way_to_call_it(pool) -> None:
+    outcome = await ran(pool, "import time\nawait time.get_current_time()")
+    assert outcome.error is not None
+    assert outcome.error.hint is not None
+    assert "tools.time.get_current_time(…)" in outcome.error.hint
 
 
 async def test_the_helpers_stand_on_tools_too_whatever_servers_there_are(pool) -> None:
@@ -234,8 +243,8 @@ async def test_calls_run_at_the_same_time(pool) -> None:
         ("list_servers()", [{"name": "git"}, {"name": "time"}]),
         ("(await search_tools('x', limit=3))['with']", {"query": "x", "category": None, "detail_level": "summary", "limit": 3}),
         ("get_tool_definition('a.b')['with']", {"tool_name": "a.b", "category": None, "detail_level": "full"}),
-        ("runtime.query_tool_docs_sync('git')['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
-        ("(await runtime.query_tool_docs('git', 'x', detail='full'))['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
+        ("runtime.query_tool_docs_sync('git')[0]['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
+        ("(await runtime.query_tool_docs('git', 'x', detail='full'))[0]['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
         ("await runtime.search_tool_docs('x', limit=2)", []),
         ("runtime.describe_server('git')['with']", {"server": "git"}),
         ("runtime.capability_summary()['asked']", "capability_summary"),
