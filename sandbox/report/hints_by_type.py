@@ -26,7 +26,7 @@ from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
-from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, missed_by
+from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
 
 HINT_CHARS_MAX = 400
@@ -62,7 +62,7 @@ class Scene:
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
-        hint = _of_csv(error, scene) or by_message(message) or _by_type(error, message, scene)
+        hint = _of_csv(error, scene) or _of_dict(error, scene) or by_message(message) or _by_type(error, message, scene)
         returned = _of_answers(error, message, scene)
         hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
@@ -82,6 +82,22 @@ def _of_csv(error: BaseException, scene: Scene) -> str | None:
                 if of_csv and is_text(text, scene.frame):
                     return f"{name} was given a text, each character of which it takes for a line: pass {_LINES}."
     return None
+
+
+def _of_dict(error: BaseException, scene: Scene) -> str | None:
+    """Return where the items are, of a dict that was taken for a list of them."""
+    failed = any(derives(type(error), kind) for kind in (KeyError, TypeError))
+    if scene.frame is None or scene.line is None or not failed:
+        return None
+    taken = taken_of_answer(scene.source, scene.line)
+    if taken is not None:
+        return f"{taken[0]} returns a dict: what it found is {taken[0]}(…)[{taken[1]!r}]."
+    looped = looped_dict(scene.source, scene.line, scene.frame) if derives(type(error), TypeError) else None
+    if looped is None:
+        return None
+    text, *lists = (bounded(each, _KEY_CHARS_MAX) for each in looped)
+    better = f"{text}[{lists[0]!r}]" if len(lists) == 1 else f"{text}.items() or {text}.values()"
+    return f"A loop over a dict gives its keys: loop over {better}."
 
 
 def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
