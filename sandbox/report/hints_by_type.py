@@ -86,13 +86,16 @@ def _of_csv(error: BaseException, scene: Scene) -> str | None:
 
 def _of_dict(error: BaseException, scene: Scene) -> str | None:
     """Return where the items are, of a dict that was taken for a list of them."""
-    failed = any(derives(type(error), kind) for kind in (KeyError, TypeError))
-    if scene.frame is None or scene.line is None or not failed:
+    if scene.frame is None or scene.line is None:
         return None
-    taken = taken_of_answer(scene.source, scene.line)
-    if taken is not None:
-        return f"{taken[0]} returns a dict: what it found is {taken[0]}(…)[{taken[1]!r}]."
-    looped = looped_dict(scene.source, scene.line, scene.frame) if derives(type(error), TypeError) else None
+    if any(derives(type(error), kind) for kind in (KeyError, TypeError)):
+        taken = taken_of_answer(scene.source, scene.line)
+        if taken is not None:
+            return f"{taken[0]} returns a dict: what it found is {taken[0]}(…)[{taken[1]!r}]."
+    of_text = derives(type(error), AttributeError) and type(_object_of_attribute_error(error)) is str
+    if not of_text and not derives(type(error), TypeError):
+        return None
+    looped = looped_dict(scene.source, scene.line, scene.frame)
     if looped is None:
         return None
     text, *lists = (bounded(each, _KEY_CHARS_MAX) for each in looped)

@@ -64,7 +64,7 @@ def missed_by(source: str, line: int, frame: FrameType, kinds: Sequence[type]) -
 
 
 def looped_dict(source: str, line: int, frame: FrameType) -> Sequence[str] | None:
-    """Return what a loop goes over that gives the keys of a dict to a name with a subscript on `line`.
+    """Return what a loop goes over that gives the keys of a dict to a name which `line` takes an item or attribute of.
 
     That is the dict's text in the source, then those of its keys that hold lists. None where there is no such loop.
     """
@@ -80,7 +80,7 @@ def looped_dict(source: str, line: int, frame: FrameType) -> Sequence[str] | Non
                 name, items = node.generators[0].target.id, node.generators[0].iter
             case _:
                 continue
-        if any(_has_subscript_on(each, name, line) for each in ast.walk(node)):
+        if any(_takes_from(each, name, line) for each in ast.walk(node)):
             lists = _lists_of(items, frame)
             if lists is not None:
                 return [ast.unparse(items), *lists]
@@ -100,9 +100,9 @@ def taken_of_answer(source: str, line: int) -> Sequence[str] | None:
     return None
 
 
-def _has_subscript_on(node: ast.AST, name: str, line: int) -> bool:
+def _takes_from(node: ast.AST, name: str, line: int) -> bool:
     match node:
-        case ast.Subscript(value=ast.Name(id=own)):
+        case ast.Subscript(value=ast.Name(id=own)) | ast.Attribute(value=ast.Name(id=own)):
             return own == name and node.lineno == line
     return False
 
