@@ -262,6 +262,21 @@ def test_dataclasses_work_with_private_fields_and_string_annotations() -> None:
     ]
 
 
+def test_a_field_of_an_object_is_not_taken_for_a_name_of_its_class() -> None:
+    source = """
+    from collections import defaultdict
+    from dataclasses import asdict, dataclass
+    class Fields(dict):
+        def __getattr__(self, name): return self[name]
+    @dataclass
+    class A:
+        fields: dict
+    made = asdict(A(defaultdict(list, a=[1])))["fields"]
+    [asdict(A(Fields(default_factory=1))), made["b"], made["a"]]
+    """
+    assert run(source).value == [{"fields": {"default_factory": 1}}, [], [1]]
+
+
 def test_enums_work_as_usual() -> None:
     source = """
     from enum import Enum, Flag, IntEnum, StrEnum, auto
