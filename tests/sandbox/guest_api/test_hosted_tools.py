@@ -24,6 +24,8 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
             return ["git", "time"] if arguments["server"] is None else ["git_log", "status"]
         case "named_servers":
             return [each for each in arguments["names"] if each in {"git", "time"}]
+        case "list_tools":
+            return [{"name": "git.git_log", "call": "tools.git.git_log(n)", "with": dict(arguments)}]
         case "list_servers":
             return [{"name": "git"}, {"name": "time"}]
         case "call_tool" if arguments["name"] == "git.bad":
@@ -234,8 +236,9 @@ async def test_calls_run_at_the_same_time(pool) -> None:
         ("list_servers()", [{"name": "git"}, {"name": "time"}]),
         ("(await search_tools('x', limit=3))['with']", {"query": "x", "category": None, "detail_level": "summary", "limit": 3}),
         ("get_tool_definition('a.b')['with']", {"tool_name": "a.b", "category": None, "detail_level": "full"}),
-        ("runtime.query_tool_docs_sync('git')['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
-        ("(await runtime.query_tool_docs('git', 'x', detail='full'))['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
+        ("runtime.query_tool_docs_sync('git')[0]['toolAlias']", "git_log"),
+        ("runtime.query_tool_docs_sync('git')[0]['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
+        ("(await runtime.query_tool_docs('git', 'x', detail='full'))[0]['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
         ("await runtime.search_tool_docs('x', limit=2)", []),
         ("runtime.describe_server('git')['with']", {"server": "git"}),
         ("runtime.capability_summary()['asked']", "capability_summary"),

@@ -71,7 +71,6 @@ def test_an_unknown_name_gets_the_nearest(source, said):
         ("import requests", "search_tools"),
         ("import numpy", "statistics"),
         ("import marshal", "json"),
-        ("import importlib.resources", "open(path)"),
         ("from os import system", "No process can be started here"),
         ("requests.get('x')", "search_tools"),
         ("np.array([1])", "statistics"),
