@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from dataclasses import replace
 
 from .errors import NameRefused, NotAFile, NotFound
@@ -146,7 +147,8 @@ class DryRunFiles(RunFiles):
         """Copy what is renamed into the upper layer, and rename it there."""
         with self._turn:
             source, goal = self._parts(path), self._parts(target)
-            is_missing = source is not None and self._state(source) is None  # of which `super` says what is told first
+            is_missing = self._is_missing(path) if source is None else self._state(source) is None
+            # Of what is missing `super` says what is told first.
             if not is_missing and not any(map(is_top, (path, target))):
                 if source:
                     self._copy_all(path)
@@ -156,6 +158,12 @@ class DryRunFiles(RunFiles):
             super().rename(path, target)
             for parts in filter(None, (source, goal)):
                 self._remove_name(parts)
+
+    def _is_missing(self, path: str) -> bool:
+        with suppress(NotFound, NotAFile):
+            self.status(path)
+            return False
+        return True
 
     def _place_of(self, path: str, name: Name) -> Place:
         if self._upper is not None and self.hides(name.parts):

@@ -363,6 +363,7 @@ class _Maker:
         for base in bases:
             _check_base(base)
         _check_mixed(bases)
+        metaclasses.check_bases(bases)
         asked = cast("type", self._asked) if is_metaclass(self._asked) else None
         self._governor = metaclasses.winner(asked, bases)
         if self._governor is not None:

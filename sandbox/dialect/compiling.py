@@ -332,7 +332,7 @@ def _judged(
     source: object, filename: str, mode: _Mode, flags: int = 0, policy: Callable[[], Transformer] = Transformer
 ) -> CodeType:
     if type(source) is not str:
-        raise TypeError("source must be a string")
+        raise TypeError("source must be a string; ast.unparse(tree) gives one for a tree")
     if len(source) > _SOURCE_CHARS_MAX:
         raise Refused(
             f"the code is longer than {_SOURCE_CHARS_MAX:,} characters", instead="read data from a workspace file"

@@ -72,14 +72,15 @@ class AbstractMetaclass(Metaclass):
     """What a metaclass derives from that the code derives from `ABCMeta`."""
 
 
+_RECORDS: Final = frozenset({Metaclass, AbstractMetaclass})
+
+
 class Governed(type):
     """The real class of the classes that have a metaclass of the code's own."""
 
     def __call__(cls, *arguments: object, **keywords: object) -> object:  # noqa: D102 - as its class says
-        call: Any = attribute_of_class(_governor(cls), "__call__")
-        if call is _call_plainly:
-            return _real_call(cls, *arguments, **keywords)
-        return _bound(call, cls)(*arguments, **keywords)
+        call = own_call(cls)
+        return _real_call(cls, *arguments, **keywords) if call is None else call(*arguments, **keywords)
 
     def __getattr__(cls, name: str) -> object:
         if not (name.startswith("__") or is_of_host(name)):
@@ -118,6 +119,13 @@ def governor_of(value: object) -> type | None:
     return _governor(cast("type", value)) if issubclass(type(value), Governed) else None
 
 
+def own_call(value: object) -> Callable[..., object] | None:
+    """Return what a metaclass of the code's own says for how `value`, a class that it governs, is called."""
+    governor = governor_of(value)
+    call = None if governor is None else attribute_of_class(governor, "__call__")
+    return None if call is None or call is _call_plainly else _bound(call, cast("type", value))
+
+
 def is_metaclass(value: object) -> bool:
     """Return whether `value` is a metaclass of the code's own."""
     return type(value) is _Record and is_guest_class(cast("type", value))
@@ -146,6 +154,18 @@ def winner(asked: type | None, bases: Iterable[object]) -> type | None:
 def may_define(name: str) -> bool:
     """Return whether a metaclass may define a name: Python would look most special methods up in the real one."""
     return not name.startswith("__") or name in _DEFINED or judge(name) is Verdict.PRIVATE
+
+
+def check_bases(bases: Iterable[type]) -> None:
+    """Raise `TypeError` where a metaclass would derive from another class of Python's own.
+
+    A class that it governs passes for an instance of all that it derives from, and would be initialized as one.
+    """
+    host = [base for each in bases for base in mro_of(each) if base is not object and not is_guest_class(base)]
+    others = [base for base in host if base not in _RECORDS]
+    if others and len(others) < len(host):
+        other = others[0].__name__
+        raise TypeError(f"a metaclass cannot derive from {other!r} here; derive it from type or ABCMeta alone")
 
 
 def check_body(names: Iterable[str]) -> None:

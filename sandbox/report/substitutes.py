@@ -110,10 +110,9 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
             """,
         "use print() and time.perf_counter()": "cProfile profile pstats trace tracemalloc",
         "use exec(source, variables) or eval(expression)": "code codeop",
-        "use tokenize, or ast.literal_eval for data": "pyclbr tabnanny",
+        "use ast or tokenize": "pyclbr tabnanny",
         "use dir(value) and value.__doc__": "pydoc rlcompleter",
         "write a class or a function that records its calls, and pass it in": "unittest.mock",
-        "ast.literal_eval is there; the rest of ast is not": "ast",
         "write the annotation as a string": "typing.ForwardRef",
     }
 )

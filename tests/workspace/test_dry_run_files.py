@@ -88,6 +88,7 @@ def seen(files: RunFiles, path: str = "/workspace") -> dict[str, bytes | None]:
         ("rename", "/workspace/b", "/workspace/new/x"),
     ]
 )
+@example([("put", "/workspace/new", "w"), ("rename", "/tmp/t", "/workspace/new/x")])
 def test_each_step_has_the_outcome_that_it_has_in_a_run(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
 ) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STAND_INS = """\
-_green_threads _modules _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc ast asyncio calendar codecs
-collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib inspect
-itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types typing
-unittest urllib.parse warnings weakref zoneinfo
+_green_threads _modules _sealab_ast _sealab_io _sealab_os _sealab_paths _sealab_sqlite _tokenize abc asyncio calendar
+codecs collections configparser contextlib contextvars copy csv dataclasses decimal doctest enum functools hashlib
+inspect itertools locale logging math mimetypes operator platform pprint reprlib string sys time timeit traceback types
+typing unittest urllib.parse warnings weakref zoneinfo
 """
 STAND_INS: Mapping[str, str] = MappingProxyType(
     {name: f"{name.lstrip('_').replace('.', '_')}_" for name in _STAND_INS.split()}
@@ -34,6 +34,7 @@ _lzma: CHECK_CRC32 CHECK_CRC64 CHECK_ID_MAX CHECK_NONE CHECK_SHA256 CHECK_UNKNOW
     FORMAT_RAW FORMAT_XZ LZMACompressor LZMADecompressor LZMAError MF_BT2 MF_BT3 MF_BT4 MF_HC3 MF_HC4 MODE_FAST
     MODE_NORMAL PRESET_DEFAULT PRESET_EXTREME _decode_filter_properties _encode_filter_properties
     is_check_supported
+_sealab_ast: dump kinds literal parse unparse
 _sealab_io: BufferedIOBase BytesIO IOBase SEEK_CUR SEEK_END SEEK_SET StringIO TextIOBase
     TextIOWrapper UnsupportedOperation
 _sealab_os: PathLike altsep close_file curdir devnull disk_usage extsep fsdecode fsencode fspath linesep list_folder
@@ -46,7 +47,6 @@ _tokenize: TokenizerIter
 abc: ABC ABCMeta abstractclassmethod abstractmethod abstractproperty abstractstaticmethod get_cache_token
     update_abstractmethods
 array: ArrayType array typecodes
-ast: literal_eval parse
 asyncio: ALL_COMPLETED Barrier BoundedSemaphore BrokenBarrierError CancelledError Condition Event FIRST_COMPLETED
     FIRST_EXCEPTION Future InvalidStateError LifoQueue Lock PriorityQueue Queue QueueEmpty QueueFull QueueShutDown
     Runner Semaphore Task TaskGroup Timeout TimeoutError all_tasks as_completed create_task current_task ensure_future

@@ -1,6 +1,7 @@
 """`os`: the workspace as the file system, an environment of the code's own, and nothing else of the machine."""
 
 import errno
+import sys
 from collections import namedtuple
 
 import _sealab_os
@@ -563,4 +564,12 @@ def __getattr__(name):
         instead = "; no other process can be started here: call an upstream tool that does it, or write it in Python"
     if name in {"getpid", "getppid"}:
         instead = "; code here has no process to name: use uuid.uuid4() for a name of its own"
-    raise AttributeError(f"module 'os' has no attribute {name!r}{instead}")
+    text = f"module 'os' has no attribute {name!r}{instead}"
+    missing = AttributeError(text, name=name, obj=sys.modules[__name__])
+
+    def call(*args, **kwargs):
+        raise missing
+
+    if name in {"system", "popen"}:  # packages that evaluate code name them, to forbid them
+        return call
+    raise missing

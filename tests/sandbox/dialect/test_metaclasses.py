@@ -98,6 +98,10 @@ REFUSED = {
     "no metaclass at all": "class M: pass\nclass C(metaclass=M): pass",
     "a base that is an object of one": "class C(object.__new__(Meta)): pass",
     "two that do not fit": "class A(metaclass=Meta): pass\nclass B(metaclass=Single): pass\nclass C(A, B): pass",
+    "a name for types too": "import typing\nclass M(typing.NewType, type): pass",
+    "an error too": "class M(type, Warning): pass",
+    "a dictionary too, by its base": "class D(dict): pass\nclass M(D, Meta): pass",
+    "a table too, by data": "type('M', (ABCMeta, list), {})",
     "a cell": "type.__new__(Meta, 'C', (), {'__classcell__': 1})",
     "a name of the interpreter": "type.__new__(Meta, 'C', (), {'__subclasscheck__': 1})",
     "a name that answers for itself": "class S(str): pass\ntype.__new__(Meta, 'C', (), {S('x'): 1})",
@@ -113,6 +117,23 @@ REFUSED = {
 def test_a_metaclass_is_none_to_python(what: str) -> None:
     with pytest.raises((Refused, TypeError, AttributeError)):
         run(COUNTING + REFUSED[what])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("", "(size, *, deep=False)"), ("def __call__(cls, one, /): return type.__call__(cls, one)", "(one, /)")],
+)
+def test_a_class_is_called_as_its_signature_says(call: str, expected: str) -> None:
+    source = f"""
+import inspect
+class M(type):
+    kind = 1
+    {call}
+class C(metaclass=M):
+    def __init__(self, size, *, deep=False): self.size = size
+result = [str(inspect.signature(C)), C(3).size]
+"""
+    assert run(source).value == [expected, 3]
 
 
 def test_a_body_holds_nothing_of_the_compiler() -> None:

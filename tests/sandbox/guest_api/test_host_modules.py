@@ -45,6 +45,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> None:
         ("import mcp.runtime as r\nr.answer()", 42),
         ("from mcp.runtime import answer\nanswer()", 42),
         ("from mcp.runtime import *\nanswer()", 42),
+        ("from skills import *\n[double(4), halve(4)]", [8, 2]),
         ("def f():\n    from skills import double\n    return double(1)\nf()", 2),
         ("__import__('skills').double(1)", 2),
         ("exec('from skills import double')\ndouble(1)", 2),
@@ -67,9 +68,7 @@ def test_a_missing_member_of_a_dynamic_module_is_an_import_error_that_names_the_
         run("from skills import dubble")
 
 
-@pytest.mark.parametrize(
-    "source", ["from mcp import run", "from skills import *", "import skills.double", "from skills import _find"]
-)
+@pytest.mark.parametrize("source", ["from mcp import run", "import skills.double", "from skills import _find"])
 def test_what_no_module_can_give_is_refused_before_it_runs(modules: None, source: str) -> None:
     with pytest.raises(Refused):
         run(source)

@@ -24,8 +24,8 @@ async def host(name: str, arguments: Mapping[str, Json]) -> Json:
             return ["git", "time"] if arguments["server"] is None else ["git_log", "status"]
         case "named_servers":
             return [each for each in arguments["names"] if each in {"git", "time"}]
-        case "list_tools" if "tool" in arguments:
-            return [{"name": "git_log", "with": dict(arguments)}]
+        case "list_tools":
+            return [{"name": "git.git_log", "call": "tools.git.git_log(n)", "with": dict(arguments)}]
         case "list_servers":
             return [{"name": "git"}, {"name": "time"}]
         case "call_tool" if arguments["name"] == "git.bad":
@@ -133,9 +133,9 @@ async def test_a_tool_called_of_the_module_that_hides_its_server_is_named_with_t
 
 
 async def test_the_helpers_stand_on_tools_too_whatever_servers_there_are(pool) -> None:
-    assert (await value(pool, "tools.list_tools()"))["asked"] == "list_tools"
+    assert (await value(pool, "tools.list_tools()"))[0]["name"] == "git.git_log"
     assert (await value(pool, "await tools.search_tools('x')"))["asked"] == "search_tools"
-    assert (await value(pool, "await tools.list_tools('git')"))["with"]["server"] == "git"
+    assert (await value(pool, "await tools.list_tools('git')"))[0]["with"]["server"] == "git"
     assert (await value(pool, "await tools.call_tool('a.b')"))["called"]["name"] == "a.b"
     assert (await value(pool, "await tools['list_tools'].x()"))["called"]["name"] == "list_tools.x"
 
@@ -243,6 +243,7 @@ async def test_calls_run_at_the_same_time(pool) -> None:
         ("list_servers()", [{"name": "git"}, {"name": "time"}]),
         ("(await search_tools('x', limit=3))['with']", {"query": "x", "category": None, "detail_level": "summary", "limit": 3}),
         ("get_tool_definition('a.b')['with']", {"tool_name": "a.b", "category": None, "detail_level": "full"}),
+        ("runtime.query_tool_docs_sync('git')[0]['toolAlias']", "git_log"),
         ("runtime.query_tool_docs_sync('git')[0]['with']", {"server": "git", "tool": None, "detail_level": "summary"}),
         ("(await runtime.query_tool_docs('git', 'x', detail='full'))[0]['with']", {"server": "git", "tool": "x", "detail_level": "full"}),
         ("await runtime.search_tool_docs('x', limit=2)", []),

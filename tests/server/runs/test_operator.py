@@ -11,7 +11,7 @@ from mcp import Client
 from ..conftest import Caller, in_this_process, stdio
 
 TIGHT = {
-    "SEALAB_MAX_TIMEOUT_SECONDS": "2",
+    "SEALAB_MAX_TIMEOUT_SECONDS": "20",
     "SEALAB_MAX_MEMORY_MB": "100",
     "SEALAB_SESSIONS_MAX": "1",
     "SEALAB_TOOL_CALLS_MAX": "3",
@@ -37,12 +37,12 @@ async def said_by(caller: Caller, tool: str, **arguments: object) -> str:
 
 async def test_the_defaults_in_the_schema_are_the_operators(tight: Caller) -> None:
     tool = next(tool for tool in (await tight.client.list_tools()).tools if tool.name == "execute_code")
-    assert tool.input_schema["properties"]["timeout_seconds"]["default"] == 2
+    assert tool.input_schema["properties"]["timeout_seconds"]["default"] == 20
     assert tool.input_schema["properties"]["memory_mb"]["default"] == 100
 
 
 async def test_more_than_the_maximum_is_refused_not_clamped(tight: Caller) -> None:
-    assert "at most 2" in await said_by(tight, "execute_code", code="1", timeout_seconds=2.5)
+    assert "at most 20" in await said_by(tight, "execute_code", code="1", timeout_seconds=20.5)
     assert "at most 100" in await said_by(tight, "execute_code", code="1", memory_mb=101)
 
 

@@ -366,7 +366,7 @@ def _converted(obj: Any, combine: Callable[[list[tuple[str, Any]]], Any]) -> Any
         return kind(_converted(item, combine) for item in obj)
     if isinstance(obj, dict):
         pairs = [(_converted(key, combine), _converted(value, combine)) for key, value in obj.items()]
-        factory = getattr(obj, "default_factory", None)
+        factory = getattr(obj, "default_factory", None) if hasattr(kind, "default_factory") else None
         if factory is None:
             return kind(pairs)
         made = cast("Callable[[Any], dict[Any, Any]]", kind)(factory)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
 from ...guards import guarded_dir, guarded_getattr, shown_annotation
+from ...metaclasses import Governed, own_call
 from ...names import ATTRIBUTE_METHODS
 from ..facade import Facade
 from ..private import copy_of
@@ -92,6 +93,11 @@ def _unevaluated(obj: object, *, eval_str: bool = False, **_options: object) -> 
 _copy.get_annotations = _unevaluated  # type: ignore[attr-defined]  # from 3.14 on it is one of `annotationlib`, with the real `eval`
 
 
+_user_method = vars(_copy)["_signature_get_user_defined_method"]
+# How a class that is governed is called stands with its governor, not with its real class.
+vars(_copy)["_signature_get_user_defined_method"] = lambda cls, name: (
+    None if name == "__call__" and issubclass(cls, Governed) else _user_method(cls, name)
+)
 _from_callable = Signature.from_callable.__func__
 
 
@@ -105,6 +111,9 @@ def _signature_of(
             return declared
         if declared is not None:
             raise TypeError(f"__signature__ must be a Signature, not {shown_type(type(declared)).__name__!r}")
+    call = own_call(obj)
+    if call is not None:
+        return _signature_of(cls, call, follow_wrapped=follow_wrapped, eval_str=eval_str)
     found = _from_callable(cls, obj, follow_wrapped=follow_wrapped, eval_str=eval_str)
     parameters = [
         parameter.replace(annotation=shown_annotation(parameter.annotation))
