@@ -605,6 +605,28 @@ def test_small_files_take_one_call_to_read_and_two_to_write(code: Code) -> None:
     assert code.calls.file_calls == 1
 
 
+def test_a_statement_takes_only_the_values_that_it_names(code: Code) -> None:
+    told = code.run("""
+        import sqlite3
+        class Other:
+            pass
+        db = sqlite3.connect(":memory:")
+        db.execute("create table t(a)")
+        for other in ([1], {}, Other, Other()):
+            db.execute("insert into t values(:a)", {"a": 1, "b": other})
+            db.executemany("insert into t values(:a)", [{"a": 2, "b": other}])
+        result = [db.execute("select count(*), sum(a) from t").fetchone()]
+        for values in ({"a": [1]}, {"b": 1}):
+            try:
+                db.execute("insert into t values(:a)", values)
+            except sqlite3.ProgrammingError as error:
+                result.append(str(error))
+        """)
+    assert told[0] == (8, 12)
+    assert told[1:] == ["type 'list' is not supported", told[2]]
+    assert "You did not supply a value for binding" in told[2]
+
+
 def test_a_database_reaches_nothing_but_itself(code: Code, tmp_path: Path) -> None:
     told = code.run("""
         import sqlite3
