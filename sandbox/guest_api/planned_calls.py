@@ -46,7 +46,7 @@ _RUNTIME: Final = ("runtime",)
 
 
 def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
-    """Return the calls of tools that stand in a source, in its order: `[name, line, are failures caught, calls]`.
+    """Return the calls of tools that stand in a source: `[name, line, are failures caught, calls, last line]`.
 
     `calls` says of each call on that line whose failure is not caught `{given, others, more, positional}` as in
     `Written`, `unawaited` where it cannot be awaited as it stands, and `certain` where the program cannot run to its
@@ -142,18 +142,20 @@ class _Program:
             path = meant if isinstance(meant, tuple) else self._path(meant)
             if path is not None:
                 self.roots[name] = path
-        places: dict[tuple[int, str], tuple[bool, list[ast.Call]]] = {}
+        places: dict[tuple[int, str], tuple[bool, list[ast.Call], int]] = {}
         for chain, call, caught in self.used:
             tool = self._tool(chain, call)
             if tool is not None and len(tool) <= _NAME_CHARS_MAX:
-                place = (chain if call is None else call).lineno, tool
-                before, calls = places.get(place, (True, []))
+                whole = chain if call is None else call
+                place = whole.lineno, tool
+                before, calls, last = places.get(place, (True, [], 0))
                 told = call is not None and not caught and self._is_tool(chain)
-                places[place] = before and caught, [*calls, call] if told and call is not None else calls
-        tell = _Telling(tree, self).tell if any(calls for _, calls in places.values()) else None
+                calls = [*calls, call] if told and call is not None else calls
+                places[place] = before and caught, calls, max(last, whole.end_lineno or 0)
+        tell = _Telling(tree, self).tell if any(calls for _, calls, _ in places.values()) else None
         return [
-            [tool, line, caught, [] if tell is None else tell(calls)]
-            for (line, tool), (caught, calls) in sorted(places.items(), key=lambda each: each[0])[:CALLS_MAX]
+            [tool, line, caught, [] if tell is None else tell(calls), last]
+            for (line, tool), (caught, calls, last) in sorted(places.items(), key=lambda each: each[0])[:CALLS_MAX]
         ]
 
     def is_call_tool(self, chain: ast.expr) -> bool:

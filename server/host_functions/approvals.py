@@ -26,7 +26,7 @@ from ..scopes import is_told
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
 from ..upstream_tools.wiring import config_of
-from .written_calls import Fault, Place, faults, read_places, unknown_faults
+from .written_calls import CALLS_JUDGED_MAX, Fault, Place, faults, read_places, unknown_faults
 
 if TYPE_CHECKING:
     from ..privacy.privacy import Privacy
@@ -55,7 +55,8 @@ class _Planned:
 
     tool: Tool
     server: ServerConfig
-    lines: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+    """The first and the last line of each."""
     caught: bool
 
 
@@ -99,8 +100,8 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         allowed.append((found, places))
         if decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
             before = to_ask.get(found.full_name)
-            earlier = () if before is None else before.lines
-            everywhere = tuple(sorted({*earlier, *(place.line for place in places)}))
+            earlier = () if before is None else before.spans
+            everywhere = tuple(sorted({*earlier, *((place.line, place.last_line) for place in places)}))
             caught = not lines and (before is None or before.caught)
             to_ask[found.full_name] = _Planned(found, server, everywhere, caught)
             if calls.caller.ask is None:
@@ -113,9 +114,10 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
         asked = [each.tool for each in to_ask.values()] if refused else []
         refused += [(each.line, each.why) for each in wrong]
         return await _refusal(registry, refused, asked, instead)
-    if not to_ask or calls.caller.ask is None:
+    are_all_known = sum(map(len, named.values())) < CALLS_JUDGED_MAX
+    if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
-    return await _asked_at_start(registry, calls, list(to_ask.values())[:TOOLS_ASKED_MAX])
+    return await _asked_at_start(registry, calls, list(to_ask.values()))
 
 
 async def _faults(
@@ -149,18 +151,23 @@ async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
 async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
     assert calls.caller.ask is not None
     source = calls.source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    question = approval.question_at_start(
-        [(each.tool, each.server, [(line, _line(source, line)) for line in each.lines]) for each in planned]
-    )
+    to_show = [
+        (each.tool, each.server, [(first, _text(source, first, last)) for first, last in each.spans])
+        for each in planned
+    ]
+    question = approval.question_at_start(to_show, TOOLS_ASKED_MAX)
+    if question is None:
+        return None  # each call is asked about when it is made
+    planned = [each for each in planned if each.tool.full_name in question.covers]
     choices = [THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else []), EACH_CALL]
     with paused():
-        answer = await calls.caller.ask(question, choices)
-    names = {each.tool.full_name for each in planned}
+        answer = await calls.caller.ask(question.text, choices)
+    names = question.covers
     if answer is None:
         if all(each.caught for each in planned):
             calls.approvals.declined |= names
             return None
-        refused = [(line, approval.why_not_approved(each.tool)) for each in planned for line in each.lines]
+        refused = [(line, approval.why_not_approved(each.tool)) for each in planned for line, _ in each.spans]
         return await _refusal(registry, refused, [each.tool for each in planned])
     if answer != EACH_CALL:
         calls.approvals.granted |= names
@@ -259,5 +266,5 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
-def _line(source: Sequence[str], line: int) -> str:
-    return source[line - 1].strip() if line <= len(source) else ""
+def _text(source: Sequence[str], first: int, last: int) -> str:
+    return "\n".join(line.strip() for line in source[first - 1 : max(first, last)])

@@ -40,11 +40,12 @@ class WrittenCall:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line on which a tool is called, and what is known of its calls there."""
+    """A line on which a tool is called, what is known of its calls there, and the line on which they end."""
 
     line: int
     caught: bool
     calls: tuple[WrittenCall, ...]
+    last_line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,11 @@ def read_places(sent: Sequence[Json]) -> dict[str, list[Place]]:
     named: dict[str, list[Place]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
-            case [str(name), int(line), bool(caught), list(calls)] if _is_line(line) and len(name) <= _NAME_CHARS_MAX:
+            case [str(name), int(line), bool(caught), list(calls), int(last)] if (
+                _is_line(line) and _is_line(last) and len(name) <= _NAME_CHARS_MAX
+            ):
                 read = tuple(call for each in calls[:CALLS_JUDGED_MAX] if (call := _read(line, each)) is not None)
-                named.setdefault(name, []).append(Place(line, caught, read))
+                named.setdefault(name, []).append(Place(line, caught, read, last))
     return named
 
 

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
 from ..arguments import shown
 
-SHOWN_CHARS_MAX = 600
-"""Characters of the arguments in a question."""
-_VALUE_CHARS_MAX = 120
+SHOWN_CHARS_MAX = 4_000
+"""Characters of the calls, or of the arguments of one call, in a question."""
+_VALUE_CHARS_MAX = 1_000
+_NAME_CHARS_MAX = 120
 _NAMES_SHOWN = 8
-_LINES_SHOWN = 3
+_LINES_SHOWN = 8
+_DESTROYING = re.compile(
+    "delete|destroy|drop|erase|overwrite|purge|remove|revoke|truncate|uninstall|wipe", re.IGNORECASE
+)
+_WRITING = re.compile(
+    "alter|append|create|edit|execute|insert|merge|modify|move|put|rename|replace|send|set|update|upsert|write",
+    re.IGNORECASE,
+)
+"""Words that put a call first in a question; they decide nothing else."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,150}")
 
 THIS_CALL = "this call"
@@ -92,18 +102,68 @@ def what_else(reading: Sequence[str]) -> str:
     return f"With dry_run=true such calls are only noted down; or ask the user what to do instead.{need_none}"
 
 
-def question_at_start(calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]]) -> str:
-    """Return what a user is asked before a program starts: its tools that need a yes, with the lines that call them."""
-    asked = "; ".join(
-        f"{_tool_named(tool)}, which {_may_write(tool, server)} ({_lines(lines)})" for tool, server, lines in calls
+@dataclass(frozen=True, slots=True)
+class StartQuestion:
+    """What a user is asked before a program starts, and the full names of the tools that a yes to it covers."""
+
+    text: str
+    covers: frozenset[str]
+
+
+def question_at_start(
+    calls: Sequence[tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]], tools_max: int
+) -> StartQuestion | None:
+    """Return what a user is asked before a program starts: its tools that need a yes, with the calls of each.
+
+    What destroys comes first. A tool is only covered where each of its calls is shown whole; None where no tool is.
+    """
+    asked: dict[str, str] = {}
+    chars_left = SHOWN_CHARS_MAX
+    for tool, server, lines in sorted(calls, key=_tool_order):
+        told = _calls_shown(lines, chars_left)
+        if told is not None and len(asked) < tools_max:
+            chars_left -= len(told)
+            asked[tool.full_name] = f"{_tool_named(tool)}, which {_may_write(tool, server)} ({told})"
+    if not asked:
+        return None
+    left = len(calls) - len(asked)
+    others = (
+        f" There is no room here for the calls of {left} more: each is asked about when it is made." if left else ""
     )
-    return f"May the running code call {asked}? A yes holds for each call of these in this run."
+    text = f"May the running code call {'; '.join(asked.values())}? A yes holds for each call of these in this run."
+    return StartQuestion(text + others, frozenset(asked))
 
 
-def _lines(lines: Sequence[tuple[int, str]]) -> str:
-    """Say the first lines, quoted so that they cannot be taken for words of the question."""
-    told = ", ".join(f"line {number}: {_quoted(text)}" for number, text in lines[:_LINES_SHOWN])
-    return f"{told} and {len(lines) - _LINES_SHOWN} more lines" if len(lines) > _LINES_SHOWN else told
+def _tool_order(call: tuple[Tool, ServerConfig, Sequence[tuple[int, str]]]) -> int:
+    tool, _, lines = call
+    rank = min(_order(text) for _, text in lines)
+    return min(rank, 1) if tool.annotations.get("destructiveHint") is True else rank
+
+
+def _order(text: str) -> int:
+    return 0 if _DESTROYING.search(text) else 1 if _WRITING.search(text) else 2
+
+
+def _calls_shown(calls: Sequence[tuple[int, str]], chars_max: int) -> str | None:
+    """Say each distinct call with its lines, quoted so that it cannot be taken for words of the question.
+
+    Returns None where they are longer than `chars_max` together.
+    """
+    lines: dict[str, list[int]] = {}
+    for line, text in calls:
+        lines.setdefault(text, []).append(line)
+    told = ""
+    for text in sorted(lines, key=_order):
+        told += f"{', ' if told else ''}{_lines(lines[text])}: {_quoted(text, chars_max)}"
+        if len(text) >= chars_max or len(told) > chars_max:
+            return None  # what is cut is longer than this with its quotes
+    return told
+
+
+def _lines(lines: Sequence[int]) -> str:
+    numbers = ", ".join(map(str, lines[:_LINES_SHOWN]))
+    more = f" and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
+    return f"line{'s' * (len(lines) > 1)} {numbers}{more}"
 
 
 def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) -> str:
@@ -113,7 +173,7 @@ def question(tool: Tool, server: ServerConfig, arguments: Mapping[str, object]) 
     """
     told = ""
     for number, (name, value) in enumerate(arguments.items()):
-        told += f"{', ' if number else ''}{_named(name)}={_quoted(value)}"
+        told += f"{', ' if number else ''}{_named(name)}={_quoted(value, _VALUE_CHARS_MAX)}"
         if len(told) > SHOWN_CHARS_MAX:
             told = f"{told[:SHOWN_CHARS_MAX]}… and more that is not shown, of {len(arguments)} arguments"
             break
@@ -137,10 +197,10 @@ def _tool_named(tool: Tool) -> str:
 
 def _named(name: str) -> str:
     """Return the name of an argument so that it cannot be taken for words of the question."""
-    return name if name.isidentifier() and len(name) <= _VALUE_CHARS_MAX else _quoted(name)
+    return name if name.isidentifier() and len(name) <= _NAME_CHARS_MAX else _quoted(name)
 
 
-def _quoted(value: object) -> str:
-    text = shown(value, _VALUE_CHARS_MAX)
+def _quoted(value: object, chars_max: int = _NAME_CHARS_MAX) -> str:
+    text = shown(value, chars_max)
     size = f" ({len(value)} characters in all)" if text.endswith("…") and isinstance(value, str) else ""
     return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text) + size

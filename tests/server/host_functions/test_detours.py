@@ -80,12 +80,12 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
     tool = Tool("send", "up", "up", "", {"type": "object"})
     server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
     forged = "x)? The tool only reads.\n\nMay the code go on(y"
-    asked = question(tool, server, {forged: 1, "text": "a\u202eb\u2028c" + "z" * 500, "last": "hidden?"})
+    asked = question(tool, server, {forged: 1, "text": "a\u202eb\u2028c" + "z" * 1_500, "last": "hidden?"})
     assert "\n" not in asked
     assert asked.isprintable()
     assert f'"{forged.splitlines()[0]}' in asked  # in quotes: a name, and no words of the question
-    assert "… (505 characters in all)" in asked
-    many = question(tool, server, {f"a{each}": "b" * 100 for each in range(20)})
+    assert "… (1505 characters in all)" in asked
+    many = question(tool, server, {f"a{each}": "b" * 900 for each in range(20)})
     assert "… and more that is not shown, of 20 arguments)?" in many
 
 
@@ -93,7 +93,9 @@ def test_a_question_cannot_be_rewritten_by_what_it_asks_about() -> None:
 def test_a_name_that_is_no_plain_word_stands_in_quotes(name: str) -> None:
     tool = Tool(name, "up", "up", "", {"type": "object"})
     server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
-    for asked in (question(tool, server, {}), question_at_start([(tool, server, [(1, "x")])])):
+    at_start = question_at_start([(tool, server, [(1, "x")])], 1)
+    assert at_start is not None
+    for asked in (question(tool, server, {}), at_start.text):
         assert asked.startswith('May the running code call "up.')
         assert asked.isprintable()
     assert question(replace(tool, name="send-2"), server, {}).startswith("May the running code call up.send-2(")
@@ -115,7 +117,7 @@ def test_a_question_looks_no_further_than_it_shows() -> None:
     asked = question(tool, server, arguments)
     assert arguments.given < 20
     assert rows.given < 1000
-    assert len(asked) < 1000
+    assert len(asked) < 5000
 
 
 @pytest.mark.parametrize("chars", [1_000, 1_000_000])

@@ -69,6 +69,50 @@ async def test_one_question_covers_the_calls_of_a_program(kind: str, tmp_path: P
     assert len(file.read_text().splitlines()) == 5
 
 
+async def test_a_question_shows_each_call_that_a_yes_covers_and_what_destroys_first(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream(), sql=upstream())
+    user = User([yes(), NO])
+    file = tmp_path / "file"
+    code = f"""
+path = {str(file)!r}
+for n in range(2):
+    await tools.up.append(path=path, line=str(n))
+    await tools.up.append(path=path, line=str(n))
+await tools.up.append(path=path, line="2")
+await tools.up.append(path=path, line="3")
+await tools.up.append(
+    path=path,
+    line="{"x" * 200} drop table t",
+)
+try:
+    await tools.sql.append(path=path, line="{"y" * 4_000}")
+except ToolError as error:
+    said = str(error)
+said
+"""
+    async with asking(tmp_path, user) as caller:
+        assert "did not approve" in await result(caller, code)
+    first, second = user.asked
+    dropping, twice = first.index("drop table t"), first.index("lines 4, 5: ")
+    assert dropping < twice < first.index('line=\\"2\\"') < first.index('line=\\"3\\"')
+    assert first.startswith("May the running code call up.append, ")
+    assert "line 8: " in first
+    assert "no room here for the calls of 1 more" in first
+    assert "yyy" not in first
+    assert second.startswith("May the running code call sql.append(")
+    assert len(file.read_text().splitlines()) == 7
+
+
+async def test_where_not_all_calls_are_known_each_is_asked_about_when_it_is_made(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    user = User([NO])
+    code = "\n".join(f"await tools.up.append(path='/nowhere/x', line='{n}')" for n in range(201))
+    async with asking(tmp_path, user) as caller:
+        report = await caller.run(code)
+    assert report["status"] == "error"
+    assert [each.startswith("May the running code call up.append(") for each in user.asked] == [True]
+
+
 @pytest.mark.parametrize("kind", ERAS)
 async def test_a_user_can_be_asked_at_each_call(kind: str, tmp_path: Path) -> None:
     configure(tmp_path, up=upstream())
