@@ -41,6 +41,10 @@ _MISSED_IMPORT: Final = re.compile(r"^cannot import name '(\w+|\*)'")
 _name_of_name_error = NameError.__dict__["name"].__get__
 _name_of_attribute_error = AttributeError.__dict__["name"].__get__
 _object_of_attribute_error = AttributeError.__dict__["obj"].__get__
+_WRITING_A_FILE: Final = re.compile(r"""['"][rbt]*[wax][bt+]*['"]|\.(?:write_|to_|save|touch|mkdir)|copy|move|rename""")
+"""What a line has that writes a file, whose folder may be missing."""
+_OF_WORKSPACE: Final = "list_files() shows what is in the workspace."
+_name_of_file = OSError.__dict__["filename"].__get__
 _name_of_import_error = ImportError.__dict__["name"].__get__
 _args_of = BaseException.__dict__["args"].__get__
 
@@ -349,10 +353,17 @@ def _of_memory_error(_error: BaseException, _message: str, _scene: Scene) -> str
     return "Work in smaller pieces, with generators for instance, or ask for more with memory_mb."
 
 
-def _of_file_not_found(_error: BaseException, _message: str, _scene: Scene) -> str | None:
+def _of_file_not_found(error: BaseException, _message: str, scene: Scene) -> str | None:
     if GUEST.full_python:
         return "The workspace can be read at /workspace, and list_files() shows what is in it; write to /tmp."
-    return "list_files() shows what is in the workspace."
+    path = _name_of_file(error)
+    folder = path.rpartition("/")[0] if type(path) is str else ""
+    if folder and _WRITING_A_FILE.search(scene.text()):
+        return (
+            f"The folder may be missing: `from pathlib import Path; Path({folder!r}).mkdir(parents=True, "
+            f"exist_ok=True)` makes it. {_OF_WORKSPACE}"
+        )
+    return _OF_WORKSPACE
 
 
 def _of_os_error(error: BaseException, _message: str, _scene: Scene) -> str | None:

@@ -169,6 +169,8 @@ def test_a_missing_key_or_index_is_answered_with_what_there_is(source, said):
         ("def f(n): return f(n + 1)\nf(0)", "recursion"),
         ("raise MemoryError", "memory_mb"),
         ("raise FileNotFoundError('a.txt')", "list_files()"),
+        ("raise FileNotFoundError(2, 'No such file', 'o/deep/x') or open('o/deep/x', 'w')", "Path('o/deep').mkdir("),
+        ("raise FileNotFoundError(2, 'No such file', 'o/x') or open('o/x')", "list_files()"),
         ("```python\nx = 1\n```", "Markdown"),
         ("return 1", "`result`"),
         ("d = {'dry_run': True, 'tool': 'a.b'}\nd['status']", "not made, in a dry run"),
