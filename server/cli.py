@@ -139,11 +139,13 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
     )
 
 
-def _complete_run(run: argparse.ArgumentParser) -> None:
+def _complete_run(run: Parser) -> None:
     from .runs.isolations import AUTO, CHOICES
 
     _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
+    run.takes_words = True
+    run.usage = "sealab run [options] FILE [-- ARGUMENT ...]"
     run.add_argument("--json", action="store_true", help="print the whole report as JSON")
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
@@ -260,7 +262,11 @@ def _run(chosen: argparse.Namespace) -> int:
     from .runs.execute import CodeRequest
 
     request = CodeRequest(
-        code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
+        code=code,
+        timeout_seconds=chosen.timeout,
+        memory_mb=chosen.memory,
+        isolation=chosen.isolation,
+        arguments=(Path(chosen.file).name, *chosen.words) if chosen.words else (),
     )
     if not sys.stdout.isatty():
         settings = replace(settings, output_max_chars=_PIPE_CHARS_MAX)
