@@ -282,7 +282,7 @@ def _exec(source: Any, variables: Any = None, own: Any = None, /, **more: Any) -
         variables = frame.f_globals
         if own is None and frame.f_locals is not frame.f_globals:
             own = dict(frame.f_locals)
-    exec(hosted_skills.source_of(source), variables, own, **more)  # noqa: S102 - it is what this process is for
+    exec(cast("Any", hosted_skills.source_of(source)), variables, own, **more)  # noqa: S102 - it is what this process is for
 
 
 def _exit(code: object = None) -> NoReturn:
