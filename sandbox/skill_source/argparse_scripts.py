@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from .scripts import ENTRY
 _SINGLE: Final = frozenset({"store", "append", "extend"})
 _NO_PARAMETERS: Final = frozenset({"help", "version"})
 _TYPES: Final = frozenset({"int", "float", "str"})
+_FLAG: Final = re.compile(r"-{0,2}[A-Za-z][\w-]*")
 _MANY: Final = frozenset({"+", "*"})
 _Entry = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -107,7 +109,7 @@ def _read(call: ast.Call) -> _Option | None:
         return None
     dest = constant(said["dest"]) if "dest" in said else flag.lstrip("-").replace("-", "_")
     name = f"{dest}_" if keyword.iskeyword(str(dest)) else str(dest)
-    if not name.isidentifier() or name.startswith("_"):
+    if not _FLAG.fullmatch(flag) or not name.isidentifier() or name.startswith("_") or name == ENTRY:
         return None
     positional = not flag.startswith("-")
     remark = constant(said["help"]) if "help" in said else None
@@ -170,14 +172,18 @@ def _takes_many(said: dict[str | None, ast.expr]) -> bool:
 
 
 def _words(name: str, flag: str, *, many: bool, each: bool) -> str:
-    """Return the lines that put the value of an option, or of a positional argument, behind `_words`."""
+    """Return the lines that put the value of an option, or of a positional argument, behind `_words`.
+
+    They use no name that an option may have.
+    """
+    all_of_it = f"[f'{{_one}}' for _one in {name}]"
     if not flag:
-        texts = f"map(str, {name} or [])" if many else f"[str({name})] if {name} is not None else []"
+        texts = f"{all_of_it} if {name} else []" if many else f"[f'{{{name}}}'] if {name} is not None else []"
         return f'_words += ["--"] if "--" not in _words else []\n_words += {texts}'
     if each:
-        return f"for _one in {name} or []:\n    _words += [{flag!r}, str(_one)]"
+        return f"for _one in {name} or []:\n    _words += [f'{flag}={{_one}}']"
     if many:
-        return f"_words += [{flag!r}, *map(str, {name})] if {name} is not None else []"
+        return f"_words += [{flag!r}, *{all_of_it}] if {name} is not None else []"
     return f"_words += [f'{flag}={{{name}}}'] if {name} is not None else []"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from ..server.command_line import sealab
 from ..server.conftest import Caller, environment, in_this_process
 from ..server.upstream_tools.test_registry import ONE_SPARE
 from .conftest import FULL_PYTHON, done, read, result
@@ -60,16 +59,15 @@ async def test_get_tool_definition(caller: Caller) -> None:
     assert tool["input_schema"]["required"] == ["url"]
 
 
-def test_parameters_for_input_schema(tmp_path: Path) -> None:
+def test_parameters_for_input_schema(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "tools" / "security").mkdir(parents=True)
     odd = {key: value for key, value in SCANNER.items() if key != "parameters"} | {"args": {"url": "string"}}
     for name, definition in (("good", SCANNER), ("odd", odd)):
         (tmp_path / "tools" / "security" / f"{name}.json").write_text(json.dumps(definition | {"name": name}))
-    ended = sealab("tools", "search", "vulnerability", "--json", "--home", str(tmp_path))
-    assert [each["name"] for each in read(ended.stdout)["tools"]] == ["good"]
-    shown = sealab("tools", "show", "good", "--home", str(tmp_path), "--log-level", "WARNING")
-    assert "url: str" in shown.stdout
-    assert "odd has no input_schema, but args" in ended.stderr + shown.stderr
+    found = read(done(tmp_path, "tools", "search", "vulnerability", "--json"))["tools"]
+    assert [each["name"] for each in found] == ["good"]
+    assert "url: str" in done(tmp_path, "tools", "show", "good")
+    assert "odd has no input_schema, but args" in caplog.text
 
 
 async def test_save_skill(caller: Caller) -> None:

@@ -694,7 +694,7 @@ def test_figures_can_be_reproduced() -> None:
 
 
 def test_agents_md(home: Path) -> None:
-    text = (ROOT / "AGENTS.md").read_text()
+    text = (ROOT / "docs" / "AGENTS.md").read_text()
     programs = [each.partition("```")[0] for each in text.split("```python\n")[1:]]
     assert programs
     for program in programs:
