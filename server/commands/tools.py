@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 from ...tools_registry.upstream.results import says_shape
 from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
@@ -201,18 +200,14 @@ async def _learn_one(
 
 async def _learn_all(chosen: argparse.Namespace, registry: Registry) -> int:
     """Call the tools of a file, each with its arguments; one that fails leaves the others alone."""
-    from ..cli import read_source
-
     told: list[dict[str, Json]] = []
-    for name, arguments in _object(read_source(chosen.file), chosen.file).items():
+    for name, arguments in _object(await asyncio.to_thread(_text_of, chosen.file), chosen.file).items():
         entry: dict[str, Json] = {"tool": name, "ok": True}
         try:
             given = arguments if isinstance(arguments, dict) else {}
             tool = await _learn_one(registry, name, given, {}, chosen.force)
             entry["signature"] = (await registry.describer()).signature(tool)
         except KNOWN_ERRORS as error:
-            entry |= {"ok": False, "problem": str(error)}
-        except HostCallError as error:
             entry |= {"ok": False, "problem": str(error)}
         told.append(entry)
     if chosen.json:
@@ -241,6 +236,13 @@ async def _propose(chosen: argparse.Namespace, registry: Registry) -> int:
     else:
         print(f"{_counted(len(proposed), 'tool')} in {chosen.propose}. Correct their arguments, then use --from.")
     return Exit.OK
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Name a file of JSON in UTF-8.") from None
 
 
 def _write_new(path: str, text: str) -> None:
