@@ -74,7 +74,8 @@ def _successor(key: str, value: object, prefix: str) -> str:
     setting = _SETTINGS.get(key)
     if setting is None:
         return "Nothing here is like it. Remove it."
-    return f"Set {prefix}{setting}={_translated(key, str(value)[:_VALUE_CHARS_MAX])} instead."
+    text = " ".join(str(value).split()) if isinstance(value, str | int | float) else "…"
+    return f"Set {prefix}{setting}={_translated(key, text[:_VALUE_CHARS_MAX])} instead."
 
 
 def _translated(key: str, value: str) -> str:
