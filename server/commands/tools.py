@@ -8,8 +8,8 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -18,8 +18,9 @@ from ...sandbox.job import Json
 from ...tools_registry.upstream.results import says_shape
 from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
+from ..settings import Settings
 from ..upstream_tools.registry import Registry
-from .group import Begin, Options, add_commands
+from .group import Begin, Options, Parser, add_commands
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool
@@ -29,25 +30,34 @@ _STYLES = ("typeddict", "pydantic")
 EXAMPLES = Path(__file__).resolve().parents[2] / "tools_registry" / "examples"
 
 
+Work = Callable[[argparse.Namespace, Registry, Home], Awaitable[int]]
+
+
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
     """Give the parser of `sealab tools` its commands; `options` adds those that all commands have."""
-    make = add_commands(parser, begin, options)
-    search = make("search", _in_registry(_search), "find tools by what they should do")
+    add = add_commands(parser, begin, options)
+
+    def make(name: str, work: Work, help_text: str) -> Parser:
+        command = add(name, lambda _chosen, _home: Exit.OK, help_text)
+        command.set_defaults(command=lambda chosen: asyncio.run(_working(work, chosen, *begin(chosen))))
+        return command
+
+    search = make("search", _search, "find tools by what they should do")
     search.add_argument("query", metavar="QUERY", nargs="+", help="what the tool should do, or its name")
     search.add_argument("--category", help="only tools of this category")
     search.add_argument("--detail-level", choices=_LEVELS, default="summary", help="how much to show of each")
     search.add_argument("--limit", type=int, default=10, help="how many to show (default: 10)")
-    show = make("show", _in_registry(_show), "show all that is known of a tool")
+    show = make("show", _show, "show all that is known of a tool")
     show.add_argument("name", metavar="NAME", help="the tool: server.tool, or tool")
     show.add_argument("--category", help="the category it is in")
     show.add_argument("--detail-level", choices=_LEVELS, default="full", help="how much to show")
-    make("categories", _in_registry(_categories), "list the categories and how many tools they have")
-    generate = make("generate", _in_registry(_generate), "write typed Python stubs: one module per tool")
+    make("categories", _categories, "list the categories and how many tools they have")
+    generate = make("generate", _generate, "write typed Python stubs: one module per tool")
     generate.add_argument("folder", metavar="DIR", help="where to write them; files of others are left alone")
     generate.add_argument("--server", action="append", default=[], help="only the tools of this server")
     generate.add_argument("--style", choices=_STYLES, default=_STYLES[0], help="what the models are")
-    make("examples", _examples, "copy example definitions of tools into the home, as a beginning for your own")
-    learn = make("learn", _in_registry(_learn), "call a read-only tool, and learn what it returns from the answer")
+    add("examples", _examples, "copy example definitions of tools into the home, as a beginning for your own")
+    learn = make("learn", _learn, "call a read-only tool, and learn what it returns from the answer")
     learn.takes_options = True
     learn.usage = "sealab tools learn (NAME [--PARAMETER VALUE ...] | --from FILE | --propose FILE) [options]"
     learn.add_argument("name", metavar="NAME", nargs="?", help="the tool: server.tool, or tool")
@@ -320,24 +330,11 @@ def _examples(chosen: argparse.Namespace, home: Home) -> int:
     return Exit.OK
 
 
-Work = Callable[[argparse.Namespace, Registry, Home], Awaitable[int]]
-
-
-def _in_registry(work: Work) -> Callable[[argparse.Namespace, Home], int]:
-    """Return a command that does its work with all tools at hand, and ends every connection."""
-
-    async def working(chosen: argparse.Namespace, home: Home) -> int:
-        async with _registry(home) as registry:
-            return await work(chosen, registry, home)
-
-    return lambda chosen, home: asyncio.run(working(chosen, home))
-
-
-@asynccontextmanager
-async def _registry(home: Home) -> AsyncIterator[Registry]:
-    registry = Registry(home)
+async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    """Do the work with all tools at hand, and end every connection."""
+    registry = Registry(home, discovers=settings.discover)
     try:
-        yield registry
+        return await work(chosen, registry, home)
     finally:
         await registry.close()
 

@@ -493,3 +493,8 @@ def test_documents_on_use_history_and_state() -> None:
     root = Path(__file__).parents[2]
     for page in ("docs/tools.md", "docs/comparison.md", "CHANGELOG.md"):
         assert (root / page).stat().st_size > 1000
+
+
+def test_servers_that_are_found_are_there_on_the_command_line(found: Path) -> None:
+    env = {"HOME": str(found / "user"), "SEALAB_DISCOVER": "true"}
+    assert "folder.add" in done(found / "home", "tools", "show", "folder.add", **env)
