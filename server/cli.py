@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -36,6 +37,7 @@ _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
+_DISCOVERY_FILE = "discovery_config.json"
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
@@ -68,6 +70,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     `help servers` is `servers --help`, and options without a command are those of `serve`.
     """
     options, rest = _leading_options(given)
+    rest = _in_our_words(rest)
     match rest:
         case []:
             return ["serve", *options]
@@ -80,6 +83,23 @@ def _command_first(given: Sequence[str]) -> list[str]:
     # A command of a group is two words.
     named = 2 if _COMMANDS.get(rest[0], ("", None))[1] is _complete_group else 1
     return [*rest[:named], *options, *rest[named:]]
+
+
+def _in_our_words(given: Sequence[str]) -> list[str]:
+    """Return a command line of the enhanced edition (`mcp-exec FILE ARGUMENTS`) in the words of this one."""
+    match given:
+        case ["mcp-exec", file, *rest] if not file.startswith("-"):
+            own = [word for word in rest if word != "--sandbox"]  # which it always is
+            return ["run", file, *(["--", *own] if own else [])]
+        case ["mcp-exec", *rest]:
+            return ["run", *rest]
+        case ["mcp-generate", *rest]:
+            return ["tools", "generate", "servers", *rest]
+        case ["mcp-generate-discovery", *rest]:
+            return ["tools", "learn", "--propose", _DISCOVERY_FILE, *rest]
+        case ["mcp-discover", *rest]:
+            return ["tools", "learn", "--from", _DISCOVERY_FILE, *rest]
+    return [*given]
 
 
 def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -135,15 +155,19 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
     _add_common(serve, _serve)
     serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
     serve.add_argument(
-        "--surface", choices=[surface.value for surface in Surface], help="show all tools, or execute_code alone"
+        "--surface",
+        choices=[surface.value for surface in Surface],
+        help="show all tools, execute_code alone, or run_python alone",
     )
 
 
-def _complete_run(run: argparse.ArgumentParser) -> None:
+def _complete_run(run: Parser) -> None:
     from .runs.isolations import AUTO, CHOICES
 
     _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
+    run.takes_words = True
+    run.usage = "sealab run [options] FILE [-- ARGUMENT ...]"
     run.add_argument("--json", action="store_true", help="print the whole report as JSON")
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
@@ -207,6 +231,7 @@ def _serve(chosen: argparse.Namespace) -> int:
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
+    _say_former_settings(home)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
@@ -231,12 +256,29 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
         serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
-        if home.holds_something_to_find or settings.database_url is not None:
+        if home.holds_something_to_find or settings.database_url is not None or settings.discover:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         with watching(app.loop_stats):
             await serve(app)
+
+
+def _say_former_settings(home: Home) -> None:
+    """Say what takes the place of settings of earlier systems that are still set."""
+    from .former_settings import BRIDGE, of_bridge, of_sandbox
+
+    if any(name.startswith(BRIDGE) for name in os.environ):
+        for told in of_bridge(os.environ):
+            _say(f"sealab: {told}")
+    if home.servers_file.exists():
+        from ..tools_registry.configuration import read_document
+        from ..tools_registry.errors import ConfigurationRefused
+
+        with suppress(ConfigurationRefused):  # which is said when the servers are needed
+            block = read_document(home.servers_file).get("sandbox")
+            for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
+                _say(f"sealab: {told}")
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
@@ -253,6 +295,7 @@ def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
+    _say_former_settings(home)
     code = read_source(chosen.file)
     import asyncio
 
@@ -260,7 +303,11 @@ def _run(chosen: argparse.Namespace) -> int:
     from .runs.execute import CodeRequest
 
     request = CodeRequest(
-        code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
+        code=code,
+        timeout_seconds=chosen.timeout,
+        memory_mb=chosen.memory,
+        isolation=chosen.isolation,
+        arguments=(Path(chosen.file).name, *chosen.words) if chosen.words else (),
     )
     if not sys.stdout.isatty():
         settings = replace(settings, output_max_chars=_PIPE_CHARS_MAX)
@@ -345,7 +392,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
     return Exit.OK if findings["ok"] else Exit.FAILED
 
 
-_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+_COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),

@@ -198,7 +198,10 @@ async def find(wanted: str | None, image: ContainerImage, code: Path, state: Pat
         reasons.append(reason)
     if not reasons:
         raise ContainerMissing(f"There is no container engine {wanted or 'on this machine'}. {HOW_TO_INSTALL}")
-    raise ContainerMissing(f"No container could be run ({'; '.join(reasons)}). Look into the engine's own messages.")
+    machine = "" if sys.platform == "linux" else "Start its machine with `podman machine start` or Docker Desktop. "
+    raise ContainerMissing(
+        f"No container could be run ({'; '.join(reasons)}). {machine}Look into the engine's own messages."
+    )
 
 
 def is_there(wanted: str | None) -> bool:

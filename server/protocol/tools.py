@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
@@ -20,6 +21,7 @@ from ..runs.report import Report
 from ..scopes import scope_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
+from ..upstream_tools.discovery import server_name
 from .answers import READS, OptionalFormat, OptionalText, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
@@ -43,6 +45,13 @@ list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_fil
 delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
 """
 
+RUN_PYTHON = """\
+Run Python in a sandbox: no network, no disk. Return little: `result` or the last expression; print() too. Top-level \
+await works. `servers` names the MCP servers that the code uses. Helpers: await mcp_<server>.<tool>(**args); \
+mcp_servers["<server>"]; from mcp import runtime: discovered_servers(), list_servers(), query_tool_docs(server), \
+search_tool_docs("words"), describe_server(name), capability_summary().\
+"""
+
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
 
 
@@ -52,6 +61,8 @@ def tools_of(app: App) -> list[StrictTool]:
     run = _execute_code(app, conversations)
     if app.settings.surface is Surface.CODE:
         return [run]
+    if app.settings.surface is Surface.BRIDGE:
+        return [_run_python(app, conversations)]
     chars_max = app.settings.output_max_chars
     tools = [
         run,
@@ -92,15 +103,7 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
         form = settings.output_format if format is None else OutputFormat(format)
         return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
 
-    async def run(request: CodeRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
-        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
-
-        asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await execute(app.executor, asked, progress=tell)
-        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form)
-
+    run = _runner(app)
     tool = StrictTool.published(
         execute_code,
         EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
@@ -113,6 +116,50 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
     if settings.timeout_seconds.is_integer():
         properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
     return tool
+
+
+def _run_python(app: App, conversations: Conversations) -> StrictTool:
+    """Return the one tool of the bridge: the same runs as `execute_code`, under the name and parameters it had."""
+    run = _runner(app)
+
+    async def run_python(
+        code: str,
+        ctx: Context[None, None],
+        *,
+        servers: list[str] = [],  # noqa: B006 - never changed, and published as the default
+        timeout: float = app.settings.timeout_seconds,  # noqa: ASYNC109 - the bridge's name
+    ) -> Annotated[CallToolResult, Report]:
+        for name in servers:
+            await server_name(app.registry, name)
+        caller = Caller(scope=scope_of(ctx.request_context))
+        request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
+        form = app.settings.output_format
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
+
+    return StrictTool.published(
+        run_python,
+        RUN_PYTHON,
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+        always_loaded=True,
+    )
+
+
+_Run = Callable[[CodeRequest, OutputFormat, Ask | None, Newest], Awaitable[CallToolResult]]
+
+
+def _runner(app: App) -> _Run:
+    """Return what runs code for a tool, and tells its client how far it is."""
+
+    async def run(request: CodeRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        execution = await execute(app.executor, asked, progress=tell)
+        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
+        return answered_run(execution, form)
+
+    return run
 
 
 def _get_execution_stats(app: App) -> StrictTool:

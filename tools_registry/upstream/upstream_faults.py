@@ -63,7 +63,7 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
         if (fault := fault_in(error.error.data)) is not None:
             return _of_fault_at_connect(config, fault)
         if error.error.code == CONNECTION_CLOSED:
-            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {test}")
+            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {_of_gateway(config)}{test}")
         return ConnectFailed(f"The server {name!r} refused to begin: {_short(error.error.message)}. {test}")
     if isinstance(error, OSError) and config.type is Transport.STDIO:
         return _of_start(config, error)
@@ -73,6 +73,13 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
         return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
     what = "answered what is not MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
     return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
+
+
+def _of_gateway(config: ServerConfig) -> str:
+    """Return what a Docker MCP gateway lacks most often when it ends at once."""
+    if "docker" not in config.command or "gateway" not in config.args:
+        return ""
+    return "Log in to its registries with `docker login`, and give its servers their secrets. "
 
 
 def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
