@@ -14,10 +14,11 @@ from typing_extensions import TypedDict
 from ...sandbox.container import engine, image
 from ...sandbox.errors import ContainerMissing
 from ...sandbox.job import Isolation
-from ..errors import Exit
+from ..errors import Exit, UsageError
 from ..home import Home
 from ..runs.isolations import NO_IMAGE, chosen_image
 from ..settings import Settings
+from ..startup.package_names import misnamed
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 """Reads the home and the settings that a command line names."""
@@ -61,6 +62,9 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
 
 
 def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    for package in chosen.packages:
+        if meant := misnamed(package):
+            raise UsageError(f"{package} is a module of {meant}. Write `--with {meant}`.")
     home.prepare()
     _say("Building an image of this Python; with large packages it takes a minute or two.")
     built = image.build(home.containers, chosen.packages)

@@ -12,6 +12,7 @@ import asyncio
 import glob
 import json
 import os
+import shlex
 import sys
 import time
 from dataclasses import replace
@@ -91,6 +92,7 @@ async def _tested_one(
     configuration: Configuration, home: Home, upstreams: Upstreams, name: str, *, accept: bool, sign_in: bool
 ) -> dict[str, object]:
     from ...tools_registry.errors import RegistryError, SignInNeeded
+    from ...tools_registry.names import test_of
 
     began = time.monotonic()
     inspection: Inspection | None = None
@@ -104,13 +106,15 @@ async def _tested_one(
                 raise
             inspection = await _signed_in(configuration.server(name), home, accept=accept)
     except RegistryError as failure:
-        error = str(failure)
+        error = str(failure).removesuffix(f" See {test_of(name)}.")
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
         stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
-    if inspection is not None and inspection.quarantined and not accept:
+    if inspection is not None and (accept or not inspection.quarantined):
+        await asyncio.to_thread(_remember, home, configuration.server(name), inspection)
+    elif inspection is not None:
         error = (
             f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
-            f"Read it, and accept it with `sealab servers test {name} --accept`."
+            f"Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
         )
     return {
         "name": name,
@@ -141,6 +145,16 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
         alone = Configuration({config.name: patient})
         async with Upstreams(alone, state=home.registry, sign_in=signed) as upstreams:
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
+
+
+def _remember(home: Home, config: ServerConfig, inspection: Inspection) -> None:
+    """Keep what a server listed, so that its tools are found without asking it again."""
+    from ...tools_registry.catalog import Catalog
+    from ..upstream_tools.wiring import lists_of
+
+    permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
+    catalog = Catalog(home.tools, lists_of(home), {config.name: config})
+    catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 def _told(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
@@ -237,8 +251,9 @@ def _print(tested: dict[str, object]) -> None:
             print(f"{'':<{_WIDTH}} {'taken' if tested.get('pinned') else 'proposed'} as {effect}: {', '.join(names)}")
     if proposed and tested["ok"] and not tested.get("pinned"):
         print(
-            f"{'':<{_WIDTH}} Its server does not say what these do. `sealab servers test {name} --accept` takes the "
-            'proposals; "reads" and "writes" in mcp.json say otherwise.'
+            f"{'':<{_WIDTH}} Its server does not say what these do. "
+            f'`sealab servers test {shlex.quote(str(name))} --accept` takes the proposals; "reads" and "writes" in '
+            "mcp.json say otherwise."
         )
     tools, quarantined = tested.get("tools"), tested.get("quarantined")
     for tool in tools if isinstance(tools, list) else ():
