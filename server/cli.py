@@ -36,6 +36,10 @@ _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
+_DOCTOR_EXIT_CODES = (
+    "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
+    "but something else does not work."
+)
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
@@ -159,6 +163,7 @@ def _complete_demo(demo: argparse.ArgumentParser) -> None:
 
 
 def _complete_doctor(doctor: argparse.ArgumentParser) -> None:
+    doctor.epilog = _DOCTOR_EXIT_CODES
     _add_common(doctor, _doctor)
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -338,11 +343,11 @@ def _demo(chosen: argparse.Namespace) -> int:
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .commands.doctor import as_lines, examined
+    from .commands.doctor import as_lines, examined, exit_of
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))
-    return Exit.OK if findings["ok"] else Exit.FAILED
+    return exit_of(findings)
 
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {

@@ -66,10 +66,14 @@ def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
         if meant := misnamed(package):
             raise UsageError(f"{package} is a module of {meant}. Write `--with {meant}`.")
     home.prepare()
-    _say("Building an image of this Python; with large packages it takes a minute or two.")
-    built = image.build(home.containers, chosen.packages)
-    if engine.needs_copy(settings.container_runtime):
+    copied = engine.needs_copy(settings.container_runtime)
+    if copied:
+        engine.require_running(settings.container_runtime)
+    built = image.build(home.containers, chosen.packages, lambda step: _say(f"{step} …"))
+    if copied:
+        _say("Giving docker a copy …")
         built = image.remember_name(built, engine.give_to_docker(built, settings.container_runtime))
+    _say("Running a container to see which limits hold …")
     status = asyncio.run(_status_of(settings, home))
     if chosen.json:
         print(json.dumps(status))
