@@ -168,6 +168,13 @@ def _complete_doctor(doctor: argparse.ArgumentParser) -> None:
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
+def _complete_init(init: argparse.ArgumentParser) -> None:
+    from .commands.init import add_options
+
+    _add_common(init, _init)
+    add_options(init)
+
+
 def _complete_group(group: argparse.ArgumentParser) -> None:
     module = import_module(f".commands.{group.prog.split()[-1]}", __package__)
     module.add_to(group, _home_and_settings, _add_common)
@@ -350,8 +357,15 @@ def _doctor(chosen: argparse.Namespace) -> int:
     return exit_of(findings)
 
 
+def _init(chosen: argparse.Namespace) -> int:
+    from .commands.init import run
+
+    return run(chosen, _home_and_settings(chosen)[0])
+
+
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
+    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
     "run": ("run one file as execute_code would", _complete_run),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
     "doctor": ("say which isolation layers hold on this machine", _complete_doctor),

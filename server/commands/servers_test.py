@@ -15,6 +15,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,9 +59,18 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
     home.prepare()
-    tested = asyncio.run(_tested(configuration, home, names, chosen))
+    tested = asyncio.run(
+        examined_servers(
+            configuration,
+            home,
+            names,
+            accept=chosen.accept,
+            ask_again=chosen.ask_again,
+            sign_in=not chosen.no_sign_in,
+        )
+    )
     if chosen.accept and tested[0]["ok"]:
-        _classify(home, chosen.name, tested[0])
+        classify(home, chosen.name, tested[0])
     if chosen.json:
         print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
     else:
@@ -71,16 +81,22 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
     return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
 
 
-async def _tested(
-    configuration: Configuration, home: Home, names: list[str], chosen: argparse.Namespace
+async def examined_servers(
+    configuration: Configuration,
+    home: Home,
+    names: Sequence[str],
+    *,
+    accept: bool = False,
+    ask_again: bool = False,
+    sign_in: bool = False,
 ) -> list[dict[str, object]]:
+    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list."""
     from ...tools_registry.upstream.upstreams import Upstreams
 
     async with Upstreams(configuration, state=home.registry) as upstreams:
-        if chosen.ask_again:
+        if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
-        accept, sign_in = chosen.accept, not chosen.no_sign_in
         return list(
             await asyncio.gather(
                 *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
@@ -201,13 +217,13 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
     return {"effect": effect.value, "said_by": "proposal"}
 
 
-def _classify(home: Home, server: str, tested: dict[str, object]) -> None:
+def classify(home: Home, server: str, tested: dict[str, object]) -> None:
     """Write what was proposed of a server's tools into its entry in `mcp.json`, as the operator's word."""
     from ...tools_registry.configuration import editing, servers_of
 
     with editing(home.servers_file) as document:
         entry = servers_of(document, home.servers_file).get(server)
-        proposed = _proposed(tested)
+        proposed = proposed_effects(tested)
         if not isinstance(entry, dict) or not proposed:
             return
         for key, effect in (("reads", "read"), ("writes", "write")):
@@ -217,7 +233,7 @@ def _classify(home: Home, server: str, tested: dict[str, object]) -> None:
                 entry[key] = written
 
 
-def _proposed(tested: dict[str, object]) -> dict[str, str]:
+def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     """Return what is proposed of tools, by their names as patterns that fit these alone."""
     tools = tested.get("tools")
     return {
@@ -244,7 +260,7 @@ def _print(tested: dict[str, object]) -> None:
         names = tested.get(what)
         if isinstance(names, list) and names:
             print(f"{'':<{_WIDTH}} {what.replace('_', ' ')}: {', '.join(names)}")
-    proposed = _proposed(tested)
+    proposed = proposed_effects(tested)
     for effect in ("read", "write"):
         names = [each for each, proposal in proposed.items() if proposal == effect]
         if names:
