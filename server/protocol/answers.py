@@ -19,7 +19,7 @@ from ..terminal_escaping import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 OptionalFormat = Annotated[
-    Literal["json", "toon", "markdown"] | None, WithJsonSchema({"enum": ["json", "toon", "markdown"]})
+    Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
 

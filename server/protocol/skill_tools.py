@@ -104,8 +104,7 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
         StrictTool.published(
             save_skill,
             "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
-            "parameters). tests: asserts; they must pass. from_run: a report's run_id, or last, instead of code. "
-            "record: keep upstream answers for offline tests.",
+            "parameters).",
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
             rest="load_skill(name) in code",
         ),

@@ -37,7 +37,7 @@ Files: read_file(name), write_file(name, text), list_files(), delete_file(name).
 """
 
 EXECUTE_CODE_ALONE = """\
-Run sandboxed Python: no network, no disk. Return little: `result` or the last expression; print() too. session keeps \
+Run sandboxed Python: no network. Return little: `result` or last expression; print() too. session keeps \
 variables. Helpers: search_tools(query), get_tool_definition(name), await tools.<server>.<tool>(**args), \
 list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_file, write_file(name, text), list_files, \
 delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
@@ -107,9 +107,12 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
-    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
     properties = tool.parameters["properties"]
-    properties["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    if settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
+        for schema in properties.values():
+            del schema["description"]
+    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
+    properties["isolation"]["enum"] = [AUTO, *app.pools.offered]
     if settings.timeout_seconds.is_integer():
         properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
     return tool
@@ -122,7 +125,7 @@ def _get_execution_stats(app: App) -> StrictTool:
 
     return StrictTool.published(
         get_execution_stats,
-        "Limits, active isolation layers, runs by status, latency, memory, CPU, workspace use.",
+        "Limits, isolation layers, runs, latency, memory, workspace use.",
         READS,
         rest="sealab doctor says it on a terminal",
     )
