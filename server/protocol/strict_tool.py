@@ -132,7 +132,8 @@ class StrictTool(Tool):
             # One for each argument at most: lists of a type are annotated `FailFast`.
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
-            schema = json.dumps(known.get(name, {}))
+            published = cast("Mapping[str, object]", known.get(name, {}))
+            schema = json.dumps({key: value for key, value in published.items() if key != "description"})
             if first["type"] == "missing":
                 raise ToolError(missing_argument(self.name, name, f"Give it; its schema is {schema}.")) from error
             why = f": {first['ctx']['error']}" if first["type"] == "value_error" else ""
