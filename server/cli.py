@@ -46,6 +46,11 @@ _TRACE_HINT = "Run it again with --debug to see where."
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
     given = _command_first(sys.argv[1:] if arguments is None else arguments)
+    if sys.platform != "linux":
+        from .commands.handover import Machine, hand_over
+
+        if (ended := hand_over(given, Machine(sys.platform, os.environ))) is not None:
+            return ended
     show_visibly(stdout=given[0] != "serve")
     chosen = make_parser(given[0]).parse_args(given)
     try:
@@ -82,7 +87,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
     # A command of a group is two words.
-    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] is _complete_group else 1
+    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container} else 1
     return [*rest[:named], *options, *rest[named:]]
 
 
@@ -173,6 +178,18 @@ def _complete_init(init: argparse.ArgumentParser) -> None:
 
     _add_common(init, _init)
     add_options(init)
+
+
+def _complete_container(group: argparse.ArgumentParser) -> None:
+    from .commands.seccomp_profile import add_to
+
+    commands = group.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+    add_to(commands)
+    try:
+        from .commands import container
+    except ImportError:  # a system without Linux's modules, which has no engine to try either
+        return
+    container.add_to(commands, _home_and_settings, _add_common)
 
 
 def _complete_group(group: argparse.ArgumentParser) -> None:
@@ -369,7 +386,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "run": ("run one file as execute_code would", _complete_run),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
     "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
-    "container": ("build the image for isolation=container, or say how containers stand", _complete_group),
+    "container": ("build the image for isolation=container, or say how containers stand", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
     "pii": ("hide personal data in files, restore and forget it", _complete_group),
     "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -37,9 +38,10 @@ class ContainerStatus(TypedDict):
     problem: str | None
 
 
-def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Give the parser of `sealab container` its two commands; `options` adds those that all commands have."""
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+def add_to(
+    commands: argparse._SubParsersAction[Any], begin: Begin, options: Callable[[argparse.ArgumentParser], None]
+) -> None:
+    """Add the commands that need an engine to those of `sealab container`; `options` adds what all commands have."""
     build = commands.add_parser(
         "build",
         help="make an image of this Python, without a registry",

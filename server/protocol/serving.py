@@ -85,7 +85,14 @@ def _prompts() -> Iterator[Prompt]:
         (skill, "Keep what worked as a skill", "name", "what to call it"),
     ):
         arguments = [PromptArgument(name=argument, description=meaning, required=True)]
-        yield Prompt(name=function.__name__, title=title, description=f"{title}.", arguments=arguments, fn=function)
+        yield Prompt(
+            name=function.__name__,
+            title=title,
+            description=f"{title}.",
+            arguments=arguments,
+            fn=function,
+            context_kwarg=None,
+        )
 
 
 def _filters(app: App) -> list[AnswerFilter]:

@@ -59,7 +59,7 @@ class StrictTool(Tool):
         long answer is cut; None is for a tool that bounds its answers itself.
         """
         schemas = generated_schemas(function) or derived_schemas(function)
-        properties: Mapping[str, dict[str, object]] = schemas.parameters.get("properties", {})
+        properties = cast("Mapping[str, dict[str, object]]", schemas.parameters.get("properties", {}))
         for name, schema in properties.items():
             schema["description"] = description_of(function.__name__, name)
             if not schema.get("default", True):

@@ -17,10 +17,10 @@ from ..caller import Ask, Caller
 from ..runs.execute import CodeRequest, execute
 from ..runs.isolations import AUTO
 from ..runs.report import Report
-from ..scopes import scope_of
+from ..scopes import connection_of, scope_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
-from .answers import READS, OptionalFormat, OptionalText, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, ToldLayers, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
 from .registry_tools import registry_tools
@@ -48,15 +48,15 @@ Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJs
 
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
-    conversations = Conversations()
-    run = _execute_code(app, conversations)
+    conversations, told_layers = Conversations(), ToldLayers()
+    run = _execute_code(app, conversations, told_layers)
     if app.settings.surface is Surface.CODE:
         return [run]
     chars_max = app.settings.output_max_chars
     tools = [
         run,
         *registry_tools(app.registry),
-        *skill_tools(app.skills, conversations),
+        *skill_tools(app.skills, conversations, told_layers),
         *privacy_tools(app.privacy),
         *workspace_tools(app.workspace, app.privacy, chars_max),
         _get_execution_stats(app),
@@ -64,7 +64,7 @@ def tools_of(app: App) -> list[StrictTool]:
     return [tool.bound(chars_max) for tool in tools]
 
 
-def _execute_code(app: App, conversations: Conversations) -> StrictTool:
+def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayers) -> StrictTool:
     settings = app.settings
 
     async def execute_code(
@@ -90,16 +90,19 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
         form = settings.output_format if format is None else OutputFormat(format)
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
+        connection = connection_of(ctx.request_context)
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
-    async def run(request: CodeRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
+    async def run(
+        request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    ) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await execute(app.executor, asked, progress=tell)
         app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form)
+        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
 
     tool = StrictTool.published(
         execute_code,
