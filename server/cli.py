@@ -36,6 +36,7 @@ _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
+_ISOLATION = re.compile(r'isolation="(\w+)"')
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
@@ -322,7 +323,7 @@ def print_run(report: Report) -> None:
         where = "" if error["line"] is None else f" in line {error['line']}"
         _say(error["traceback"] or "")
         _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _say(error["hint"] or "")
+        _say(_in_words_of_the_terminal(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
         _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
@@ -405,7 +406,8 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _in_words_of_the_terminal(message: str) -> str:
-    """Return an error with commands in the place of the tools of MCP that it names."""
+    """Return an error with commands and options in the place of the tools of MCP and their arguments."""
+    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 

@@ -24,7 +24,7 @@ OptionalFormat = Annotated[
 ]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
 
-_CONNECTIONS_MAX = 10_000
+CONNECTIONS_MAX = 10_000
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -93,7 +93,7 @@ class ToldLayers:
         key = (connection, report["isolation"])
         known = self._told.pop(key, None)
         self._told[key] = report["layers"]
-        if len(self._told) > _CONNECTIONS_MAX:
+        if len(self._told) > CONNECTIONS_MAX:
             self._told.popitem(last=False)
         return known != report["layers"]
 
