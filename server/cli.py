@@ -383,8 +383,8 @@ def _init(chosen: argparse.Namespace) -> int:
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
-    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
     "run": ("run one file as execute_code would", _complete_run),
+    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
     "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
     "container": ("build the image for isolation=container, or say how containers stand", _complete_container),

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import EXIT_OF_CODE, Exit
+from ..errors import EXIT_OF_CODE, AddressRefused, Exit
 from .seccomp_profile import write_profile
 
 ENGINES = ("docker", "podman")
@@ -27,6 +27,7 @@ RUNS_CODE = frozenset({"serve", "run", "demo", "doctor", "skills", "packages", "
 HOME_INSIDE = "/home/sealab/home"
 HERE_INSIDE = "/here"
 
+_PORT_MAX = 65_535
 _USER_INSIDE = 1000
 _STOPPED = ("daemon running", "annot connect", "failed to connect", "connection refused")
 _NONE_FOUND = (
@@ -62,14 +63,25 @@ def hand_over(given: Sequence[str], machine: Machine) -> int | None:
     try:
         command = command_for(given, machine)
     except NoLinux as error:
-        print(f"sealab: {error}", file=sys.stderr)  # noqa: T201 - it is the command line's answer
-        return Exit.FAILED if given[0] == "doctor" else EXIT_OF_CODE["level"]
+        return _refused(str(error), Exit.FAILED if given[0] == "doctor" else EXIT_OF_CODE["level"])
+    except OSError as error:
+        return _refused(
+            f"{error.filename} cannot be used: {error.strerror}. Name another home with --home.", Exit.USAGE
+        )
     if (port := _http_port(given)) is not None and command[0] != "wsl.exe":
         from .relay import serve_through
 
-        return serve_through(command, port)
+        try:
+            return serve_through(command, port)
+        except AddressRefused as refused:
+            return _refused(str(refused), Exit.USAGE)
     sys.stdout.flush()
     return subprocess.call(command)
+
+
+def _refused(why: str, ended: Exit) -> Exit:
+    print(f"sealab: {why}", file=sys.stderr)  # noqa: T201 - it is the command line's answer
+    return ended
 
 
 def _is_for_linux(given: Sequence[str], machine: Machine) -> bool:
@@ -175,9 +187,9 @@ def _image(program: str) -> str | None:
 def _http_port(given: Sequence[str]) -> int | None:
     if given[0] != "serve" or (asked := _option(given, "--http")) is None:
         return None
-    from ..protocol.address import Address
-
-    return Address.parse(asked).port
+    port = asked.rpartition(":")[2]
+    # What is no port, the server in the container refuses with its own words.
+    return int(port) if port.isdecimal() and 0 < int(port) <= _PORT_MAX else None
 
 
 def _option(given: Sequence[str], name: str) -> str | None:

@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 
+from ..errors import AddressRefused
+
 _WITHIN = """
 import os, socket, sys, threading, time
 for _ in range(300):
@@ -54,7 +56,12 @@ async def _serve(command: Sequence[str], port: int) -> int:
                 process.kill()
             await process.wait()
 
-    listener = await asyncio.start_server(relay, "127.0.0.1", port)
+    try:
+        listener = await asyncio.start_server(relay, "127.0.0.1", port)
+    except OSError as error:
+        raise AddressRefused(
+            f"127.0.0.1:{port} cannot be listened on: {error.strerror}. Choose another port."
+        ) from error
     async with listener:
         container = await asyncio.create_subprocess_exec(*command)
         try:

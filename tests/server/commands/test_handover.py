@@ -271,3 +271,19 @@ def test_the_profile_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
     assert f"seccomp={tmp_path / 'home' / 'container' / 'seccomp.json'}" in below.stdout
     refused = sealab("container", "profile", "/proc/nothing/p.json")
     assert (refused.returncode, "cannot be written" in refused.stderr) == (2, True)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import socket
+
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" = image ] || touch "$0.started"\n')
+    docker.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        given = ["serve", "--home", str(tmp_path), "--http", address]
+        assert hand_over(given, Machine("darwin", {}, {"docker": str(docker)}.get)) == 2
+    assert f"{address} cannot be listened on" in capsys.readouterr().err
+    assert not (tmp_path / "docker.started").exists()
