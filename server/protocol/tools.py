@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
@@ -93,17 +94,7 @@ def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayer
         connection = connection_of(ctx.request_context)
         return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
-    async def run(
-        request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
-    ) -> CallToolResult:
-        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
-
-        asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await execute(app.executor, asked, progress=tell)
-        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
-
+    run = _runner(app, told_layers)
     tool = StrictTool.published(
         execute_code,
         EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
@@ -119,6 +110,26 @@ def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayer
     if settings.timeout_seconds.is_integer():
         properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
     return tool
+
+
+_Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest], Awaitable[CallToolResult]]
+
+
+def _runner(app: App, told_layers: ToldLayers) -> _Run:
+    """Return what runs code for a tool, and tells its client how far it is."""
+
+    async def run(
+        request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    ) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        execution = await execute(app.executor, asked, progress=tell)
+        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
+        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
+
+    return run
 
 
 def _get_execution_stats(app: App) -> StrictTool:
