@@ -38,12 +38,22 @@ _PIPE_CHARS_MAX = 1 << 40
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _DISCOVERY_FILE = "discovery_config.json"
+_ISOLATION = re.compile(r'isolation="(\w+)"')
+_DOCTOR_EXIT_CODES = (
+    "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
+    "but something else does not work."
+)
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
     given = _command_first(sys.argv[1:] if arguments is None else arguments)
+    if sys.platform != "linux":
+        from .commands.handover import Machine, hand_over
+
+        if (ended := hand_over(given, Machine(sys.platform, os.environ))) is not None:
+            return ended
     show_visibly(stdout=given[0] != "serve")
     chosen = make_parser(given[0]).parse_args(given)
     try:
@@ -81,7 +91,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
     # A command of a group is two words.
-    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] is _complete_group else 1
+    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container} else 1
     return [*rest[:named], *options, *rest[named:]]
 
 
@@ -183,8 +193,28 @@ def _complete_demo(demo: argparse.ArgumentParser) -> None:
 
 
 def _complete_doctor(doctor: argparse.ArgumentParser) -> None:
+    doctor.epilog = _DOCTOR_EXIT_CODES
     _add_common(doctor, _doctor)
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _complete_init(init: argparse.ArgumentParser) -> None:
+    from .commands.init import add_options
+
+    _add_common(init, _init)
+    add_options(init)
+
+
+def _complete_container(group: argparse.ArgumentParser) -> None:
+    from .commands.seccomp_profile import add_to
+
+    commands = group.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+    add_to(commands)
+    try:
+        from .commands import container
+    except ImportError:  # a system without Linux's modules, which has no engine to try either
+        return
+    container.add_to(commands, _home_and_settings, _add_common)
 
 
 def _complete_group(group: argparse.ArgumentParser) -> None:
@@ -340,7 +370,7 @@ def print_run(report: Report) -> None:
         where = "" if error["line"] is None else f" in line {error['line']}"
         _say(error["traceback"] or "")
         _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _say(error["hint"] or "")
+        _say(_in_words_of_the_terminal(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
         _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
@@ -385,19 +415,26 @@ def _demo(chosen: argparse.Namespace) -> int:
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .commands.doctor import as_lines, examined
+    from .commands.doctor import as_lines, examined, exit_of
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))
-    return Exit.OK if findings["ok"] else Exit.FAILED
+    return exit_of(findings)
+
+
+def _init(chosen: argparse.Namespace) -> int:
+    from .commands.init import run
+
+    return run(chosen, _home_and_settings(chosen)[0])
 
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
+    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
     "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
-    "container": ("build the image for isolation=container, or say how containers stand", _complete_group),
+    "container": ("build the image for isolation=container, or say how containers stand", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
     "pii": ("hide personal data in files, restore and forget it", _complete_group),
     "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
@@ -416,7 +453,8 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _in_words_of_the_terminal(message: str) -> str:
-    """Return an error with commands in the place of the tools of MCP that it names."""
+    """Return an error with commands and options in the place of the tools of MCP and their arguments."""
+    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 
