@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Final, cast
 
 from ..dialect import facades, guest_modules
@@ -26,7 +26,7 @@ from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
 from .near_names import names_in_scope, nearest, public_names, string_keys
-from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, missed_by
+from .subscripts import SOURCE_CHARS_MAX, Missed, is_text, looped_dict, missed_by, taken_of_answer
 from .substitutes import OF_BUILTINS, instead_of, is_elsewhere
 
 HINT_CHARS_MAX = 400
@@ -62,7 +62,7 @@ class Scene:
 def hint_for(error: BaseException, message: str, scene: Scene) -> str | None:
     """Return what to do about an error, or None where there is nothing worth saying; never raises."""
     try:
-        hint = _of_csv(error, scene) or by_message(message) or _by_type(error, message, scene)
+        hint = _of_csv(error, scene) or _of_dict(error, scene) or by_message(message) or _by_type(error, message, scene)
         returned = _of_answers(error, message, scene)
         hint = " ".join(filter(None, (hint, returned))) or None
     except BaseException:  # noqa: BLE001 - a hint is worth no failed report, whatever the guest has made of its objects
@@ -82,6 +82,25 @@ def _of_csv(error: BaseException, scene: Scene) -> str | None:
                 if of_csv and is_text(text, scene.frame):
                     return f"{name} was given a text, each character of which it takes for a line: pass {_LINES}."
     return None
+
+
+def _of_dict(error: BaseException, scene: Scene) -> str | None:
+    """Return where the items are, of a dict that was taken for a list of them."""
+    if scene.frame is None or scene.line is None:
+        return None
+    if any(derives(type(error), kind) for kind in (KeyError, TypeError)):
+        taken = taken_of_answer(scene.source, scene.line)
+        if taken is not None:
+            return f"{taken[0]} returns a dict: what it found is {taken[0]}(…)[{taken[1]!r}]."
+    of_text = derives(type(error), AttributeError) and type(_object_of_attribute_error(error)) is str
+    if not of_text and not derives(type(error), TypeError):
+        return None
+    looped = looped_dict(scene.source, scene.line, scene.frame)
+    if looped is None:
+        return None
+    text, *lists = (bounded(each, _KEY_CHARS_MAX) for each in looped)
+    better = f"{text}[{lists[0]!r}]" if len(lists) == 1 else f"{text}.items() or {text}.values()"
+    return f"A loop over a dict gives its keys: loop over {better}."
 
 
 def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
@@ -218,6 +237,16 @@ def _of_skill(name: str, scene: Scene) -> str | None:
     return f"It is a skill: write skills.{name}(…), or `from skills import {name}` first."
 
 
+def _of_server(module: object, name: str, scene: Scene) -> str | None:
+    """Return how to call a tool whose server has a module's name. The host is asked only of an awaited call."""
+    line = scene.text()
+    if type(module) is not str or "await" not in line or f"{module}.{name}(" not in line:
+        return None
+    if module not in cast("list[str]", GUEST.call_host("named_servers", {"names": {module: [name]}})):
+        return None
+    return f"{module} is the imported module here: write tools.{module}.{name}(…) for the server of that name."
+
+
 def _importable() -> frozenset[str]:
     return frozenset((*facades.exports(), *guest_modules.names()))
 
@@ -238,7 +267,7 @@ def _of_unbound_local(error: BaseException, _message: str, _scene: Scene) -> str
     )
 
 
-def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> str | None:
+def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> str | None:
     name, owner = _name_of_attribute_error(error), _object_of_attribute_error(error)
     if type(name) is not str or owner is None:
         return None
@@ -253,7 +282,10 @@ def _of_attribute_error(error: BaseException, _message: str, _scene: Scene) -> s
     if type(owner) is GuestModule:
         return _of_module(module_name(owner), name, variable_names(owner))
     if derives(type(owner), facades.Facade):
-        return _of_module(facades.title(cast("facades.Facade", owner)), name)
+        title = facades.title(cast("facades.Facade", owner))
+        return _of_server(title, name, scene) or _of_module(title, name)
+    if type(owner) is ModuleType and (hint := _of_server(vars(owner).get("__name__"), name, scene)) is not None:
+        return hint
     close = nearest(name, public_names(owner), _LIKELY)
     return None if close is None else f"Did you mean {close!r}?"
 

@@ -21,6 +21,8 @@ SOURCE_CHARS_MAX = 200_000
 
 _UNKNOWN = object()
 _SAMPLE = 20
+_ANSWERS = {"search_tools": "tools"}
+"""Helpers that answer with a dict, and the key of what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,71 @@ def missed_by(source: str, line: int, frame: FrameType, kinds: Sequence[type]) -
         elif type(key) in (str, int) and _item(container, key) is _UNKNOWN:
             return missed
     return assumed[0] if len(assumed) == 1 else None
+
+
+def looped_dict(source: str, line: int, frame: FrameType) -> Sequence[str] | None:
+    """Return what a loop goes over that gives the keys of a dict to a name which `line` takes an item or attribute of.
+
+    That is the dict's text in the source, then those of its keys that hold lists. None where there is no such loop.
+    """
+    if len(source) > SOURCE_CHARS_MAX:
+        return None
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=items):
+                pass
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                if not isinstance(node.generators[0].target, ast.Name):
+                    continue
+                name, items = node.generators[0].target.id, node.generators[0].iter
+            case _:
+                continue
+        if any(_takes_from(each, name, line) for each in ast.walk(node)):
+            lists = _lists_of(items, frame)
+            if lists is not None:
+                return [ast.unparse(items), *lists]
+    return None
+
+
+def taken_of_answer(source: str, line: int) -> Sequence[str] | None:
+    """Return the name of a helper whose answer, a dict, has a number or a slice as subscript on `line`, and its key."""
+    if len(source) > SOURCE_CHARS_MAX:
+        return None
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Subscript(value=value, slice=ast.Slice() | ast.Constant(value=int())) if node.lineno == line:
+                helper = _helper_of(value)
+                if helper is not None:
+                    return helper
+    return None
+
+
+def _takes_from(node: ast.AST, name: str, line: int) -> bool:
+    match node:
+        case ast.Subscript(value=ast.Name(id=own)) | ast.Attribute(value=ast.Name(id=own)):
+            return own == name and node.lineno == line
+    return False
+
+
+def _lists_of(items: ast.expr, frame: FrameType) -> Sequence[str] | None:
+    """Return the keys under which a dict has lists; None where an expression is no dict."""
+    helper = _helper_of(items)
+    if helper is not None:
+        return [helper[1]]
+    found = _look_up(items, frame)
+    if not derives(type(found), dict):
+        return None
+    pairs = islice(dict.items(cast("dict[object, object]", found)), _SAMPLE)
+    return [key for key, value in pairs if type(key) is str and derives(type(value), list)]
+
+
+def _helper_of(node: ast.expr) -> Sequence[str] | None:
+    match node:
+        case ast.Await(value=ast.expr() as awaited):
+            return _helper_of(awaited)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _ANSWERS:
+            return name, _ANSWERS[name]
+    return None
 
 
 def is_text(node: ast.expr, frame: FrameType) -> bool:

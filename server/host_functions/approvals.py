@@ -231,8 +231,9 @@ async def _refusal(
     said = [f"{_lines(where)}: {why}" for why, where in list(lines.items())[:_REFUSED_SHOWN]]
     if len(lines) > _REFUSED_SHOWN:
         said.append(f"{len(lines) - _REFUSED_SHOWN} more calls are not allowed either.")
+    told = "\n".join(said)
     return {
-        "message": f"Nothing was called. {' '.join(said)}",
+        "message": f"Nothing was called. {told}",
         "line": min(line for line, _ in refused),
         "instead": approval.what_else(await _reading(registry, asked)) if asked else instead,
     }

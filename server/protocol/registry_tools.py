@@ -19,7 +19,10 @@ from .strict_tool import StrictTool
 
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
-_PRINT_FIRST = "Where a result or its keys are unknown, print one first."
+_LOOK_FIRST = (
+    "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape if it only reads; "
+    "else print one first."
+)
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 
 
@@ -109,7 +112,7 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         from ...tools_registry.describing.signatures import tells_returns
 
         if not all(map(tells_returns, lines)):
-            lines.append(_PRINT_FIRST)
+            lines.append(_LOOK_FIRST)
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(

@@ -147,7 +147,8 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     for tool, shape in report.get("returns", {}).items():
         lines.append(f"{tool} returns {shape}")
     if "dry_run" in report:
-        lines.append("This was a dry run: what is named here was not done, and what it gave to the code is made up.")
+        left_out = "what is named here was not done, and what it gave to the code is made up."
+        lines.append(f"This was a dry run: {left_out if report['dry_run'] else 'nothing had to be left out.'}")
     for dry in report.get("dry_run", []):
         lines.append(f"not done: {dry['tool']}({json.dumps(dry['arguments'], ensure_ascii=False)})")
     for image in report.get("images", []):

@@ -125,6 +125,13 @@ async def test_a_module_that_was_not_imported_is_no_server(pool) -> None:
     assert outcome.error.type == "NameError"
 
 
+async def test_a_tool_called_of_the_module_that_hides_its_server_is_named_with_the_way_to_call_it(pool) -> None:
+    outcome = await ran(pool, "import time\nawait time.get_current_time()")
+    assert outcome.error is not None
+    assert outcome.error.hint is not None
+    assert "tools.time.get_current_time(…)" in outcome.error.hint
+
+
 async def test_the_helpers_stand_on_tools_too_whatever_servers_there_are(pool) -> None:
     assert (await value(pool, "tools.list_tools()"))[0]["name"] == "git.git_log"
     assert (await value(pool, "await tools.search_tools('x')"))["asked"] == "search_tools"

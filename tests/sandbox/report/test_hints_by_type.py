@@ -45,6 +45,30 @@ def test_a_forgotten_await_or_one_too_many_is_told(source, said):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
+        ("found = {'n': 1, 'tools': [{'a': 1}]}\nfor t in found:\n    t['a']", "loop over found['tools']."),
+        ("found = {'n': 1, 'tools': [{'a': 1}]}\n[t['a'] for t in found]", "loop over found['tools']."),
+        ("found = {'x': {'a': 1}}\nfor t in found:\n    t['a']", "loop over found.items() or found.values()."),
+        ("found = {'n': 1, 'tools': [{'a': 1}]}\n[t.a for t in found]", "loop over found['tools']."),
+        ("for t in 'ab':\n    t['a']", "if it is JSON"),
+        ("def search_tools(q): return {'tools': []}\nsearch_tools('x')[0]", "search_tools(…)['tools']"),
+        ("def search_tools(q): return {'tools': []}\nsearch_tools('x')[:3]", "search_tools(…)['tools']"),
+        (
+            "def search_tools(q): return {'tools': []}\nfor t in search_tools('x'):\n    t['a']",
+            "search_tools('x')['tools']",
+        ),
+        (
+            "def search_tools(q): return {'tools': []}\n[t['a'] for t in search_tools('x')]",
+            "search_tools('x')['tools']",
+        ),
+    ],
+)
+def test_a_dict_that_was_taken_for_a_list_is_told_with_where_the_list_is(source, said):
+    assert said in hint_of(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
         ("price = 3\nprint(pirce)", "Did you mean 'price'?"),
         ("def f():\n    total = 1\n    return totel\nf()", "Did you mean 'total'?"),
         ("prnt(1)", "Did you mean 'print'?"),

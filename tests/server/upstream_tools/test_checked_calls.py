@@ -51,6 +51,10 @@ asyncio.run(main())
     assert 'up.add takes no argument "lft". Did you mean left?' in said
     assert 'Line 5: The argument left of up.add cannot be "one". Give an integer.' in said
     assert "Line 5: The argument right of up.add cannot be [2]. Give an integer." in said
+    assert all(
+        line.partition(": ")[0].removeprefix("Nothing was called. ").startswith("Line") for line in said.split("\n")
+    )
+    assert said.count("\n") >= 6, "each fault has a line of its own"
     assert "Line 7: up.add needs the argument left." in said, "what is not certain is named beside what is"
     assert "Line 9: The call of up.people is not awaited" in said
     assert 'Line 11: up.fail takes no argument "cause". It takes reason.' in said

@@ -75,8 +75,28 @@ async def test_what_reads_is_called_and_what_writes_is_noted_down_with_an_answer
 
 
 async def test_a_dry_run_says_that_it_is_one_even_where_nothing_was_left_out(caller) -> None:
-    assert (await caller.run("await tools.up.add(left=1)", dry_run=True))["dry_run"] == []
+    answer = await caller.call("execute_code", code="await tools.up.add(left=1)", dry_run=True)
+    assert answer.structured_content["dry_run"] == []
+    assert "This was a dry run: nothing had to be left out." in answer.content[0].text
+    assert "made up" not in answer.content[0].text
     assert "dry_run" not in await caller.run("1")
+
+
+async def test_a_dry_run_of_one_call_tells_the_shape_of_the_answer_and_none_of_its_values(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        found = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
+        assert "`r = await tools.…(…)` with dry_run=true tells the shape" in found.content[0].text
+        looked = await caller.call("execute_code", code="r = await tools.up.people()", dry_run=True)
+        value = await caller.run("await tools.up.people()")
+        known = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
+    shape = looked.structured_content["returns"]["up.people"]
+    assert f"up.people returns {shape}" in looked.content[0].text
+    assert shape.removesuffix(" (seen once)") in known.content[0].text
+    assert looked.structured_content["result"] is None
+    names = [each["firstName"] for each in value["result"]["people"]]
+    assert names
+    assert not [name for name in names if name in str(looked)]
 
 
 async def test_of_tools_that_say_nothing_those_run_that_are_approved_and_seem_to_read(caller) -> None:

@@ -22,6 +22,9 @@ NO_NAMES = SMALL | frozenset(
 )
 """Capitalised or not, these are never believed to be names."""
 
+LABELS = frozenset("BIC CVC CVV DOB IBAN IMEI ISIN NHS PIN SEPA SSN SWIFT VAT".split())
+"""What stands before numbers, in capitals: never believed to be names, unlike `Iban`, which is one."""
+
 EVERYDAY = NO_NAMES | frozenset(
     "these those an i'm i've i'll i'd you're you've you'll we're we've we'll they're they've he's she's it's that's what's there's here's where's who's "
     "how's let's don't doesn't didn't can't couldn't won't wouldn't isn't aren't wasn't weren't haven't hasn't hadn't shouldn't am might must shall let "

@@ -10,7 +10,7 @@ from ....host_work import checked
 from ...token_texts import tokens_in
 from ..findings import Finding, PiiType
 from .model import Label, Rampart
-from .ordinary_words import NO_NAMES
+from .ordinary_words import LABELS, NO_NAMES
 from .words import Word, comments, is_asked, is_code, is_key, words
 
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
@@ -84,6 +84,7 @@ def _is_name(word: Word, chance: float) -> bool:
         and (capital or word.in_prose)
         and not any(map(str.isdigit, text))
         and text.lower() not in NO_NAMES
+        and text not in LABELS
         and not _CAMEL.search(text)
         and (chance >= _SURE_CAPITALS or word.in_prose or not (text.isupper() and len(text) > 1))
     )

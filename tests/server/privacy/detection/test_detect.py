@@ -88,6 +88,13 @@ def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detecto
 
 
 @needs_ner
+@pytest.mark.parametrize("label", ["IBAN", "BIC", "IMEI", "ISIN", "SEPA"])
+def test_the_label_of_a_number_is_no_name(balanced: Detector, label: str) -> None:
+    text = f"My {label} is DE89370400440532013000. Send it to {label} DE89370400440532013000 please"
+    assert {kind for _, kind in found(balanced, text)} == {"IBAN"}
+
+
+@needs_ner
 @pytest.mark.parametrize("token", ["[X_0123456789]", "[LOCATION_0123456789]", "[PERSON_0123456789]"])
 def test_what_is_shaped_like_a_token_hides_no_name_beside_it(balanced: Detector, token: str) -> None:
     assert ("Wetherby", "LOCATION") in found(balanced, f"Our office: we sat there near Wetherby, and ate. {token}")
