@@ -36,9 +36,11 @@ _CHANGES = MappingProxyType(
 """The functions that a dry run notes, by what the code calls them; "file_open" unless its mode is "r"."""
 
 _Work = Callable[[Calls, RunFiles, Arguments], Json]
-_ESCAPED = bytes([*range(0x20), *b'"\\', 0x7F])
-_ESCAPE_CHARS = 5
-"""What JSON adds at most to one of those: `\\u0000`."""
+_MARKED = b'\b\t\n\f\r"\\'
+"""What JSON escapes by one character more."""
+_ESCAPED = bytes([*range(0x20), *b'"\\'])
+_MORE_CHARS = 4
+"""How many more it takes for the other control characters: `\\u0000`."""
 _TEXT = (str,)
 _WHOLE = (int,)
 _WHOLE_OR_NONE = (int, type(None))
@@ -134,8 +136,9 @@ def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
 
 def _content(data: bytes) -> dict[str, Json]:
     """Return `{data, encoding}`: a text where it is one that a frame holds in no more than base64 takes."""
-    escaped = len(data) - len(data.translate(None, _ESCAPED))
-    if escaped * _ESCAPE_CHARS <= len(data) // 3:
+    plain = len(data.translate(None, _ESCAPED))
+    controls = len(data.translate(None, _MARKED)) - plain
+    if len(data) - plain + controls * _MORE_CHARS <= len(data) // 3:
         with suppress(UnicodeDecodeError):
             return {"data": data.decode(), "encoding": "utf-8"}
     return {"data": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
