@@ -14,6 +14,13 @@ def importable_modules() -> frozenset[str]:
     return frozenset(name for name in (*facades.exports(), *outer) if not name.startswith("_"))
 
 
+def needs_network(module: str) -> bool:
+    """Return whether a module is there to reach other machines, which no isolation lets code do."""
+    from .report.substitutes import NO_NETWORK, instead_of
+
+    return instead_of(module) == NO_NETWORK
+
+
 def given_names() -> frozenset[str]:
     """Return the names of the helpers, and of the modules that need no import."""
     from .guest.runtime import PRELOADED

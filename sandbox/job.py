@@ -79,6 +79,7 @@ class Job:
     With `reads` the code only compiles, and the result is what it says of itself. `within` names the skill whose
     variables the code finds beside its own. A job that is `nested` was asked for by a running one, which waits for it:
     it is never refused for others that wait. `caller` says for whom it runs: callers share turns and sessions fairly.
+    `arguments` are `sys.argv`, the program's name first; none leave it as it is.
     """
 
     code: str
@@ -90,6 +91,7 @@ class Job:
     within: str | None = None
     nested: bool = False
     caller: str = ""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         database = HomeDatabase(settings.database_url, home.root)
         privacy = Privacy(settings, home.root, database)
         service = SkillService(database, keeps_plain_runs=serves)
-        registry = Registry(home)
+        registry = Registry(home, discovers=settings.discover)
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -36,12 +37,23 @@ _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
+_DISCOVERY_FILE = "discovery_config.json"
+_ISOLATION = re.compile(r'isolation="(\w+)"')
+_DOCTOR_EXIT_CODES = (
+    "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
+    "but something else does not work."
+)
 _TRACE_HINT = "Run it again with --debug to see where."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `sealab` alone, or with options only, serves."""
     given = _command_first(sys.argv[1:] if arguments is None else arguments)
+    if sys.platform != "linux":
+        from .commands.handover import Machine, hand_over
+
+        if (ended := hand_over(given, Machine(sys.platform, os.environ))) is not None:
+            return ended
     show_visibly(stdout=given[0] != "serve")
     chosen = make_parser(given[0]).parse_args(given)
     try:
@@ -68,6 +80,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     `help servers` is `servers --help`, and options without a command are those of `serve`.
     """
     options, rest = _leading_options(given)
+    rest = _in_our_words(rest)
     match rest:
         case []:
             return ["serve", *options]
@@ -78,8 +91,25 @@ def _command_first(given: Sequence[str]) -> list[str]:
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
     # A command of a group is two words.
-    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] is _complete_group else 1
+    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container} else 1
     return [*rest[:named], *options, *rest[named:]]
+
+
+def _in_our_words(given: Sequence[str]) -> list[str]:
+    """Return a command line of the enhanced edition (`mcp-exec FILE ARGUMENTS`) in the words of this one."""
+    match given:
+        case ["mcp-exec", file, *rest] if not file.startswith("-"):
+            own = [word for word in rest if word != "--sandbox"]  # which it always is
+            return ["run", file, *(["--", *own] if own else [])]
+        case ["mcp-exec", *rest]:
+            return ["run", *rest]
+        case ["mcp-generate", *rest]:
+            return ["tools", "generate", "servers", *rest]
+        case ["mcp-generate-discovery", *rest]:
+            return ["tools", "learn", "--propose", _DISCOVERY_FILE, *rest]
+        case ["mcp-discover", *rest]:
+            return ["tools", "learn", "--from", _DISCOVERY_FILE, *rest]
+    return [*given]
 
 
 def _leading_options(given: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -135,15 +165,19 @@ def _complete_serve(serve: argparse.ArgumentParser) -> None:
     _add_common(serve, _serve)
     serve.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP at /mcp on this loopback address")
     serve.add_argument(
-        "--surface", choices=[surface.value for surface in Surface], help="show all tools, or execute_code alone"
+        "--surface",
+        choices=[surface.value for surface in Surface],
+        help="show all tools, execute_code alone, or run_python alone",
     )
 
 
-def _complete_run(run: argparse.ArgumentParser) -> None:
+def _complete_run(run: Parser) -> None:
     from .runs.isolations import AUTO, CHOICES
 
     _add_common(run, _run)
     run.add_argument("file", metavar="FILE", help="the Python file to run, or - for stdin")
+    run.takes_words = True
+    run.usage = "sealab run [options] FILE [-- ARGUMENT ...]"
     run.add_argument("--json", action="store_true", help="print the whole report as JSON")
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
@@ -159,8 +193,28 @@ def _complete_demo(demo: argparse.ArgumentParser) -> None:
 
 
 def _complete_doctor(doctor: argparse.ArgumentParser) -> None:
+    doctor.epilog = _DOCTOR_EXIT_CODES
     _add_common(doctor, _doctor)
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _complete_init(init: argparse.ArgumentParser) -> None:
+    from .commands.init import add_options
+
+    _add_common(init, _init)
+    add_options(init)
+
+
+def _complete_container(group: argparse.ArgumentParser) -> None:
+    from .commands.seccomp_profile import add_to
+
+    commands = group.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+    add_to(commands)
+    try:
+        from .commands import container
+    except ImportError:  # a system without Linux's modules, which has no engine to try either
+        return
+    container.add_to(commands, _home_and_settings, _add_common)
 
 
 def _complete_group(group: argparse.ArgumentParser) -> None:
@@ -207,6 +261,7 @@ def _serve(chosen: argparse.Namespace) -> int:
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
+    _say_former_settings(home)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
@@ -231,12 +286,29 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
 
         serve = imported(_import_stdio if address is None else partial(_import_http, address), http=address is not None)
         await starting
-        if home.holds_something_to_find or settings.database_url is not None:
+        if home.holds_something_to_find or settings.database_url is not None or settings.discover:
             app.registry.warm()
         if app.privacy.filters:
             asyncio.get_running_loop().call_later(_WARM_AFTER_SECONDS, app.privacy.warm)
         with watching(app.loop_stats):
             await serve(app)
+
+
+def _say_former_settings(home: Home) -> None:
+    """Say what takes the place of settings of earlier systems that are still set."""
+    from .former_settings import BRIDGE, of_bridge, of_sandbox
+
+    if any(name.startswith(BRIDGE) for name in os.environ):
+        for told in of_bridge(os.environ):
+            _say(f"sealab: {told}")
+    if home.servers_file.exists():
+        from ..tools_registry.configuration import read_document
+        from ..tools_registry.errors import ConfigurationRefused
+
+        with suppress(ConfigurationRefused):  # which is said when the servers are needed
+            block = read_document(home.servers_file).get("sandbox")
+            for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
+                _say(f"sealab: {told}")
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
@@ -253,6 +325,7 @@ def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
+    _say_former_settings(home)
     code = read_source(chosen.file)
     import asyncio
 
@@ -260,7 +333,11 @@ def _run(chosen: argparse.Namespace) -> int:
     from .runs.execute import CodeRequest
 
     request = CodeRequest(
-        code=code, timeout_seconds=chosen.timeout, memory_mb=chosen.memory, isolation=chosen.isolation
+        code=code,
+        timeout_seconds=chosen.timeout,
+        memory_mb=chosen.memory,
+        isolation=chosen.isolation,
+        arguments=(Path(chosen.file).name, *chosen.words) if chosen.words else (),
     )
     if not sys.stdout.isatty():
         settings = replace(settings, output_max_chars=_PIPE_CHARS_MAX)
@@ -293,7 +370,7 @@ def print_run(report: Report) -> None:
         where = "" if error["line"] is None else f" in line {error['line']}"
         _say(error["traceback"] or "")
         _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _say(error["hint"] or "")
+        _say(_in_words_of_the_terminal(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
         _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
@@ -338,19 +415,26 @@ def _demo(chosen: argparse.Namespace) -> int:
 
 def _doctor(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    from .commands.doctor import as_lines, examined
+    from .commands.doctor import as_lines, examined, exit_of
 
     findings = examined(settings, home)
     print(json.dumps(findings) if chosen.json else "\n".join(as_lines(findings)))
-    return Exit.OK if findings["ok"] else Exit.FAILED
+    return exit_of(findings)
 
 
-_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+def _init(chosen: argparse.Namespace) -> int:
+    from .commands.init import run
+
+    return run(chosen, _home_and_settings(chosen)[0])
+
+
+_COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
+    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
     "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
     "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
-    "container": ("build the image for isolation=container, or say how containers stand", _complete_group),
+    "container": ("build the image for isolation=container, or say how containers stand", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
     "pii": ("hide personal data in files, restore and forget it", _complete_group),
     "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
@@ -369,7 +453,8 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _in_words_of_the_terminal(message: str) -> str:
-    """Return an error with commands in the place of the tools of MCP that it names."""
+    """Return an error with commands and options in the place of the tools of MCP and their arguments."""
+    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 

@@ -49,6 +49,11 @@ class Home:
         return any(path.exists() for path in (self.servers_file, self.tools, self.registry, self.root / DATABASE_FILE))
 
     @property
+    def backups(self) -> Path:
+        """Where copies are kept of the files of other programs that were changed."""
+        return self.root / "backups"
+
+    @property
     def containers(self) -> Path:
         """Where the images for containers are, and what their engine keeps."""
         return self.root / "container"

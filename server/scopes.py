@@ -40,6 +40,12 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
     return "http"
 
 
+def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
+    """Return what tells the connection of a request from others of the process; None where a request has none."""
+    headers = getattr(ctx.request, "headers", None)
+    return "" if headers is None else headers.get("mcp-session-id")
+
+
 def is_brief(scope: str) -> bool:
     """Return whether a scope is that of one MCP session, and ends with it."""
     return scope.startswith(_SESSION)

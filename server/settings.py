@@ -27,10 +27,11 @@ _TYPE = re.compile(r"[A-Z](?:[A-Z0-9_]{0,30}[A-Z0-9])?")
 
 
 class Surface(StrEnum):
-    """Which tools a client sees: all of them, or `execute_code` alone."""
+    """Which tools a client sees: all of them, `execute_code` alone, or `run_python` alone, as the bridge had it."""
 
     FULL = "full"
     CODE = "code"
+    BRIDGE = "bridge"
 
 
 class OutputFormat(StrEnum):
@@ -234,6 +235,7 @@ class Settings:
     queue_seconds: float = _setting(_number(0.001), 30.0)
     sessions_max: int = _setting(_whole(0), 8)
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
+    discover: bool = _setting(_yes_or_no, False)
     packages: tuple[str, ...] = _setting(_list, ())
     process_python: str | None = _setting(_text, None)
     container_runtime: str | None = _setting(_text, None)

@@ -1,7 +1,8 @@
 """Security boundary: reads Agent Skills out of folders, files and archives from outside.
 
-Only regular files inside are read, none through a symbolic link; paths in archives must stay inside; sizes and counts
-are bounded before anything is unpacked. Nothing is run.
+Only regular files inside are read. A symbolic link is followed from one Python file to another in what was named, as
+`workflow.py` leads to one of `../../scripts`; any other is refused. Paths in archives must stay inside; sizes and
+counts are bounded before anything is unpacked. Nothing is run.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
     if source.is_dir():
         skills = dict(_in_folder(source))
     elif source.name == MANIFEST and source.is_file():
-        skills = {source.absolute().parent.name: _caught(source.absolute().parent)}
+        skills = {source.absolute().parent.name: _caught(source.absolute().parent, source.absolute().parent)}
     elif source.suffix == ".py" and source.is_file():
         skills = {source.stem: _of_python(source)}
     elif source.is_file() and zipfile.is_zipfile(source):
@@ -52,7 +53,7 @@ def found(source: Path) -> dict[str, dict[str, bytes] | SkillRefused]:
 
 def _in_folder(source: Path) -> Iterator[tuple[str, dict[str, bytes] | SkillRefused]]:
     if (source / MANIFEST).is_file():
-        yield source.absolute().name, _caught(source)
+        yield source.absolute().name, _caught(source, source)
         return
     count = 0
     for place in _PLACES:
@@ -65,22 +66,22 @@ def _in_folder(source: Path) -> Iterator[tuple[str, dict[str, bytes] | SkillRefu
             count += 1
             if count > SKILLS_MAX:
                 raise SkillRefused(f"There are more than {SKILLS_MAX} skills in {source}. Import them in parts.")
-            yield folder.name, _caught(folder)
+            yield folder.name, _caught(folder, source)
 
 
-def _caught(folder: Path) -> dict[str, bytes] | SkillRefused:
+def _caught(folder: Path, named: Path) -> dict[str, bytes] | SkillRefused:
     try:
-        return _files(folder)
+        return _files(folder, Path(os.path.realpath(named)))
     except SkillRefused as error:
         return error
 
 
-def _files(folder: Path) -> dict[str, bytes]:
+def _files(folder: Path, named: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     total = 0
-    for path in _walk(folder, 0):
+    for path in _walk(folder, 0, named):
         name = path.relative_to(folder).as_posix()
-        data = _bytes(path, name)
+        data = _bytes(_target(path, named) if path.is_symlink() else path, name)
         total += len(data)
         if len(files) >= FILES_MAX or total > FOLDER_BYTES_MAX:
             raise SkillRefused(
@@ -91,7 +92,18 @@ def _files(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def _walk(folder: Path, depth: int) -> Iterator[Path]:
+def _target(link: Path, named: Path) -> Path:
+    """Return the Python file that a link leads to. Raises `SkillRefused` for any other link."""
+    target = Path(os.path.realpath(link))
+    if {link.suffix, target.suffix} != {".py"} or not target.is_relative_to(named) or not target.is_file():
+        raise SkillRefused(
+            f"{link.name!r} is a symbolic link to no Python file of the folder that is imported. Put the file itself "
+            "there, or name the folder that holds both."
+        )
+    return target
+
+
+def _walk(folder: Path, depth: int, named: Path) -> Iterator[Path]:
     if depth > _DEPTH_MAX:
         raise SkillRefused(
             f"The folder {folder.name!r} is nested too deeply. Keep a skill's files near its {MANIFEST}."
@@ -100,12 +112,10 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
         if entry.name in _LEFT_OUT or entry.name.endswith(".pyc"):
             continue
         if entry.is_symlink():
-            raise SkillRefused(
-                f"{entry.name!r} is a symbolic link, which a skill cannot hold. Put the file itself there."
-            )
+            _target(Path(entry.path), named)
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), depth + 1)
-        elif entry.is_file(follow_symlinks=False):
+            yield from _walk(Path(entry.path), depth + 1, named)
+        elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
             yield Path(entry.path)
         else:
             raise SkillRefused(f"{entry.name!r} is not a regular file. Leave it out of the skill.")

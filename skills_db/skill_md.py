@@ -166,9 +166,32 @@ def _body(skill: PortableSkill, said: str, draft: SkillDraft | None) -> str:
     needed = f"\nIt needs {', '.join(needs)}.\n" if needs else ""
     return (
         f"{_BODY_MARK}\n\n# {skill.name}\n\n{said}\n{signature}{needed}\n"
-        f"In sealab, call `skills.{skill.name}(…)` from code. Elsewhere run `scripts/{skill.name}.py` with its "
-        "arguments as one JSON object.\n"
+        f"In sealab, call `skills.{skill.name}(…)` from code, or run it in a terminal, where it has its tools too:\n\n"
+        f"    sealab skills run {skill.name}{_options(draft)}\n\n"
+        f"`sealab skills import` of this folder brings it there. Elsewhere run `scripts/{skill.name}.py` with its "
+        f"{'own options' if _runs_itself(skill.code) else 'arguments as one JSON object'}.\n"
     )
+
+
+def _options(draft: SkillDraft | None) -> str:
+    """Return how a skill's parameters are written as options, those that may be left out in brackets."""
+    if draft is None:
+        return ""
+    required = cast("list[str]", draft.parameters.get("required", []))
+    written = {
+        name: f"--{name.replace('_', '-')}{'' if schema.get('type') == 'boolean' else f' {name.upper()}'}"
+        for name, schema in _properties(draft.parameters).items()
+    }
+    return "".join(f" {text}" if name in required else f" [{text}]" for name, text in written.items())
+
+
+def _properties(parameters: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
+    return cast("Mapping[str, Mapping[str, Json]]", parameters.get("properties", {}))
+
+
+def _runs_itself(code: str) -> bool:
+    """Return whether code does something of its own when it is run as a script."""
+    return re.search(r"^if __name__ == ", code, re.MULTILINE) is not None
 
 
 def _no_description(name: str) -> str:
@@ -179,6 +202,8 @@ def _script(skill: PortableSkill, draft: SkillDraft | None) -> str:
     code = skill.code
     modules = [] if "__future__" in code else [each for each in _MODULES.split() if _uses(code, each)]
     head = f"import {', '.join(modules)}{_GIVEN}" if modules else ""
+    if _runs_itself(code):
+        return f"{head}{code}"
     entry = str(draft.extra.get("entry", skill.name)) if draft is not None else skill.name
     is_async = draft is not None and bool(draft.extra.get("is_async"))
     required = [] if draft is None else cast("list[str]", draft.parameters.get("required", []))
@@ -197,8 +222,7 @@ def _script(skill: PortableSkill, draft: SkillDraft | None) -> str:
 
 def _texts_among(parameters: Mapping[str, Json]) -> list[str]:
     """Return the parameters that take nothing but texts."""
-    properties = cast("Mapping[str, Mapping[str, Json]]", parameters.get("properties", {}))
-    return [name for name, schema in properties.items() if schema.get("type") == "string"]
+    return [name for name, schema in _properties(parameters).items() if schema.get("type") == "string"]
 
 
 def _uses(code: str, module: str) -> bool:

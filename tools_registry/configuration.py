@@ -131,11 +131,14 @@ class Configuration:
         return server
 
 
-def read(path: Path, environment: Mapping[str, str]) -> Configuration:
-    """Read `mcp.json`; raise `ConfigurationRefused` where the file as a whole cannot be used."""
+def read(path: Path, environment: Mapping[str, str], more: Mapping[str, object] | None = None) -> Configuration:
+    """Read `mcp.json`; raise `ConfigurationRefused` where the file as a whole cannot be used.
+
+    `more` are entries from elsewhere; those of `mcp.json` win.
+    """
     servers: dict[str, ServerConfig] = {}
     problems: dict[str, str] = {}
-    for name, entry in servers_of(read_document(path), path).items():
+    for name, entry in {**(more or {}), **servers_of(read_document(path), path)}.items():
         try:
             servers[name] = read_server(name, entry, environment)
         except ConfigurationRefused as error:

@@ -3,8 +3,8 @@
     tools/<category>/<name>.json|yaml|yml    one definition: name description input_schema …
     tools/<category>.json|yaml|yml           a whole result of tools/list, {"tools": […]}, of a server of that name
 
-Keys may be MCP's own (`inputSchema`) or in snake_case (`input_schema`). A file that cannot be read is a `Problem`, and
-the rest load.
+Keys may be MCP's own (`inputSchema`) or in snake_case (`input_schema`); the schema may also stand under `parameters`. A
+file that cannot be read is a `Problem`, and the rest load.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ DEFINITION_CHARS_MAX = 2_000_000
 _YAML_DEPTH_MAX = 100
 _YAML_VALUES_MAX = 2_000_000
 _SUFFIXES = (".json", ".yaml", ".yml")
+_KEYS = frozenset(
+    "name title description server category annotations use_cases useCases icons execution meta _meta "  # noqa: SIM905 - a table of words
+    "output_schema outputSchema input_schema inputSchema parameters".split()
+)
+"""Keys that a definition without parameters may have."""
+_KEYS_SHOWN_CHARS = 100
 _HINTS = {
     "read_only_hint": "readOnlyHint",
     "destructive_hint": "destructiveHint",
@@ -142,7 +148,13 @@ def tool_of(content: object, server: str, provenance: Provenance) -> Tool:
     if not isinstance(description, str | None):
         raise DefinitionRefused(f"the description of {name} is not a string. Give a string.")
     title = content.get("title")
-    input_schema = _schema(content, "input_schema", "inputSchema", name)
+    input_schema = _schema(content, "input_schema", "inputSchema", name, "parameters")
+    unknown = sorted(map(str, content.keys() - _KEYS)) if provenance.source is Source.FILE else []
+    if input_schema is None and unknown:
+        raise DefinitionRefused(
+            f"{name} has no input_schema, but {', '.join(unknown)[:_KEYS_SHOWN_CHARS]}, which means nothing here. "
+            "Give its parameters as input_schema, a JSON Schema."
+        )
     return Tool(
         name=name,
         server=named,
@@ -305,8 +317,8 @@ def _either(content: Mapping[str, object], *keys: str) -> object:
     return None
 
 
-def _schema(content: Mapping[str, object], snake: str, camel: str, name: str) -> Schema | None:
-    found = _either(content, snake, camel)
+def _schema(content: Mapping[str, object], snake: str, camel: str, name: str, former: str = "") -> Schema | None:
+    found = _either(content, snake, camel, former)
     if found is None or isinstance(found, bool | Mapping):
         return found
     raise DefinitionRefused(f"the {snake} of {name} is not a JSON Schema. Give an object.")

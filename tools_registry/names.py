@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -12,6 +13,11 @@ _NOT_WORD = re.compile(r"\W+", re.ASCII)
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _PIECE_CHARS = 256
 _PIECE = re.compile(rf"\S{{1,{_PIECE_CHARS}}}|\s+")
+
+
+def test_of(server: str) -> str:
+    """Return the command that tests a server, in backticks, its name quoted as a shell needs it."""
+    return f"`sealab servers test {shlex.quote(server)}`"
 
 
 def identifier(name: str) -> str:

@@ -64,6 +64,10 @@ class Probe:
             return Level.KERNEL
         return Level.LANDLOCK if self.has("namespaces") or self.has("landlock") else Level.LIMITS
 
+    def reaches(self, level: Level) -> bool:
+        """Return whether this machine holds all that a level promises."""
+        return STRONGEST_FIRST.index(self.level) <= STRONGEST_FIRST.index(level)
+
 
 def default_level() -> Level:
     """Name the level that is required where the operator says nothing."""
@@ -72,7 +76,7 @@ def default_level() -> Level:
 
 def require(level: Level, probe: Probe) -> None:
     """Raise LevelMissing, naming what is missing and what to do, unless the machine reaches `level`."""
-    if STRONGEST_FIRST.index(probe.level) <= STRONGEST_FIRST.index(level):
+    if probe.reaches(level):
         return
     missing = [finding for finding in probe.findings if finding.layer in _OF_A_LEVEL and not finding.available]
     reasons = "; ".join(f"{finding.layer} ({finding.detail})" for finding in missing)

@@ -39,6 +39,10 @@ OTHER_RUNTIMES: Mapping[str, tuple[str, ...]] = {"podman": ("", "runc", "crun"),
 
 HOW_TO_INSTALL = "Install podman (Debian: apt install podman runc uidmap slirp4netns), or docker."
 
+_HOW_TO_START = "Start it: systemctl start docker, podman machine start, or the desktop program."
+_STOPPED = re.compile(r"daemon running|annot connect to|failed to connect to|connection refused", re.IGNORECASE)
+"""What the clients of engines say when nothing answers them."""
+
 _TRIAL_SECONDS = 60.0
 _RUN_CHARS_MAX = 50
 """Podman refuses a longer path, since it makes sockets below it."""
@@ -196,9 +200,14 @@ async def find(wanted: str | None, image: ContainerImage, code: Path, state: Pat
             except ContainerMissing as error:
                 reason = f"{engine.title}: {error}"
         reasons.append(reason)
+    if stopped := [reason.partition(":")[0] for reason in reasons if _STOPPED.search(reason)]:
+        raise ContainerMissing(f"{stopped[0]} is installed, but not running. {_HOW_TO_START}")
     if not reasons:
         raise ContainerMissing(f"There is no container engine {wanted or 'on this machine'}. {HOW_TO_INSTALL}")
-    raise ContainerMissing(f"No container could be run ({'; '.join(reasons)}). Look into the engine's own messages.")
+    machine = "" if sys.platform == "linux" else "Start its machine with `podman machine start` or Docker Desktop. "
+    raise ContainerMissing(
+        f"No container could be run ({'; '.join(reasons)}). {machine}Look into the engine's own messages."
+    )
 
 
 def is_there(wanted: str | None) -> bool:
@@ -211,6 +220,19 @@ def needs_copy(wanted: str | None) -> bool:
     """Return whether the engine will be docker, which runs only images that it holds itself."""
     program = (wanted or "").partition(":")[0]
     return "docker" in os.path.basename(program) if program else shutil.which("podman") is None
+
+
+def require_running(wanted: str | None) -> None:
+    """Raise `ContainerMissing` where docker is not there, or is stopped."""
+    program = (wanted or "").partition(":")[0] or "docker"
+    try:
+        asked = subprocess.run([program, "info"], capture_output=True, text=True, timeout=_TRIAL_SECONDS, check=False)
+    except OSError:
+        raise ContainerMissing(f"There is no container engine {program}. {HOW_TO_INSTALL}") from None
+    except subprocess.TimeoutExpired:
+        raise ContainerMissing(f"{program} does not answer. {_HOW_TO_START}") from None
+    if _STOPPED.search(asked.stdout + asked.stderr):
+        raise ContainerMissing(f"{program} is installed, but not running. {_HOW_TO_START}")
 
 
 def give_to_docker(image: ContainerImage, wanted: str | None) -> str:

@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import tempfile
 import zoneinfo
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
@@ -91,11 +91,13 @@ def current(folder: Path) -> ContainerImage | None:
         return None
 
 
-def build(folder: Path, packages: Sequence[str] = ()) -> ContainerImage:
+def build(
+    folder: Path, packages: Sequence[str] = (), progress: Callable[[str], None] = lambda _step: None
+) -> ContainerImage:
     """Build an image below `folder` and make it the current one.
 
-    `packages` are requirements as pip takes them. Raises `ContainerMissing`, with what to do, when that fails; then
-    the image before stays.
+    `packages` are requirements as pip takes them; `progress` gets each step before it begins. Raises
+    `ContainerMissing`, with what to do, when that fails; then the image before stays.
     """
     if sys.platform != "linux":
         raise ContainerMissing("Only on Linux can an image be made of the running Python. Set CONTAINER_IMAGE instead.")
@@ -103,8 +105,12 @@ def build(folder: Path, packages: Sequence[str] = ()) -> ContainerImage:
     place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     try:
         root = place / "root"
+        progress("Copying Python and its standard library")
         library = _lay_out(root)
+        if packages:
+            progress(f"Installing {', '.join(packages)}, with what they need")
         installed = _install(packages, library / "site-packages")
+        progress("Copying the shared libraries that these need")
         _bring_libraries(root)
         _open_to_all(root)
         (root / "tmp").chmod(0o1777)

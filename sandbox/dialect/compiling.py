@@ -23,6 +23,7 @@ from ..errors import Refused
 from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
+from ..guest_api.hosted_skills import source_of
 from ..report.newer_syntax import explained
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
@@ -170,7 +171,8 @@ def guarded_compile(
         raise ValueError("compile() mode must be 'exec', 'eval' or 'single'")
     compiled = _Compiled()
     # The text of another class could answer for itself where names of files are looked up.
-    compiled._code = _compile_for_guest(source, exact(str(filename)), "eval" if mode == "eval" else "exec")
+    text = source_of(source)
+    compiled._code = _compile_for_guest(text, exact(str(filename)), "eval" if mode == "eval" else "exec")
     return compiled
 
 
@@ -216,7 +218,10 @@ class _Compiled:
 
 
 def _run(source: object, mode: _Mode, given_globals: object, given_locals: object, caller: FrameType) -> object:
-    code = source._code if type(source) is _Compiled else _compile_for_guest(_text(source, mode), "<string>", mode)
+    if type(source) is _Compiled:
+        code = source._code
+    else:
+        code = _compile_for_guest(_text(source_of(source), mode), "<string>", mode)
     variables = _as_namespace(variables_of(caller) if given_globals is None else given_globals)
     if given_locals is not None:
         inner = given_locals if (target := namespace_of(given_locals)) is None else target

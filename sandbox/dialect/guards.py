@@ -56,7 +56,6 @@ _NO_INITIALIZER: Final = object.__init__
 _INITIALIZED_AGAIN: Final = frozenset({list, dict, set, bytearray, object, Exception})
 _HOST_METHODS: Final = frozenset("get_loop get_context get_coro get_stack print_stack fget fset fdel".split())
 _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONLY_METHODS})
-_OF_CLASSES: Final = frozenset({"__mro__", "__bases__", "__base__"})
 _OF_CLASSES_ALONE: Final = SHIELDED | names.GUEST_ONLY_METHODS
 _OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
 _origin_of = types.GenericAlias.__dict__["__origin__"].__get__
@@ -299,6 +298,8 @@ def record_of(obj: object, name: str, /) -> object:
     """
     if obj is None and name == "tb_next":  # tracebacks are None here
         return None
+    if name in names.LINEAGE and issubclass(type(obj), type):
+        return _judged(builtins.getattr(obj, name), name)
     if name == "__code__" and type(obj) is types.FunctionType and is_guest_callable(obj):
         return call_records.code_of(obj.__code__)
     return guarded_getattr(obj, name)
@@ -529,8 +530,7 @@ def _copied_container(value: object, name: str) -> object:
 
 def _lineage(obj: object, name: str) -> object:
     value = builtins.getattr(obj, name)
-    # Of a class of the host it tells no more than of one that the code derives from it.
-    if not (issubclass(type(obj), type) or is_guest_class(type(obj))):
+    if not is_guest_class(cast("type", obj) if issubclass(type(obj), type) else type(obj)):
         raise SecurityError(f"the attribute {name!r} of this object cannot be read here; use isinstance()")
     return _judged(value, name)
 
@@ -699,7 +699,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     "__defaults__": _defaults,
     "__kwdefaults__": _defaults,
     **dict.fromkeys(names.CLASS_TABLES, _class_table),
-    **dict.fromkeys(_OF_CLASSES, _lineage),
+    **dict.fromkeys(names.LINEAGE, _lineage),
     **dict.fromkeys(_BOUND_ELSEWHERE, _guest_made),
     **dict.fromkeys(names.ATTRIBUTE_METHODS, _named_access),
 }

@@ -80,7 +80,12 @@ class Governed(type):
 
     def __call__(cls, *arguments: object, **keywords: object) -> object:  # noqa: D102 - as its class says
         call = own_call(cls)
-        return _real_call(cls, *arguments, **keywords) if call is None else call(*arguments, **keywords)
+        if call is None:
+            return _real_call(cls, *arguments, **keywords)
+        made = call(*arguments, **keywords)
+        if not derives(type(made), cls):
+            raise TypeError(f"__call__() of a metaclass must return an object of the class here, of {cls.__name__!r}")
+        return made
 
     def __getattr__(cls, name: str) -> object:
         if not (name.startswith("__") or is_of_host(name)):

@@ -124,6 +124,9 @@ INSPECTION: Final = frozenset(
 )
 """What leads from a traceback, generator or coroutine to a frame, and from there to everything."""
 
+LINEAGE: Final = _dunders("mro bases base")
+"""What a class derives from. Of a class of the host only a module that is imported is told it."""
+
 _USE_INSTEAD: Final = {
     "__globals__": "pass the values as arguments, or use globals()",
     "__code__": "use inspect.signature(function), or its __name__ and __doc__",

@@ -68,6 +68,10 @@ class RestrictedPython:
         compiling.run_program(program, own)
         return own
 
+    def take_arguments(self, words: Sequence[str]) -> None:
+        """Set `sys.argv`."""
+        facades.set_arguments(words)
+
     def connections(self) -> tuple[HostChannel, Output]:
         """Let coroutines hear the channel, and notice those that are never awaited."""
         self._channel, self._output = HostChannel(), Output()

@@ -463,8 +463,8 @@ class ModuleTransformer(Transformer):
         return super().visit_Name(node)
 
     def _load(self, node: ast.Attribute) -> ast.AST:
-        """Let code read of its frames and functions what is told of them, and no part of them."""
-        if node.attr in names.INSPECTION or node.attr == "__code__":
+        """Let code read of its frames, functions and classes what is told of them, and no part of them."""
+        if node.attr in names.INSPECTION or node.attr in names.LINEAGE or node.attr == "__code__":
             return placed(hook_call(RECORD_HOOK, cast("ast.expr", self.visit(node.value)), node.attr), node)
         return super()._load(node)
 

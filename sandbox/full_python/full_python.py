@@ -23,12 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import CO_COROUTINE
 from types import CodeType, ModuleType
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
 from ..guest.runtime import PRELOADED, Afterwards, Program
-from ..guest_api import host_modules, keeping
+from ..guest_api import host_modules, hosted_skills, keeping
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
 from ..report.unawaited import Unawaited
@@ -138,17 +138,21 @@ class FullPython:
         host_modules.install()
         own = cast("dict[str, object]", vars(main))
         own.update({name: importlib.import_module(name) for name in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         self._forgotten.given(own)
         return own
+
+    def take_arguments(self, words: Sequence[str]) -> None:
+        """Set `sys.argv`."""
+        sys.argv[:] = words
 
     def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
         """Run as a module that others can import under its name."""
         made = ModuleType(name)
         own = cast("dict[str, object]", vars(made))
         own.update({known: importlib.import_module(known) for known in PRELOADED})
-        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit)
+        own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
         sys.modules[name] = made
         self.run(program, own)
@@ -269,6 +273,16 @@ def _refuse_in_words(event: str, _arguments: tuple[object, ...]) -> None:
     words = _IN_WORDS.get(event)
     if words is not None:
         raise PermissionError(words)
+
+
+def _exec(source: Any, variables: Any = None, own: Any = None, /, **more: Any) -> None:
+    """Run source as `exec` does; a skill as `load_skill` gives it, too."""
+    if variables is None:
+        frame = sys._getframe(1)
+        variables = frame.f_globals
+        if own is None and frame.f_locals is not frame.f_globals:
+            own = dict(frame.f_locals)
+    exec(cast("Any", hosted_skills.source_of(source)), variables, own, **more)  # noqa: S102 - it is what this process is for
 
 
 def _exit(code: object = None) -> NoReturn:

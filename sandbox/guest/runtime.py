@@ -70,6 +70,9 @@ class Dialect(Protocol):
         """Run a program as a module of its own and return its variables."""
         ...
 
+    def take_arguments(self, words: Sequence[str]) -> None:
+        """Let the code find these in `sys.argv`, its own name first."""
+
     def connections(self) -> tuple[HostChannel, Output]:
         """Make, in the zygote, what connects a worker with its host, all but the descriptors."""
         ...

@@ -93,7 +93,7 @@ _function_of = cast("Callable[[Skill], Callable[..., object]]", Skill.__dict__["
 
 
 class LoadedSkill(dict[str, object]):
-    """What `load_skill` answers: a dict that can also be called."""
+    """What `load_skill` answers: a dict that can also be called, and run by `exec`."""
 
     __slots__ = ()
 
@@ -101,6 +101,11 @@ class LoadedSkill(dict[str, object]):
         """Call that version of the skill."""
         skill = _skill(str(dict.__getitem__(self, "name")), cast("int", dict.__getitem__(self, "version")))
         return skill(*positional, **named)
+
+
+def source_of(given: object) -> object:
+    """Return what `exec` and `compile` are to take: of a loaded skill its code, else what was given."""
+    return dict.get(given, "code") if type(given) is LoadedSkill else given
 
 
 def save_skill(  # noqa: PLR0917 - the contract's own parameters

@@ -25,6 +25,8 @@ _BRIDGE_NAME = re.compile(r"\bmcp_([A-Za-z]\w*)")
 _USE = re.compile(r"(?<![\w.])([A-Za-z]\w*)\.([A-Za-z]\w*)\s*\(")
 """A call of a member of a name."""
 _USED_NAMES_MAX = 20
+_MODELS = ("Input", "Output", "Params")
+"""How the names of models end in typed stubs."""
 _OF_SERVERS = frozenset({"mcp.servers", "servers", "tools"})
 """Modules that hold the servers, each as a module of its own."""
 
@@ -91,6 +93,7 @@ def helpers() -> dict[str, object]:
     """Give every helper of this module by the name under which code finds it."""
     return {
         "ToolError": ToolError,
+        "call_mcp_tool": call_tool,
         "call_tool": call_tool,
         "get_tool_definition": get_tool_definition,
         "list_prompts": list_prompts,
@@ -106,12 +109,36 @@ def helpers() -> dict[str, object]:
 def modules() -> dict[str, Facade]:
     """Give what can be imported of this module."""
     runtime, servers = _runtime(), _mcp_servers()
-    return {"mcp": _mcp(runtime), "mcp.runtime": runtime, "mcp.servers": servers, "servers": servers, "tools": _tools()}
+    client = make("runtime.mcp_client", {"call_mcp_tool": call_tool})
+    return {
+        "mcp": _mcp(runtime),
+        "mcp.runtime": runtime,
+        "mcp.servers": servers,
+        "runtime": make("runtime", {"mcp_client": client}),
+        "runtime.mcp_client": client,
+        "servers": servers,
+        "tools": _tools(),
+    }
 
 
 def server_module(package: str, name: str) -> Dynamic | None:
-    """Return what `import package.name` gives where the package holds the servers, whether or not there is such one."""
-    return _server(name) if package in _OF_SERVERS else None
+    """Return what `import package.name` gives where the package holds the servers, whether or not there is such one.
+
+    Below a server each tool is a module too, as in the stubs that `sealab tools generate` writes.
+    """
+    if package in _OF_SERVERS:
+        return _server(name)
+    servers, _, server = package.rpartition(".")
+    return _tool_module(server, name) if servers in _OF_SERVERS else None
+
+
+def _tool_module(server: str, tool: str) -> Dynamic:
+    """Return the module of one tool: its function, and for the models of its stub what makes the dict of a call."""
+
+    def member(name: str) -> object:
+        return _model if name != tool and name.endswith(_MODELS) else _tool(server, name)
+
+    return dynamic(f"tools.{server}", member, lambda: [tool])
 
 
 def _runtime() -> Facade:
@@ -189,6 +216,11 @@ def _tool(server: str, tool: str) -> Callable[..., Awaitable[object]]:
     return _caller(
         name, f"tools.{name}", f"Call {tool} of the server {server}; get_tool_definition({name!r}) says how."
     )
+
+
+def _model(**fields: object) -> dict[str, object]:
+    """Return the arguments of a tool as one dict."""
+    return fields
 
 
 def _caller(name: str, title: str, doc: str) -> Callable[..., Awaitable[object]]:

@@ -9,6 +9,7 @@ from typing import Final, cast
 from ..job import Json, Reading
 from . import docstrings, scripts
 from .annotations import Reader, Schema
+from .argparse_scripts import with_options_as_parameters
 from .literals import NOT_LITERAL, constant, plain
 from .scripts import ENTRY, NoFunction
 from .shapes import Shapes
@@ -25,7 +26,8 @@ _KINDS: Final[Mapping[type, frozenset[str]]] = {
     type(None): frozenset({"null"}),
 }
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_HELPER_MODULES: Final = frozenset({"__future__", "mcp", "skills"})
+_HELPER_MODULES: Final = frozenset({"__future__", "mcp", "runtime", "servers", "skills", "tools"})
+_CALLS: Final = frozenset({"call_mcp_tool", "call_tool"})
 
 
 def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
@@ -48,6 +50,9 @@ def read(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str
     Python.
     """
     tree = _parse(source)
+    if _function(tree, reading.name) is None:
+        source = with_options_as_parameters(source, tree, reading.name)
+        tree = _parse(source)
     function = _function(tree, reading.name) or _function(tree, ENTRY)
     is_script = function is None
     if function is None:
@@ -292,10 +297,10 @@ def _undefined(source: str, tree: ast.Module, known: Collection[str]) -> Sequenc
 def _tools(tree: ast.Module) -> Iterator[str]:
     """Yield `server.tool` for each upstream tool that is named in the source."""
     for part in ast.walk(tree):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "call_tool" and part.args:
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in _CALLS and part.args:
             name = constant(part.args[0])
-            if isinstance(name, str) and "." in name:
-                yield name
+            if isinstance(name, str) and ("." in name or "__" in name):
+                yield name if "." in name else name.replace("__", ".", 1)
         elif isinstance(part, ast.Attribute | ast.Subscript):
             path = _path(part)
             if path is not None and len(path) == 3 and path[0] in {"tools", "mcp_servers"}:  # noqa: PLR2004 - tools.server.tool

@@ -20,5 +20,6 @@ def encode_job(job: Job, isolation: Isolation) -> bytes:
             "session": session,
             "reads": None if job.reads is None else job.reads.to_json(),
             "within": job.within,
+            "arguments": job.arguments,
         }
     )

@@ -156,6 +156,8 @@ class Worker:
         GUEST.answers.clear()
         self._dialect.begin()
         self._memory_mb = allowance.memory_bytes // limits.MIB
+        if frame["arguments"]:
+            self._dialect.take_arguments(cast("Sequence[str]", frame["arguments"]))
         try:
             report = self._run(
                 cast("str", frame["code"]),

@@ -8,16 +8,18 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from ...sandbox.container import engine, image
 from ...sandbox.errors import ContainerMissing
 from ...sandbox.job import Isolation
-from ..errors import Exit
+from ..errors import Exit, UsageError
 from ..home import Home
 from ..runs.isolations import NO_IMAGE, chosen_image
 from ..settings import Settings
+from ..startup.package_names import misnamed
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 """Reads the home and the settings that a command line names."""
@@ -36,9 +38,10 @@ class ContainerStatus(TypedDict):
     problem: str | None
 
 
-def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Give the parser of `sealab container` its two commands; `options` adds those that all commands have."""
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="what to do")
+def add_to(
+    commands: argparse._SubParsersAction[Any], begin: Begin, options: Callable[[argparse.ArgumentParser], None]
+) -> None:
+    """Add the commands that need an engine to those of `sealab container`; `options` adds what all commands have."""
     build = commands.add_parser(
         "build",
         help="make an image of this Python, without a registry",
@@ -61,11 +64,18 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
 
 
 def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    for package in chosen.packages:
+        if meant := misnamed(package):
+            raise UsageError(f"{package} is a module of {meant}. Write `--with {meant}`.")
     home.prepare()
-    _say("Building an image of this Python; with large packages it takes a minute or two.")
-    built = image.build(home.containers, chosen.packages)
-    if engine.needs_copy(settings.container_runtime):
+    copied = engine.needs_copy(settings.container_runtime)
+    if copied:
+        engine.require_running(settings.container_runtime)
+    built = image.build(home.containers, chosen.packages, lambda step: _say(f"{step} …"))
+    if copied:
+        _say("Giving docker a copy …")
         built = image.remember_name(built, engine.give_to_docker(built, settings.container_runtime))
+    _say("Running a container to see which limits hold …")
     status = asyncio.run(_status_of(settings, home))
     if chosen.json:
         print(json.dumps(status))

@@ -160,8 +160,9 @@ async def _session(demo: Demo) -> None:
     report = await demo.run("sum(squares)", session="demo")
     demo.show("a variable of the call before", report["result"] == 285, f"sum(squares) = {report['result']}", 0.0)  # noqa: PLR2004 - the sum of ten squares
     report = await demo.run("sum(squares)")
-    unknown = report["error"] is not None and report["error"]["type"] == "NameError"
-    demo.show("and no other call sees it", unknown, report["error"]["message"] if report["error"] else "", 0.0)
+    error = report.get("error")
+    unknown = error is not None and error["type"] == "NameError"
+    demo.show("and no other call sees it", unknown, _message(report), 0.0)
 
 
 async def _upstream(demo: Demo) -> None:
@@ -183,7 +184,7 @@ async def _upstream(demo: Demo) -> None:
     noted = [each["tool"] for each in report.get("dry_run", [])]
     demo.show("a dry run only notes writes down", noted == ["packages.uninstall_package"], ", ".join(noted), 0.0)
     report = await demo.run("await tools.packages.uninstall_package(name='pip')")
-    message = report["error"]["message"] if report["error"] else ""
+    message = _message(report)
     demo.show("a write needs the user's yes", "approve" in message, f"{message[:70]}…", 0.0)
 
 
@@ -202,13 +203,18 @@ async def _misbehaviour(demo: Demo) -> None:
         began = time.perf_counter()
         report = await demo.run(code, **arguments)
         ms = (time.perf_counter() - began) * 1000
-        message = report["error"]["message"] if report["error"] else ""
+        message = _message(report)
         demo.show(shown, report["status"] == status, f"{report['status']} after {ms:.0f} ms: {message}", ms)
     began = time.perf_counter()
     report = await demo.run("6 * 7")
     ms = (time.perf_counter() - began) * 1000
     answers = report["result"] == 42  # noqa: PLR2004 - 6 * 7
     demo.show("the server still answers", answers, f"6 * 7 = {report['result']} after {ms:.1f} ms", ms)
+
+
+def _message(report: Report) -> str:
+    error = report.get("error")
+    return error["message"] if error else ""
 
 
 def installed_files() -> tuple[str, int]:

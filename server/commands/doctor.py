@@ -16,7 +16,7 @@ from ...sandbox.python_versions import require_walked
 from ...skills_db.errors import SkillsDbError
 from ..app import App, running
 from ..database import HomeDatabase
-from ..errors import ServerError
+from ..errors import Exit, ServerError
 from ..home import Home
 from ..settings import PrivacyLevel, Settings
 
@@ -34,7 +34,10 @@ class LayerFinding(TypedDict):
 
 
 class IsolationFinding(TypedDict):
-    """One isolation that the operator allows: the layers that a worker had on, or why code cannot run in it."""
+    """One isolation that the operator allows: the layers that a worker had on, or why code cannot run in it.
+
+    What cannot run is not `offered`.
+    """
 
     isolation: str
     offered: bool
@@ -59,15 +62,15 @@ class DatabaseFinding(TypedDict):
 
 
 class Findings(TypedDict):
-    """Every layer and every isolation allowed; `ok` says that the required level is reached and that code ran.
+    """Every layer and every isolation allowed; `reached` says that the required level is, and that code ran under it.
 
-    It says too that the database is whole and can be reached.
+    `ok` says besides that every isolation that is set up runs, and that the database is whole and can be reached.
 
-    `layers` speak of the isolation that `auto` begins with. One that is allowed but not offered is no problem; one that
-    is offered and does not run is.
+    `layers` speak of the isolation that `auto` begins with. One that is allowed but not set up is no problem.
     """
 
     ok: bool
+    reached: bool
     level: str
     required_level: str
     layers: list[LayerFinding]
@@ -84,6 +87,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     """
     probe = confine.probe()
     isolations, problem = asyncio.run(_try_isolations(settings, home))
+    reached = probe.reaches(settings.required_level) and bool(isolations) and isolations[0]["offered"]
     database = _database(settings, home)
     problem = problem or (None if database["ok"] else database["note"])
     active = isolations[0]["layers"] if isolations else []
@@ -106,6 +110,7 @@ def examined(settings: Settings, home: Home) -> Findings:
     ]
     return Findings(
         ok=problem is None,
+        reached=reached,
         level=probe.level.value,
         required_level=settings.required_level.value,
         layers=own + found,
@@ -160,18 +165,22 @@ def _database(settings: Settings, home: Home) -> DatabaseFinding:
 async def _try_isolations(settings: Settings, home: Home) -> tuple[list[IsolationFinding], str | None]:
     """Run one line of code at every isolation offered, the default first; say too what keeps code from running."""
     found: list[IsolationFinding] = []
+    failed: str | None = None
     try:
         async with running(replace(settings, workers_spare=0), home) as app:
             for isolation in app.pools.offered:
                 layers, problem = await _try(app, isolation)
+                failed = failed or problem
                 found.append(
-                    IsolationFinding(isolation=isolation.value, offered=True, layers=list(layers), problem=problem)
+                    IsolationFinding(
+                        isolation=isolation.value, offered=problem is None, layers=list(layers), problem=problem
+                    )
                 )
             for isolation, reason in app.executor.offer.missing.items():
                 found.append(IsolationFinding(isolation=isolation.value, offered=False, layers=[], problem=reason))
     except (SandboxError, ServerError) as error:
         return found, str(error)
-    return found, next((each["problem"] for each in found if each["offered"] and each["problem"]), None)
+    return found, failed
 
 
 async def _try(app: App, isolation: Isolation) -> tuple[tuple[str, ...], str | None]:
@@ -191,6 +200,13 @@ async def _no_calls(name: str, _arguments: object) -> None:
     raise SandboxError(f"{name} was called by code that calls nothing.")
 
 
+def exit_of(findings: Findings) -> Exit:
+    """Return the exit code: `FAILED` means the level alone, `REFUSED` that something else does not work."""
+    if not findings["reached"]:
+        return Exit.FAILED
+    return Exit.OK if findings["ok"] else Exit.REFUSED
+
+
 def as_lines(findings: Findings) -> Iterator[str]:
     """Say the findings for a terminal."""
     for layer in findings["layers"]:
@@ -199,7 +215,7 @@ def as_lines(findings: Findings) -> Iterator[str]:
         if layer["do"] and not layer["active"]:
             yield f"{'':<14}to do: {layer['do']}"
     for isolation in findings["isolations"]:
-        state = "offered" if isolation["offered"] else "allowed, not offered"
+        state = "offered" if isolation["offered"] else "not offered"
         yield f"{isolation['isolation']:<14}{state:<24}{isolation['problem'] or ' '.join(isolation['layers'])}"
     privacy = findings["privacy"]
     state = "off" if privacy["privacy"] == PrivacyLevel.OFF else f"{privacy['privacy']}, {privacy['mode']}"

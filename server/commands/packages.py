@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from ..errors import Exit, RequestRefused
+from ..errors import Exit, RequestRefused, UsageError
 from .group import Begin, Options, add_commands
 
 if TYPE_CHECKING:
@@ -58,8 +58,12 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
 
 
 def _check(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    from ..startup.package_names import misnamed
     from ..startup.packages import find_packages, installed, modules_of
 
+    for name in chosen.names:
+        if meant := misnamed(name):
+            raise UsageError(f"{name} is a module of {meant}. Write `sealab packages check {meant}`.")
     listed = tuple(dict.fromkeys((*chosen.names, *settings.packages)))
     packages = find_packages(listed)
     found: dict[str, list[Module]] = {}

@@ -237,7 +237,14 @@ def _import_told(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> di
         ],
         "files": [str(path) for path in plan.files],
         "problems": [{"file": str(path), "why": why} for path, why in plan.problems],
+        "sandbox": _sandboxes(plan),
     }
+
+
+def _sandboxes(plan: ImportPlan) -> list[str]:
+    from ..former_settings import of_sandbox
+
+    return [told for path, block in plan.sandboxes for told in of_sandbox(block, path)]
 
 
 def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> None:
@@ -255,6 +262,8 @@ def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> N
             print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
         _say(f"sealab: {path}: {why}")
+    for told in _sandboxes(plan):
+        _say(f"sealab: {told}")
     count = len(plan.added)
     servers = f"{count} server{'s' * (count != 1)}"
     if not plan.found:

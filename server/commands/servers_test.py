@@ -12,8 +12,10 @@ import asyncio
 import glob
 import json
 import os
+import shlex
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,9 +59,18 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         configuration.server(chosen.name)
     names = [chosen.name] if chosen.name is not None else [*configuration.enabled, *configuration.problems]
     home.prepare()
-    tested = asyncio.run(_tested(configuration, home, names, chosen))
+    tested = asyncio.run(
+        examined_servers(
+            configuration,
+            home,
+            names,
+            accept=chosen.accept,
+            ask_again=chosen.ask_again,
+            sign_in=not chosen.no_sign_in,
+        )
+    )
     if chosen.accept and tested[0]["ok"]:
-        _classify(home, chosen.name, tested[0])
+        classify(home, chosen.name, tested[0])
     if chosen.json:
         print(json.dumps({"count": len(tested), "servers": tested}, ensure_ascii=False))
     else:
@@ -70,16 +81,22 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
     return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
 
 
-async def _tested(
-    configuration: Configuration, home: Home, names: list[str], chosen: argparse.Namespace
+async def examined_servers(
+    configuration: Configuration,
+    home: Home,
+    names: Sequence[str],
+    *,
+    accept: bool = False,
+    ask_again: bool = False,
+    sign_in: bool = False,
 ) -> list[dict[str, object]]:
+    """Connect to servers, all at once, and return of each whether it works and what it offers; keep what they list."""
     from ...tools_registry.upstream.upstreams import Upstreams
 
     async with Upstreams(configuration, state=home.registry) as upstreams:
-        if chosen.ask_again:
+        if ask_again:
             for name in names:
                 await upstreams.ask_again(name)
-        accept, sign_in = chosen.accept, not chosen.no_sign_in
         return list(
             await asyncio.gather(
                 *(_tested_one(configuration, home, upstreams, name, accept=accept, sign_in=sign_in) for name in names)
@@ -91,6 +108,7 @@ async def _tested_one(
     configuration: Configuration, home: Home, upstreams: Upstreams, name: str, *, accept: bool, sign_in: bool
 ) -> dict[str, object]:
     from ...tools_registry.errors import RegistryError, SignInNeeded
+    from ...tools_registry.names import test_of
 
     began = time.monotonic()
     inspection: Inspection | None = None
@@ -104,13 +122,15 @@ async def _tested_one(
                 raise
             inspection = await _signed_in(configuration.server(name), home, accept=accept)
     except RegistryError as failure:
-        error = str(failure)
+        error = str(failure).removesuffix(f" See {test_of(name)}.")
         await asyncio.sleep(0)  # so that the last of the server's stderr is read
         stderr = "\n".join(upstreams.stderr_of(name).splitlines()[-_STDERR_LINES:])
-    if inspection is not None and inspection.quarantined and not accept:
+    if inspection is not None and (accept or not inspection.quarantined):
+        await asyncio.to_thread(_remember, home, configuration.server(name), inspection)
+    elif inspection is not None:
         error = (
             f"The server {name!r} is quarantined: what it says about {', '.join(inspection.quarantined)} changed. "
-            f"Read it, and accept it with `sealab servers test {name} --accept`."
+            f"Read it, and accept it with `sealab servers test {shlex.quote(name)} --accept`."
         )
     return {
         "name": name,
@@ -141,6 +161,16 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
         alone = Configuration({config.name: patient})
         async with Upstreams(alone, state=home.registry, sign_in=signed) as upstreams:
             return await (upstreams.accept(config.name) if accept else upstreams.inspect(config.name))
+
+
+def _remember(home: Home, config: ServerConfig, inspection: Inspection) -> None:
+    """Keep what a server listed, so that its tools are found without asking it again."""
+    from ...tools_registry.catalog import Catalog
+    from ..upstream_tools.wiring import lists_of
+
+    permitted = [tool for tool in inspection.tools if config.permits(str(tool["name"]))]
+    catalog = Catalog(home.tools, lists_of(home), {config.name: config})
+    catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
 def _told(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
@@ -187,13 +217,13 @@ def _effect(tool: RawTool, config: ServerConfig, *, changed: bool) -> dict[str, 
     return {"effect": effect.value, "said_by": "proposal"}
 
 
-def _classify(home: Home, server: str, tested: dict[str, object]) -> None:
+def classify(home: Home, server: str, tested: dict[str, object]) -> None:
     """Write what was proposed of a server's tools into its entry in `mcp.json`, as the operator's word."""
     from ...tools_registry.configuration import editing, servers_of
 
     with editing(home.servers_file) as document:
         entry = servers_of(document, home.servers_file).get(server)
-        proposed = _proposed(tested)
+        proposed = proposed_effects(tested)
         if not isinstance(entry, dict) or not proposed:
             return
         for key, effect in (("reads", "read"), ("writes", "write")):
@@ -203,7 +233,7 @@ def _classify(home: Home, server: str, tested: dict[str, object]) -> None:
                 entry[key] = written
 
 
-def _proposed(tested: dict[str, object]) -> dict[str, str]:
+def proposed_effects(tested: dict[str, object]) -> dict[str, str]:
     """Return what is proposed of tools, by their names as patterns that fit these alone."""
     tools = tested.get("tools")
     return {
@@ -230,15 +260,16 @@ def _print(tested: dict[str, object]) -> None:
         names = tested.get(what)
         if isinstance(names, list) and names:
             print(f"{'':<{_WIDTH}} {what.replace('_', ' ')}: {', '.join(names)}")
-    proposed = _proposed(tested)
+    proposed = proposed_effects(tested)
     for effect in ("read", "write"):
         names = [each for each, proposal in proposed.items() if proposal == effect]
         if names:
             print(f"{'':<{_WIDTH}} {'taken' if tested.get('pinned') else 'proposed'} as {effect}: {', '.join(names)}")
     if proposed and tested["ok"] and not tested.get("pinned"):
         print(
-            f"{'':<{_WIDTH}} Its server does not say what these do. `sealab servers test {name} --accept` takes the "
-            'proposals; "reads" and "writes" in mcp.json say otherwise.'
+            f"{'':<{_WIDTH}} Its server does not say what these do. "
+            f'`sealab servers test {shlex.quote(str(name))} --accept` takes the proposals; "reads" and "writes" in '
+            "mcp.json say otherwise."
         )
     tools, quarantined = tested.get("tools"), tested.get("quarantined")
     for tool in tools if isinstance(tools, list) else ():

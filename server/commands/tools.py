@@ -6,45 +6,65 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.job import Json
 from ...tools_registry.upstream.results import says_shape
-from ..errors import Exit, RequestRefused, UsageError
+from ..errors import KNOWN_ERRORS, Exit, RequestRefused, UsageError
 from ..home import Home
+from ..settings import Settings
 from ..upstream_tools.registry import Registry
-from .group import Begin, Options, add_commands
+from .group import Begin, Options, Parser, add_commands
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool
 
 _LEVELS = ("name", "summary", "signature", "full")
+_STYLES = ("typeddict", "pydantic")
+EXAMPLES = Path(__file__).resolve().parents[2] / "tools_registry" / "examples"
+
+
+Work = Callable[[argparse.Namespace, Registry, Home], Awaitable[int]]
 
 
 def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> None:
     """Give the parser of `sealab tools` its commands; `options` adds those that all commands have."""
-    make = add_commands(parser, begin, options)
-    search = make("search", _in_registry(_search), "find tools by what they should do")
+    add = add_commands(parser, begin, options)
+
+    def make(name: str, work: Work, help_text: str) -> Parser:
+        command = add(name, lambda _chosen, _home: Exit.OK, help_text)
+        command.set_defaults(command=lambda chosen: asyncio.run(_working(work, chosen, *begin(chosen))))
+        return command
+
+    search = make("search", _search, "find tools by what they should do")
     search.add_argument("query", metavar="QUERY", nargs="+", help="what the tool should do, or its name")
     search.add_argument("--category", help="only tools of this category")
     search.add_argument("--detail-level", choices=_LEVELS, default="summary", help="how much to show of each")
     search.add_argument("--limit", type=int, default=10, help="how many to show (default: 10)")
-    show = make("show", _in_registry(_show), "show all that is known of a tool")
+    show = make("show", _show, "show all that is known of a tool")
     show.add_argument("name", metavar="NAME", help="the tool: server.tool, or tool")
     show.add_argument("--category", help="the category it is in")
     show.add_argument("--detail-level", choices=_LEVELS, default="full", help="how much to show")
-    make("categories", _in_registry(_categories), "list the categories and how many tools they have")
-    generate = make("generate", _in_registry(_generate), "write typed Python stubs: one module per tool")
+    make("categories", _categories, "list the categories and how many tools they have")
+    generate = make("generate", _generate, "write typed Python stubs: one module per tool")
     generate.add_argument("folder", metavar="DIR", help="where to write them; files of others are left alone")
     generate.add_argument("--server", action="append", default=[], help="only the tools of this server")
-    learn = make("learn", _in_registry(_learn), "call a read-only tool, and learn what it returns from the answer")
+    generate.add_argument("--style", choices=_STYLES, default=_STYLES[0], help="what the models are")
+    add("examples", _examples, "copy example definitions of tools into the home, as a beginning for your own")
+    learn = make("learn", _learn, "call a read-only tool, and learn what it returns from the answer")
     learn.takes_options = True
-    learn.usage = "sealab tools learn NAME [options] [--PARAMETER VALUE ...]"
-    learn.add_argument("name", metavar="NAME", help="the tool: server.tool, or tool")
+    learn.usage = "sealab tools learn (NAME [--PARAMETER VALUE ...] | --from FILE | --propose FILE) [options]"
+    learn.add_argument("name", metavar="NAME", nargs="?", help="the tool: server.tool, or tool")
+    learn.add_argument(
+        "--from", dest="file", metavar="FILE", help="call all tools of a JSON file: {server__tool: arguments}"
+    )
+    learn.add_argument("--propose", metavar="FILE", help="write such a file of all read-only tools, and call none")
     learn.add_argument("--arguments", metavar="JSON", default="{}", help="its arguments as one JSON object")
     learn.add_argument("--force", action="store_true", help="call it although it is not marked as read-only")
 
@@ -108,6 +128,7 @@ async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Hom
 
 
 async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
+    from ...tools_registry.describing.stub_source import Style
     from ...tools_registry.describing.stubs import write_stubs
 
     await registry.ask_unasked()
@@ -117,7 +138,8 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
             raise UsageError(f"There is no server {server!r}. There are {', '.join(catalog.servers()) or 'none'}.")
     folder = _folder(chosen.folder)
     asks = await registry.asks()
-    written = await asyncio.to_thread(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks)
+    write = partial(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks, style=Style(chosen.style))
+    written = await asyncio.to_thread(write)
     if chosen.json:
         print(
             json.dumps(
@@ -147,19 +169,13 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
 
 
 async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:
-    from ..upstream_tools import discovery
-    from ..upstream_tools.tool_arguments import checked
-    from ..upstream_tools.wiring import config_of
-
-    tool = await discovery.found(registry, chosen.name)
-    server = config_of(tool, await registry.configuration())
-    if not server.only_reads(tool) and not chosen.force:
-        raise RequestRefused(
-            f"{tool.full_name} is not marked as read-only, so calling it may change something. "
-            "Use --force if you want that."
-        )
-    given = checked(tool, {**_object(chosen.arguments), **_values(tool, _options(chosen.words))})
-    await registry.call(tool, given, on_progress=None, keep=None)
+    if sum(each is not None for each in (chosen.name, chosen.file, chosen.propose)) != 1:
+        raise UsageError("Name one tool, or give --from FILE or --propose FILE.")
+    if chosen.propose is not None:
+        return await _propose(chosen, registry)
+    if chosen.file is not None:
+        return await _learn_all(chosen, registry)
+    tool = await _learn_one(registry, chosen.name, _object(chosen.arguments), _options(chosen.words), chosen.force)
     learned = (await registry.learned()).get(tool.full_name)
     signature = (await registry.describer()).signature(tool)
     if chosen.json:
@@ -173,17 +189,91 @@ async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) ->
     return Exit.OK
 
 
+async def _learn_one(
+    registry: Registry, name: str, arguments: Mapping[str, Json], options: Mapping[str, str], force: bool
+) -> Tool:
+    """Call a tool, so that the registry learns from its answer, and return it. Raises `RequestRefused`."""
+    from ..upstream_tools import discovery
+    from ..upstream_tools.tool_arguments import checked
+    from ..upstream_tools.wiring import config_of
+
+    tool = await discovery.found(registry, name)
+    server = config_of(tool, await registry.configuration())
+    if not server.only_reads(tool) and not force:
+        raise RequestRefused(
+            f"{tool.full_name} is not marked as read-only, so calling it may change something. "
+            "Use --force if you want that."
+        )
+    await registry.call(tool, checked(tool, {**arguments, **_values(tool, options)}), on_progress=None, keep=None)
+    return tool
+
+
+async def _learn_all(chosen: argparse.Namespace, registry: Registry) -> int:
+    """Call the tools of a file, each with its arguments; one that fails leaves the others alone."""
+    told: list[dict[str, Json]] = []
+    for name, arguments in _object(await asyncio.to_thread(_text_of, chosen.file), chosen.file).items():
+        entry: dict[str, Json] = {"tool": name, "ok": True}
+        try:
+            given = arguments if isinstance(arguments, dict) else {}
+            tool = await _learn_one(registry, name, given, {}, chosen.force)
+            entry["signature"] = (await registry.describer()).signature(tool)
+        except KNOWN_ERRORS as error:
+            entry |= {"ok": False, "problem": str(error)}
+        told.append(entry)
+    if chosen.json:
+        print(json.dumps({"tools": told}, ensure_ascii=False))
+    for entry in () if chosen.json else told:
+        print(entry["signature"]) if entry["ok"] else _say(f"sealab: {entry['tool']}: {entry['problem']}")
+    return Exit.OK if all(entry["ok"] for entry in told) else Exit.FAILED
+
+
+async def _propose(chosen: argparse.Namespace, registry: Registry) -> int:
+    """Write the read-only tools with arguments that their schemas allow, for a person to correct."""
+    from ...tools_registry.describing.examples import example_arguments
+    from ..upstream_tools.wiring import config_of
+
+    await registry.ask_unasked()
+    configuration = await registry.configuration()
+    tools = [
+        tool
+        for tool in (await registry.catalog()).tools()
+        if tool.server in configuration.enabled and config_of(tool, configuration).only_reads(tool)
+    ]
+    proposed = {f"{tool.server}__{tool.name}": example_arguments(tool) for tool in tools}
+    await asyncio.to_thread(_write_new, chosen.propose, json.dumps(proposed, ensure_ascii=False, indent=2) + "\n")
+    if chosen.json:
+        print(json.dumps({"file": chosen.propose, "tools": [*proposed]}, ensure_ascii=False))
+    else:
+        print(f"{_counted(len(proposed), 'tool')} in {chosen.propose}. Correct their arguments, then use --from.")
+    return Exit.OK
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Name a file of JSON in UTF-8.") from None
+
+
+def _write_new(path: str, text: str) -> None:
+    try:
+        with Path(path).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}. Name a new file.") from None
+
+
 def _folder(text: str) -> Path:
     return Path(text).expanduser().absolute()
 
 
-def _object(text: str) -> dict[str, Json]:
+def _object(text: str, what: str = "--arguments") -> dict[str, Json]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--arguments is not valid JSON: {error}. Give one JSON object.") from None
+        raise UsageError(f"{what} is not valid JSON: {error}. Give one JSON object.") from None
     if not isinstance(found, dict):
-        raise UsageError('--arguments is not a JSON object. Give one, such as \'{"query": "x"}\'.')
+        raise UsageError(f'{what} is not a JSON object. Give one, such as \'{{"query": "x"}}\'.')
     return found
 
 
@@ -220,24 +310,31 @@ def _values(tool: Tool, given: Mapping[str, str]) -> dict[str, Json]:
     return values
 
 
-Work = Callable[[argparse.Namespace, Registry, Home], Awaitable[int]]
+def _examples(chosen: argparse.Namespace, home: Home) -> int:
+    """Copy the definitions that sealab brings along; a file that is there stays as it is."""
+    home.prepare()
+    copied = []
+    for source in sorted(EXAMPLES.glob("*/*.json")):
+        target = home.tools / source.parent.name / source.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            copied.append(f"{source.parent.name}/{source.name}")
+    if chosen.json:
+        print(json.dumps({"folder": str(home.tools), "copied": copied}, ensure_ascii=False))
+    else:
+        print(
+            f"{_counted(len(copied), 'definition')} copied to {home.tools}. Name the server that has a tool with "
+            '"server", or remove the file.'
+        )
+    return Exit.OK
 
 
-def _in_registry(work: Work) -> Callable[[argparse.Namespace, Home], int]:
-    """Return a command that does its work with all tools at hand, and ends every connection."""
-
-    async def working(chosen: argparse.Namespace, home: Home) -> int:
-        async with _registry(home) as registry:
-            return await work(chosen, registry, home)
-
-    return lambda chosen, home: asyncio.run(working(chosen, home))
-
-
-@asynccontextmanager
-async def _registry(home: Home) -> AsyncIterator[Registry]:
-    registry = Registry(home)
+async def _working(work: Work, chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
+    """Do the work with all tools at hand, and end every connection."""
+    registry = Registry(home, discovers=settings.discover)
     try:
-        yield registry
+        return await work(chosen, registry, home)
     finally:
         await registry.close()
 

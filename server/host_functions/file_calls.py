@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import cast
@@ -35,6 +36,11 @@ _CHANGES = MappingProxyType(
 """The functions that a dry run notes, by what the code calls them; "file_open" unless its mode is "r"."""
 
 _Work = Callable[[Calls, RunFiles, Arguments], Json]
+_MARKED = b'\b\t\n\f\r"\\'
+"""What JSON escapes by one character more."""
+_ESCAPED = bytes([*range(0x20), *b'"\\'])
+_MORE_CHARS = 4
+"""How many more it takes for the other control characters: `\\u0000`."""
 _TEXT = (str,)
 _WHOLE = (int,)
 _WHOLE_OR_NONE = (int, type(None))
@@ -114,7 +120,7 @@ def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
     if size > 0 and status.size:
         data = files.read(path, status.identity, 0, size)
         calls.move_file_bytes(len(data))
-    return {**_told(status), "data": base64.b64encode(data).decode("ascii")}
+    return {**_told(status), **_content(data)}
 
 
 def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -125,7 +131,17 @@ def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
         cast("int", arguments["size"]),
     )
     calls.move_file_bytes(len(data))
-    return {"data": base64.b64encode(data).decode("ascii")}
+    return _content(data)
+
+
+def _content(data: bytes) -> dict[str, Json]:
+    """Return `{data, encoding}`: a text where it is one that a frame holds in no more than base64 takes."""
+    plain = len(data.translate(None, _ESCAPED))
+    controls = len(data.translate(None, _MARKED)) - plain
+    if len(data) - plain + controls * _MORE_CHARS <= len(data) // 3:
+        with suppress(UnicodeDecodeError):
+            return {"data": data.decode(), "encoding": "utf-8"}
+    return {"data": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
 
 
 def _write(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import OrderedDict
 from typing import Annotated, Literal, cast
 
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
@@ -12,16 +13,18 @@ from ...sandbox.job import Json
 from ..runs.compact import in_form
 from ..runs.execute import Execution
 from ..runs.images import Picture
-from ..runs.report import as_text
+from ..runs.report import Report, as_text, brief
 from ..runs.truncation import SHOWN_CHARS, Cut, cut_members, fits
 from ..settings import OutputFormat
 from ..terminal_escaping import visible
 
 OptionalText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 OptionalFormat = Annotated[
-    Literal["json", "toon", "markdown"] | None, WithJsonSchema({"enum": ["json", "toon", "markdown"]})
+    Literal["json", "toon", "markdown"] | None, WithJsonSchema({"type": "string", "enum": ["json", "toon", "markdown"]})
 ]
 OptionalWhole = Annotated[int | None, WithJsonSchema({"type": ["integer", "null"]})]
+
+CONNECTIONS_MAX = 10_000
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -77,15 +80,33 @@ def short_in_the_middle(text: str) -> str:
     return f"{text[:half]}… [{len(text) - 2 * half} characters left out] …{text[-half:]}"
 
 
-def answered_run(execution: Execution, form: OutputFormat) -> CallToolResult:
-    """Return the answer of a tool that ran code: its report, and the images that go with it.
+class ToldLayers:
+    """Which layers the reports of each connection named: they do so once, and again where they are others."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+
+    def are_new(self, connection: str | None, report: Report) -> bool:
+        """Return whether a connection has to be told the layers of a report; None is a request without connection."""
+        if connection is None:
+            return True
+        key = (connection, report["isolation"])
+        known = self._told.pop(key, None)
+        self._told[key] = report["layers"]
+        if len(self._told) > CONNECTIONS_MAX:
+            self._told.popitem(last=False)
+        return known != report["layers"]
+
+
+def answered_run(execution: Execution, form: OutputFormat, *, layers: bool) -> CallToolResult:
+    """Return the answer of a tool that ran code: its report, its `layers` if they are asked for, and its images.
 
     A table is text in the structured content too where TOON or Markdown was asked for.
     """
     report = execution.report
     text = as_text(report, form)
     report["result"] = in_form(cast("Json", report["result"]), form)
-    answer = answered(report, text, failed=not report["success"])
+    answer = answered(brief(report, layers=layers), text, failed=not report["success"])
     answer.content.extend(map(image_content, execution.images))
     return answer
 

@@ -20,6 +20,22 @@ standard library can be imported; what is not allowed is refused before anything
 what to write instead. Nothing is cut silently: `truncated` in the report says what was cut and how to read the rest.
 """
 
+PROGRAM = """\
+Do this with one program in sealab: {task}
+
+1. Find the tools that it needs: search_tools(query, detail_level="signature").
+2. Write a program for execute_code that calls them, many at once with asyncio.gather, works on what they return, and \
+gives back only what answers.
+3. If it changes something, run it with dry_run=true first and say what it would do.
+"""
+"""The text of a prompt for a user: a task that is to be done by a program."""
+
+SKILL = """\
+Save what you just did in sealab as the skill {name}: a function of that name with type hints, a docstring that says \
+what it does, and parameters for what may differ next time. Give save_skill tests, as asserts. Then run it once.
+"""
+"""The text of a prompt for a user: code that worked is to be kept."""
+
 CAPABILITIES = """\
 Available without import: json re math datetime statistics collections itertools functools random string decimal \
 fractions asyncio

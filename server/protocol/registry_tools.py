@@ -20,8 +20,8 @@ from .strict_tool import StrictTool
 Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
 _LOOK_FIRST = (
-    'Where a result or its keys are unknown: execute_code("r = await tools.…(…)", dry_run=true) tells the shape, if '
-    "the tool only reads; else print one first."
+    "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape if it only reads; "
+    "else print one first."
 )
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 

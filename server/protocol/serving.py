@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 
@@ -21,7 +22,7 @@ from ..scopes import scope_of
 from ..startup.signals import signals
 from .attached_servers import AttachedServers
 from .draining import OpenRequests
-from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS
+from .instructions import CAPABILITIES, FULL_PYTHON, INSTRUCTIONS, PROGRAM, SKILL
 from .privacy_tools import TOOLS as PRIVACY_TOOLS
 from .skills_extension import ServerWithSkills
 from .stdio import StandardInput, StandardOutput
@@ -64,7 +65,34 @@ def mcp_server(
             **asdict(app.settings),
         )
 
+    for prompt in _prompts():
+        server.add_prompt(prompt)
     return server
+
+
+def _prompts() -> Iterator[Prompt]:
+    """Give the prompts that a client offers its user."""
+
+    async def program(task: str) -> str:
+        return PROGRAM.format(task=task)
+
+    async def skill(name: str) -> str:
+        return SKILL.format(name=name)
+
+    # Made by hand: to read the arguments off a function takes longer at each start.
+    for function, title, argument, meaning in (
+        (program, "Do a task by a program", "task", "what is to be done"),
+        (skill, "Keep what worked as a skill", "name", "what to call it"),
+    ):
+        arguments = [PromptArgument(name=argument, description=meaning, required=True)]
+        yield Prompt(
+            name=function.__name__,
+            title=title,
+            description=f"{title}.",
+            arguments=arguments,
+            fn=function,
+            context_kwarg=None,
+        )
 
 
 def _filters(app: App) -> list[AnswerFilter]:

@@ -14,12 +14,12 @@ from pydantic import BeforeValidator, FailFast, WithJsonSchema
 from ...sandbox.job import Json
 from ..caller import Ask, Caller
 from ..runs.report import Report
-from ..scopes import scope_of
+from ..scopes import connection_of, scope_of
 from ..settings import OutputFormat
 from ..skills import use_cases as skills
 from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 from ..terminal_escaping import visible
-from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, ToldLayers, answered, answered_run
 from .elicitation import Conversations, Newest
 from .strict_tool import StrictTool, parsed_if_text
 
@@ -35,7 +35,7 @@ Tags = Annotated[
 ]
 
 
-def skill_tools(context: SkillContext, conversations: Conversations) -> list[StrictTool]:
+def skill_tools(context: SkillContext, conversations: Conversations, told_layers: ToldLayers) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
     settings = context.executor.settings
 
@@ -87,14 +87,18 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
         form = settings.output_format if format is None else OutputFormat(format)
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
+        connection = connection_of(ctx.request_context)
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
-    async def run(request: RunSkillRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
+    async def run(
+        request: RunSkillRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    ) -> CallToolResult:
         async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
             await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
-        return answered_run(await skills.run(context, asked, progress=tell), form)
+        execution = await skills.run(context, asked, progress=tell)
+        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
 
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
         deleted = await skills.delete(context, name)
@@ -104,8 +108,7 @@ def skill_tools(context: SkillContext, conversations: Conversations) -> list[Str
         StrictTool.published(
             save_skill,
             "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
-            "parameters). tests: asserts; they must pass. from_run: a report's run_id, or last, instead of code. "
-            "record: keep upstream answers for offline tests.",
+            "parameters).",
             ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
             rest="load_skill(name) in code",
         ),

@@ -22,6 +22,7 @@ from ..terminal_escaping import visible
 from .answers import bounded, short_in_the_middle, visibly
 from .generated_schemas import Schemas, generated_schemas
 from .message_bounds import check
+from .parameter_texts import description_of
 
 _LOG = logging.getLogger(__name__)
 _NOISE = frozenset({"title", "description"})
@@ -58,6 +59,11 @@ class StrictTool(Tool):
         long answer is cut; None is for a tool that bounds its answers itself.
         """
         schemas = generated_schemas(function) or derived_schemas(function)
+        properties = cast("Mapping[str, dict[str, object]]", schemas.parameters.get("properties", {}))
+        for name, schema in properties.items():
+            schema["description"] = description_of(function.__name__, name)
+            if not schema.get("default", True):
+                del schema["default"]  # that an empty text, list or object is empty by default says nothing
         tool = cls(
             fn=function,
             name=function.__name__,
@@ -114,6 +120,9 @@ class StrictTool(Tool):
 
     def _checked(self, arguments: Mapping[str, object]) -> dict[str, object]:
         known: Mapping[str, object] = self.parameters.get("properties", {})
+        needed = self.parameters.get("required", ())
+        # Clients of some models give every argument, and null for those that they mean to leave out.
+        arguments = {name: value for name, value in arguments.items() if value is not None or name in needed}
         unknown = next((given for given in arguments if given not in known), None)
         if unknown is not None:
             raise ToolError(unknown_argument(self.name, unknown, known, f"It takes {', '.join(known) or 'none'}."))
@@ -123,7 +132,8 @@ class StrictTool(Tool):
             # One for each argument at most: lists of a type are annotated `FailFast`.
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
-            schema = json.dumps(known.get(name, {}))
+            published = cast("Mapping[str, object]", known.get(name, {}))
+            schema = json.dumps({key: value for key, value in published.items() if key != "description"})
             if first["type"] == "missing":
                 raise ToolError(missing_argument(self.name, name, f"Give it; its schema is {schema}.")) from error
             why = f": {first['ctx']['error']}" if first["type"] == "value_error" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, cast
@@ -17,10 +18,11 @@ from ..caller import Ask, Caller
 from ..runs.execute import CodeRequest, execute
 from ..runs.isolations import AUTO
 from ..runs.report import Report
-from ..scopes import scope_of
+from ..scopes import connection_of, scope_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
-from .answers import READS, OptionalFormat, OptionalText, answered, answered_run
+from ..upstream_tools.discovery import server_name
+from .answers import READS, OptionalFormat, OptionalText, ToldLayers, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
 from .registry_tools import registry_tools
@@ -37,10 +39,17 @@ Files: read_file(name), write_file(name, text), list_files(), delete_file(name).
 """
 
 EXECUTE_CODE_ALONE = """\
-Run sandboxed Python: no network, no disk. Return little: `result` or the last expression; print() too. session keeps \
+Run sandboxed Python: no network. Return little: `result` or last expression; print() too. session keeps \
 variables. Helpers: search_tools(query), get_tool_definition(name), await tools.<server>.<tool>(**args), \
 list_servers(); skills.<name>(), save_skill(name, code), list_skills(); read_file, write_file(name, text), list_files, \
 delete_file; sanitize_pii, restore_pii(text); summarize_list, filter_by_field, aggregate_stats, format_output.\
+"""
+
+RUN_PYTHON = """\
+Run Python in a sandbox: no network, no disk. Return little: `result` or the last expression; print() too. Top-level \
+await works. `servers` names the MCP servers that the code uses. Helpers: await mcp_<server>.<tool>(**args); \
+mcp_servers["<server>"]; from mcp import runtime: discovered_servers(), list_servers(), query_tool_docs(server), \
+search_tool_docs("words"), describe_server(name), capability_summary().\
 """
 
 Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJsonSchema({"type": "object"})]
@@ -48,15 +57,17 @@ Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJs
 
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
-    conversations = Conversations()
-    run = _execute_code(app, conversations)
+    conversations, told_layers = Conversations(), ToldLayers()
+    run = _execute_code(app, conversations, told_layers)
     if app.settings.surface is Surface.CODE:
         return [run]
+    if app.settings.surface is Surface.BRIDGE:
+        return [_run_python(app, conversations, told_layers)]
     chars_max = app.settings.output_max_chars
     tools = [
         run,
         *registry_tools(app.registry),
-        *skill_tools(app.skills, conversations),
+        *skill_tools(app.skills, conversations, told_layers),
         *privacy_tools(app.privacy),
         *workspace_tools(app.workspace, app.privacy, chars_max),
         _get_execution_stats(app),
@@ -64,7 +75,7 @@ def tools_of(app: App) -> list[StrictTool]:
     return [tool.bound(chars_max) for tool in tools]
 
 
-def _execute_code(app: App, conversations: Conversations) -> StrictTool:
+def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayers) -> StrictTool:
     settings = app.settings
 
     async def execute_code(
@@ -90,29 +101,71 @@ def _execute_code(app: App, conversations: Conversations) -> StrictTool:
             caller=Caller(scope=scope_of(ctx.request_context)),
         )
         form = settings.output_format if format is None else OutputFormat(format)
-        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form)))
+        connection = connection_of(ctx.request_context)
+        return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
-    async def run(request: CodeRequest, form: OutputFormat, ask: Ask | None, newest: Newest) -> CallToolResult:
-        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
-            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
-
-        asked = replace(request, caller=replace(request.caller, ask=ask))
-        execution = await execute(app.executor, asked, progress=tell)
-        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form)
-
+    run = _runner(app, told_layers)
     tool = StrictTool.published(
         execute_code,
         EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
-    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
     properties = tool.parameters["properties"]
-    properties["isolation"] = {"enum": [AUTO, *app.pools.offered], "default": AUTO}
+    if settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
+        for schema in properties.values():
+            del schema["description"]
+    # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
+    properties["isolation"]["enum"] = [AUTO, *app.pools.offered]
     if settings.timeout_seconds.is_integer():
         properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
     return tool
+
+
+def _run_python(app: App, conversations: Conversations, told_layers: ToldLayers) -> StrictTool:
+    """Return the one tool of the bridge: the same runs as `execute_code`, under the name and parameters it had."""
+    run = _runner(app, told_layers)
+
+    async def run_python(
+        code: str,
+        ctx: Context[None, None],
+        *,
+        servers: list[str] = [],  # noqa: B006 - never changed, and published as the default
+        timeout: float = app.settings.timeout_seconds,  # noqa: ASYNC109 - the bridge's name
+    ) -> Annotated[CallToolResult, Report]:
+        for name in servers:
+            await server_name(app.registry, name)
+        caller = Caller(scope=scope_of(ctx.request_context))
+        request = CodeRequest(code=code, timeout_seconds=timeout, caller=caller)
+        job = partial(run, request, app.settings.output_format, connection_of(ctx.request_context))
+        return cast("CallToolResult", await conversations.hold(ctx, job))
+
+    return StrictTool.published(
+        run_python,
+        RUN_PYTHON,
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+        always_loaded=True,
+    )
+
+
+_Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest], Awaitable[CallToolResult]]
+
+
+def _runner(app: App, told_layers: ToldLayers) -> _Run:
+    """Return what runs code for a tool, and tells its client how far it is."""
+
+    async def run(
+        request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
+    ) -> CallToolResult:
+        async def tell(elapsed_seconds: float, timeout_seconds: float, message: str) -> None:
+            await newest().report_progress(elapsed_seconds, timeout_seconds, visible(message))
+
+        asked = replace(request, caller=replace(request.caller, ask=ask))
+        execution = await execute(app.executor, asked, progress=tell)
+        app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
+        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
+
+    return run
 
 
 def _get_execution_stats(app: App) -> StrictTool:
@@ -122,7 +175,7 @@ def _get_execution_stats(app: App) -> StrictTool:
 
     return StrictTool.published(
         get_execution_stats,
-        "Limits, active isolation layers, runs by status, latency, memory, CPU, workspace use.",
+        "Limits, isolation layers, runs, latency, memory, workspace use.",
         READS,
         rest="sealab doctor says it on a terminal",
     )

@@ -144,12 +144,12 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
         ),
         StrictTool.published(
             read_workspace_file,
-            "Read a workspace file or a slice of it (characters, or bytes in base64). In code use read_file().",
+            "Read a workspace file or a slice of it (characters; bytes in base64). In code: read_file().",
             READS,
         ),
         StrictTool.published(
             list_workspace_files,
-            "List workspace files below a folder, with sizes.",
+            "List workspace files with sizes.",
             READS,
             rest="list_files(subpath) in code",
         ),

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import ContainerMissing, WorkerLost
+from ...sandbox.guest_names import needs_network
 from ...sandbox.job import HostCalls, Isolation, Job, Outcome, Refusal
+from ..startup.package_names import distribution_of
 
 if TYPE_CHECKING:
     from ..caller import Ask
@@ -61,7 +63,7 @@ async def _not_approved(outcome: Outcome, ask: Ask | None) -> str | None:
 def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
     """Say why a container cannot take the code and what would change that (or nothing), or None where it can."""
     package = None if refusal.module is None else refusal.module.partition(".")[0]
-    if package in _HELPERS:
+    if package in _HELPERS or (package is not None and needs_network(package)):
         return ""
     if package in sys.stdlib_module_names:
         package = None
@@ -70,17 +72,23 @@ def _obstacle(executor: Executor, job: Job, refusal: Refusal) -> str | None:
     if Isolation.CONTAINER not in executor.settings.allowed_isolation:
         return "A container could run it; for that the operator has to add container to ALLOWED_ISOLATION."
     if Isolation.CONTAINER in executor.offer.missing:
-        wanted = f" `sealab container build --with {package}` makes one with that package." if package else ""
+        wanted = f" `sealab container build{_with(package)}` makes one with that package." if _with(package) else ""
         return f"A container could run it. {executor.offer.missing[Isolation.CONTAINER]}{wanted}"
     image = executor.offer.image
     if package is not None and image is not None and image.root is not None and package not in image.modules:
         return (
             f"The image that containers run has no module {package}; the operator can add its package with "
-            f"`sealab container build --with {package}`."
+            f"`sealab container build{_with(package) or ' --with PACKAGE'}`."
         )
     if job.session is not None:
         return 'In a session of its own it can run in a container: give another session name and isolation="container".'
     return None
+
+
+def _with(module: str | None) -> str:
+    """Return the option that names the distribution of a module; empty where that is not known."""
+    package = None if module is None else distribution_of(module)
+    return "" if package is None else f" --with {package}"
 
 
 def _hinted(outcome: Outcome, told: str) -> Outcome:

@@ -50,6 +50,7 @@ class CodeRequest:
     isolation: str = AUTO
     dry_run: bool = False
     caller: Caller = LOCAL
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,7 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
         session=session,
         isolation=isolation,
         caller=request.caller.scope,
+        arguments=request.arguments,
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from ...sandbox.job import Json
+from ...sandbox.job import Isolation, Json
 from ..settings import OutputFormat
 from .compact import shortened, written
 from .truncation import FIRST_OF, SHOWN_CHARS, fit
@@ -32,9 +32,9 @@ class ErrorReport(TypedDict):
 
     type: str
     message: str
-    line: int | None
-    hint: str | None
-    traceback: str | None
+    line: NotRequired[int | None]
+    hint: NotRequired[str | None]
+    traceback: NotRequired[str | None]
     calls: NotRequired[dict[str, CallCounts]]
 
 
@@ -80,6 +80,8 @@ class Hidden(TypedDict):
 class Report(TypedDict):
     """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be.
 
+    The host's own reports have all keys that stand first; `brief` leaves out what callers over MCP need not be told.
+
     `returns` says of tools that the code called what they return, where the caller was not told before. A dry run has
     `dry_run`, even where there was nothing to note down.
     """
@@ -88,21 +90,37 @@ class Report(TypedDict):
     success: bool
     status: str
     result: object
-    output: str
+    output: NotRequired[str]
     stderr: NotRequired[str]
-    error: ErrorReport | None
+    error: NotRequired[ErrorReport | None]
     execution_time_ms: float
     queued_ms: NotRequired[float]
     tool_calls: NotRequired[list[ToolCall]]
     returns: NotRequired[Mapping[str, str]]
     dry_run: NotRequired[list[DryCall]]
     truncated: NotRequired[Mapping[str, object]]
-    isolation: str
-    layers: list[str]
+    isolation: NotRequired[str]
+    layers: NotRequired[list[str]]
     files: NotRequired[list[WrittenFile]]
     images: NotRequired[list[Image]]
     session_ended: NotRequired[str]
     privacy: NotRequired[Hidden]
+
+
+_DEFAULTS: Mapping[str, object] = {"output": "", "error": None, "isolation": Isolation.RESTRICTED.value}
+
+
+def brief(report: Report, *, layers: bool) -> dict[str, object]:
+    """Return a report without what is at its default, and with its layers where they are asked for.
+
+    The defaults are an empty output, no error, and the isolation `restricted`.
+    """
+    told = {key: value for key, value in report.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
+    if report["error"] is not None:
+        told["error"] = {key: value for key, value in report["error"].items() if value is not None}
+    if not layers:
+        told.pop("layers", None)
+    return told
 
 
 def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:

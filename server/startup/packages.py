@@ -9,6 +9,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import PurePosixPath
 
 from ..errors import SettingsError
+from .package_names import misnamed
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _NO_MODULES = frozenset({"__pycache__", "bin", "share", "tests", "test"})
@@ -41,9 +42,10 @@ def installed(name: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError:
+        if meant := misnamed(name):
+            raise SettingsError(f"PACKAGES names {name}, which is a module of {meant}. Write {meant}.") from None
         raise SettingsError(
-            f"PACKAGES names {name}, which is not installed. Install it beside sealab: {sys.executable} -m pip install "
-            f"{name}"
+            f"PACKAGES names {name}, which is not installed. If that is its name, install it for {sys.executable}."
         ) from None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
-from ...tools_registry.names import fold, identifier
+from ...tools_registry.names import fold, identifier, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
@@ -391,7 +391,7 @@ async def _told(registry: Registry, tools: Sequence[Tool], level: DetailLevel) -
         if found:
             each["flags"] = list(found)
         if tool.server in quarantined:
-            each["quarantined"] = f"It cannot be called until the user accepts it: sealab servers test {tool.server}"
+            each["quarantined"] = f"It cannot be called until the user accepts it with {test_of(tool.server)}."
     return told
 
 

@@ -70,8 +70,9 @@ class Known:
 class Registry:
     """All tools of all servers; any task of the event loop may use it. `close` ends every connection."""
 
-    def __init__(self, home: Home, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, home: Home, environment: Mapping[str, str] | None = None, *, discovers: bool = False) -> None:
         self._home = home
+        self._discovers = discovers
         self._environment = os.environ if environment is None else environment
         self._wired: Wired | None = None
         self._wiring = asyncio.Lock()
@@ -228,7 +229,7 @@ class Registry:
 
         Where `mcp.json` cannot be read, that is what was last said.
         """
-        if not await asyncio.to_thread(self._home.servers_file.exists):
+        if not self._discovers and not await asyncio.to_thread(self._home.servers_file.exists):
             return ""
         try:
             wired = await self._current()
@@ -383,8 +384,9 @@ class Registry:
             configured, defined = await asyncio.to_thread(self._stamp)
             wired = self._wired
             if wired is None or wired.configured != configured:
+                read = partial(wire, discovers=self._discovers)
                 self._wired = await asyncio.to_thread(
-                    wire, self._home, self._environment, configured, defined, self._list_changed
+                    read, self._home, self._environment, configured, defined, self._list_changed
                 )
                 if wired is not None:
                     self._in_background(wired.wind_up())

@@ -84,13 +84,22 @@ class Wired:
 
 
 def wire(
-    home: Home, environment: Mapping[str, str], configured: int, defined: int, on_list_changed: OnListChanged
+    home: Home,
+    environment: Mapping[str, str],
+    configured: int,
+    defined: int,
+    on_list_changed: OnListChanged,
+    *,
+    discovers: bool = False,
 ) -> Wired:
-    """Read `mcp.json` and the definitions, and make the connections, which are not opened yet."""
+    """Read `mcp.json` and the definitions, and make the connections, which are not opened yet.
+
+    With `discovers` the servers of other clients are there too.
+    """
     from ...tools_registry.catalog import Catalog
     from ...tools_registry.upstream.upstreams import Upstreams
 
-    configuration = read(home.servers_file, environment)
+    configuration = read(home.servers_file, environment, _found_elsewhere(environment) if discovers else None)
     for name, problem in configuration.problems.items():
         _LOG.warning("The server %s cannot be used: %s", name, problem)
     catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
@@ -103,6 +112,14 @@ def wire(
         in_thread=with_checkpoints,
     )
     return Wired(configured, defined, configuration, catalog, upstreams)
+
+
+def _found_elsewhere(environment: Mapping[str, str]) -> Mapping[str, object]:
+    from ...tools_registry.clients.importing import found_at_start
+
+    found = found_at_start(environment)
+    _LOG.info("Found in the files of other clients: %s", ", ".join(found) or "no servers")
+    return found
 
 
 def lists_of(home: Home) -> Path:

@@ -213,7 +213,7 @@ async def program_run(sealab: Client, program: str) -> tuple[Any, Spent]:
     began = time.perf_counter()
     answer = await sealab.call_tool("execute_code", {"code": program})
     assert answer.structured_content is not None
-    assert answer.structured_content["success"], answer.structured_content["error"]
+    assert answer.structured_content["success"], answer.structured_content.get("error")
     spent.take(answer, time.perf_counter() - began)
     return answer.structured_content["result"], spent
 

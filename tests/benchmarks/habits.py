@@ -57,14 +57,14 @@ async def run_row(row: dict[str, Any], home: Path) -> tuple[dict[str, Any], str 
 
 
 def _why_not(row: dict[str, Any], report: dict[str, Any], app: App) -> str | None:
-    error = report["error"]
+    error = report.get("error")
     if not report["success"]:
         line = "" if error["line"] is None else f", line {error['line']}"
         return f"{report['status']}{line}: {error['type']}: {error['message']}"
     wanted = row["expect"]
     if wanted["result"] is not None and _json(report["result"]) != _json(wanted["result"]):
         return f"result: {_json(report['result'])} instead of {_json(wanted['result'])}"
-    if report["output"].rstrip() != wanted["stdout"].rstrip():
+    if report.get("output", "").rstrip() != wanted["stdout"].rstrip():
         return f"output: {_difference(report['output'].rstrip(), wanted['stdout'].rstrip())}"
     return next(filter(None, (_file(app, *each) for each in row["files_after"].items())), None)
 

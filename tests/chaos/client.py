@@ -90,7 +90,7 @@ class Client:
         content = result.get("structuredContent") or {}
         if "run_id" in content:
             # The traceback in a report is that of the code's own lines.
-            error = content["error"] or {}
+            error = content.get("error") or {}
             said = " ".join(str(error[key]) for key in ("type", "message", "hint") if error.get(key))
             return Answer(content["status"], said or text, content, sent)
         return Answer("tool error" if result.get("isError") else "ok", text, content, sent)

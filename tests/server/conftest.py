@@ -96,15 +96,25 @@ def _address_said_by(process: subprocess.Popen[str]) -> str:
     raise AssertionError(f"the server did not say where it listens, but: {said}")
 
 
+def in_full(report: dict[str, Any]) -> dict[str, Any]:
+    """Give the report of a run with what is left out of it where it is at its default."""
+    error = report.get("error")
+    error = error and {"line": None, "hint": None, "traceback": None, **error}
+    return {"output": "", "isolation": "restricted", **report, "error": error}
+
+
 @dataclass(frozen=True)
 class Caller:
-    """A connected client: `run` calls execute_code and returns the report, `call` any tool."""
+    """A connected client: `run` calls execute_code and returns the report in full, `call` any tool."""
 
     client: Client
     home: Path
 
     async def call(self, tool: str, **arguments: Any) -> CallToolResult:
-        return await self.client.call_tool(tool, arguments)
+        answer = await self.client.call_tool(tool, arguments)
+        if tool in {"execute_code", "run_skill"} and answer.structured_content is not None:
+            answer.structured_content = in_full(answer.structured_content)
+        return answer
 
     async def run(self, code: str, **arguments: Any) -> dict[str, Any]:
         report = (await self.call("execute_code", code=code, **arguments)).structured_content

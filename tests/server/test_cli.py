@@ -146,6 +146,15 @@ def test_an_error_names_commands_and_no_tools_of_mcp(tmp_path: Path) -> None:
     assert "`sealab skills list` names those that there are." in ended.stderr
 
 
+def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
+    allowed = {"SEALAB_ALLOWED_ISOLATION": "restricted,process"}
+    ended = run(tmp_path, "import numpy_of_nobody", **allowed)
+    assert "Or ask for --isolation process." in ended.stderr
+    ended = run(tmp_path, "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", "--memory", "64")
+    assert "--memory" in ended.stderr
+    assert "memory_mb" not in ended.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_for_every_command(shell: str) -> None:
     ended = sealab("completion", shell)
@@ -216,8 +225,8 @@ def test_doctor_tells_of_a_damaged_database(tmp_path: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
     ended = sealab("doctor", "--json", "--home", str(tmp_path))
-    assert ended.returncode == 1
     found = json.loads(ended.stdout)
+    assert (ended.returncode, found["reached"]) == (3, True), "1 would say that the level is not reached"
     assert not found["database"]["ok"]
     assert "is damaged or not a database, and was left as it is" in found["problem"]
 
@@ -270,7 +279,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     assert set(commands.choices) == {
         *("serve", "run", "demo", "doctor", "container", "servers", "tools", "skills", "pii", "packages"),
-        "completion",
+        *("completion", "init"),
     }
     for parser in commands.choices.values():
         assert all(action.help for action in parser._actions)

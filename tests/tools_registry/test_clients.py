@@ -148,18 +148,22 @@ def test_secrets_give_way_to_variables_and_what_is_none_stays(
     assert "abc" not in repr(secrets)
 
 
-def test_a_variable_holds_one_value_over_all_servers_and_in_the_environment(user: Path) -> None:
+def test_a_variable_holds_one_value_and_belongs_to_one_server_even_where_two_have_the_same_secret(user: Path) -> None:
     servers = {
         "one": {"command": "a", "env": {"X_TOKEN": "first"}},
         "two": {"command": "a", "env": {"X_TOKEN": "second"}},
-        "three": {"command": "a", "env": {"OTHER_TOKEN": "first", "Y_TOKEN": "mine"}},
+        "three": {"command": "a", "args": ["--key=mine"], "env": {"X_TOKEN": "first", "Y_TOKEN": "mine"}},
     }
     write(user / ".cursor" / "mcp.json", {"mcpServers": servers})
     result = found(user, environment={"Y_TOKEN": "not mine"})
     assert result.added == {
         "one": {"command": "a", "env": {"X_TOKEN": "${X_TOKEN}"}},
         "two": {"command": "a", "env": {"X_TOKEN": "${TWO_X_TOKEN}"}},
-        "three": {"command": "a", "env": {"OTHER_TOKEN": "${X_TOKEN}", "Y_TOKEN": "${THREE_Y_TOKEN}"}},
+        "three": {
+            "command": "a",
+            "args": ["--key=${THREE_Y_TOKEN}"],
+            "env": {"X_TOKEN": "${THREE_X_TOKEN}", "Y_TOKEN": "${THREE_Y_TOKEN}"},
+        },
     }
     copied = found(user, copy_secrets=True)
     assert copied.added == servers

@@ -122,6 +122,17 @@ def test_a_misspelt_name_finds_its_tool_first(query: str) -> None:
     assert names(INDEX.search(query, limit=1)) == [expected]
 
 
+@pytest.mark.parametrize("query", ["the fle", "the ile", "the fil"])
+def test_a_word_of_four_letters_that_lost_one_is_found(query: str) -> None:
+    tools = [Searchable(name, name) for name in ("read_file", "zip_map", "send_tile_set", "get_weather")]
+    assert names(SearchIndex(tools, vectors=False).search(query, limit=1)) == ["read_file"]
+
+
+def test_a_word_of_three_letters_is_no_misspelling_of_another() -> None:
+    tools = [Searchable(name, name) for name in ("zip_map", "get_weather")]
+    assert SearchIndex(tools, vectors=False).search("zap mop", limit=1) == []
+
+
 def test_each_step_of_a_long_task_finds_its_tool() -> None:
     task = (
         "I am going on a trip next week. Search flights from Oslo to Lisbon and then book a hotel room for two guests. "

@@ -25,19 +25,25 @@ def read(path: Path) -> object:
             return None
         if path.stat().st_size > _BYTES_MAX:
             raise ConfigurationRefused(f"it is larger than {_BYTES_MAX // 1024**2} MB. Look into it.")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ConfigurationRefused("it is not UTF-8 text. Save it as UTF-8.") from None
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationRefused(f"it cannot be read: {error.strerror}. Change its permissions.") from None
+    return parsed(content, path.suffix)
+
+
+def parsed(content: bytes, suffix: str) -> object:
+    """Return what the content of a file says; `suffix` tells its form. Raises `ConfigurationRefused`."""
     try:
-        match path.suffix.lower():
+        text = content.decode("utf-8-sig")
+        match suffix.lower():
             case ".toml":
                 return _toml(text)
             case ".yaml" | ".yml":
                 return _yaml(text)
             case _:
                 return _json(text)
+    except UnicodeDecodeError:
+        raise ConfigurationRefused("it is not UTF-8 text. Save it as UTF-8.") from None
     except RecursionError:
         raise ConfigurationRefused("it is nested too deeply. Make it flatter.") from None
     except ValueError as error:

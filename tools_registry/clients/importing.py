@@ -50,11 +50,15 @@ class FoundServer:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import would do; `problems` are files that could not be read, and why."""
+    """What an import would do; `problems` are files that could not be read, and why.
+
+    `sandboxes` are the `sandbox` blocks beside servers, which earlier systems had.
+    """
 
     found: tuple[FoundServer, ...]
     problems: tuple[tuple[Path, str], ...]
     files: tuple[Path, ...]
+    sandboxes: tuple[tuple[Path, Mapping[str, object]], ...] = ()
 
     @property
     def added(self) -> dict[str, Entry]:
@@ -82,6 +86,7 @@ def plan(
     found: list[FoundServer] = []
     problems: list[tuple[Path, str]] = []
     files: list[Path] = []
+    sandboxes: list[tuple[Path, Mapping[str, object]]] = []
     concealer = Concealer(environment)
     known = dict(present)
     for place in places(user, project, environment):
@@ -95,12 +100,25 @@ def plan(
         if document is None:
             continue
         files.append(place.path)
+        sandboxes += [(place.path, block) for _, block in documents.objects_at(document, ("sandbox",))]
         for server in _servers(place, document, user, project):
             judged = _judged(server, known, concealer, copy_secrets=copy_secrets)
             if judged.action is Action.ADD:
                 known[judged.name] = judged.entry
             found.append(judged)
-    return ImportPlan(tuple(found), tuple(problems), tuple(files))
+    return ImportPlan(tuple(found), tuple(problems), tuple(files), tuple(sandboxes))
+
+
+def found_at_start(environment: Mapping[str, str]) -> dict[str, Entry]:
+    """Return the servers of Claude's programs and of plain MCP files, as `DISCOVER` adds them, secrets and all.
+
+    Their places are those of this user and of the folder that the process runs in. None of them is sealab itself.
+    """
+    plan_ = plan({}, Path.home(), Path.cwd(), environment, only=_AT_START, copy_secrets=True)
+    return plan_.added
+
+
+_AT_START = ("claude-desktop", "claude-code", "mcp")
 
 
 def _servers(place: Place, document: object, user: Path, project: Path) -> Iterator[FoundServer]:

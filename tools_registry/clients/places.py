@@ -69,9 +69,10 @@ def places(user: Path, project: Path, environment: Mapping[str, str]) -> list[Pl
     goose = (("extensions",),)
     of_user("goose", config / "goose" / "config.yaml", keys=goose)
     of_user("goose", roaming / "Block" / "goose" / "config" / "config.yaml", keys=goose)
+    of_user("claude-code", *(support / name / "claude_code_config.json" for name in ("Claude Code", "Claude")))
     of_user("mcp", *_below(config / "mcp" / "servers"), *_below(user / "MCPs"))
     of_project("mcp", *(str(path) for path in _below(project / "mcp-servers")), "mcp_config.json")
-    of_project("mcp", "claude_code_config.json")
+    of_project("mcp", "claude_code_config.json", "claude_desktop_config.json")
     return list({(place.client, place.path): place for place in found}.values())
 
 

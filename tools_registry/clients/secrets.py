@@ -49,11 +49,14 @@ class Secret:
 
 
 class Concealer:
-    """Puts `${VAR}` in the place of secrets; one variable holds one value, over all the servers of an import."""
+    """Puts `${VAR}` in the place of secrets; a variable holds one value, and belongs to one server of an import.
+
+    Equal secrets of two servers are two variables: one of them may be changed without the other.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._taken: dict[str, str] = {}
+        self._taken: dict[str, tuple[str, str]] = {}
 
     def conceal(self, server: str, entry: Entry) -> tuple[Entry, list[Secret]]:
         """Return the entry without its secrets, and what they were."""
@@ -81,13 +84,13 @@ class Concealer:
 
     def _variable(self, server: str, wanted: str, value: str) -> str:
         for known, held in self._taken.items():
-            if held == value:
+            if held == (server, value):
                 return known
         longer = _as_variable(f"{server}_{wanted}")
         for candidate in (_as_variable(wanted), longer, *(f"{longer}_{number}" for number in range(2, 99))):
             usual = candidate not in _VAGUE and candidate not in self._taken
             if usual and self._environment.get(candidate, value) == value:
-                self._taken[candidate] = value
+                self._taken[candidate] = (server, value)
                 return candidate
         return longer
 

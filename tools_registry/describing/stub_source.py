@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from ..models import Tool
 from ..names import identifier
@@ -24,6 +25,11 @@ RESERVED = frozenset(
 )
 """Names that the source needs for types: a function of such a name gets an underscore after it."""
 
+_OF_PYDANTIC = frozenset({"BaseModel", "ConfigDict", "Field", "TypeAdapter"})
+_OF_BASE_MODEL = frozenset(
+    {"construct", "copy", "dict", "fields", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema"}
+    | {"schema_json", "update_forward_refs", "validate"}
+)
 _DOC_WIDTH = 100
 _LITERALS_MAX = 200
 
@@ -41,12 +47,21 @@ def function_name(alias: str) -> str:
     return f"{alias}_" if alias in RESERVED or keyword.issoftkeyword(alias) else alias
 
 
-def tool_module(tool: Tool, alias: str, learned: Learned | None, *, asks: bool = False) -> Module:
+class Style(StrEnum):
+    """What the models of stubs are: `TypedDict`s, which cost nothing, or Pydantic's, which check what they hold."""
+
+    TYPEDDICT = "typeddict"
+    PYDANTIC = "pydantic"
+
+
+def tool_module(
+    tool: Tool, alias: str, learned: Learned | None, *, asks: bool = False, style: Style = Style.TYPEDDICT
+) -> Module:
     """Return the module of a tool: its input model, its output type where one is known, and the function.
 
     `asks` says that a user is asked before a call.
     """
-    return _Source(tool, function_name(alias), learned, asks).module()
+    return _Source(tool, function_name(alias), learned, asks, style).module()
 
 
 def barrel(title: str, exports: Mapping[str, Sequence[str]]) -> str:
@@ -110,6 +125,7 @@ class _Source:
     name: str
     learned: Learned | None
     asks: bool
+    style: Style
     classes: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
@@ -117,19 +133,21 @@ class _Source:
     def module(self) -> Module:
         title = "".join(part[:1].upper() + part[1:] for part in self.name.split("_"))
         parameters = parameters_of(self.tool)
-        self.taken.add(self.name)
+        self.taken |= {self.name, *_OF_PYDANTIC}
         model = self._model(
             f"{title}Input",
             Record(tuple(RecordField(each.name, each.shape, each.required) for each in parameters)),
             f"The arguments of {self.tool.name}.",
         )
         output = self._output(f"{title}Output")
-        function = self._function(parameters, output)
+        function = self._function(parameters, model, output)
         names = [self.name, model, *([output] if output.endswith("Output") else [])]
         about = _docstring(
             f"{self.tool.title or self.tool.name}, a tool of the MCP server {self.tool.server}.\n\n{self._origin()}"
         )
-        imports = f"\nfrom typing import {', '.join(sorted(self.imports))}\n" if self.imports else ""
+        typing, pydantic = sorted(self.imports - _OF_PYDANTIC), sorted(self.imports & _OF_PYDANTIC)
+        imports = f"\nfrom typing import {', '.join(typing)}\n" if typing else ""
+        imports += f"\nfrom pydantic import {', '.join(pydantic)}\n" if pydantic else ""
         body = "\n\n\n".join([*self.classes, function])
         head = f"{about}\n\nfrom __future__ import annotations\n{imports}\nfrom ._call import call_tool as _call_tool"
         return Module(f"{head}\n\n\n{body}\n", tuple(names))
@@ -160,7 +178,7 @@ class _Source:
         self.classes.append(f"{wanted}: TypeAlias = {json.dumps(written)}")
         return wanted
 
-    def _function(self, parameters: tuple[Parameter, ...], output: str) -> str:
+    def _function(self, parameters: tuple[Parameter, ...], model: str, output: str) -> str:
         signed = [self._parameter(each) for each in parameters]
         others = takes_other_arguments(self.tool)
         if others:
@@ -168,10 +186,18 @@ class _Source:
         takes = ["**arguments: Any"] if others else ["*", *signed] if signed else []
         given = _lines("{", [f"{_text(each.name)}: {each.alias}" for each in parameters], "}", 8)
         lacking = [_text(each.name) for each in parameters if not each.required and _default(each) == "None"]
-        handed = [_text(self.tool.full_name), "arguments" if others else given]
+        given = "arguments" if others else given
+        checks = self.style is Style.PYDANTIC
+        if checks:
+            checked, given = given, '_given.model_dump(mode="json", by_alias=True, exclude_unset=True)'
+        handed = [_text(self.tool.full_name), given]
         handed += [_lines("(", [*lacking, ""] if len(lacking) == 1 else lacking, ")", 8)] if lacking else []
         call = _lines("await _call_tool(", handed, ")", 4)
         body = f"return {call}" if output == "Any" else f"_answer: {output} = {call}\n    return _answer"
+        if checks:
+            self.imports.add("TypeAdapter")
+            body = f"_given = {model}.model_validate({checked})\n    _answer = {call}\n    "
+            body += f"return TypeAdapter[{output}]({output}).validate_python(_answer)"
         about = textwrap.indent(_docstring(self._about(parameters)), "    ").lstrip()
         return f"{_lines(f'async def {self.name}(', takes, f') -> {output}:', 0)}\n    {about}\n    {body}"
 
@@ -201,29 +227,51 @@ class _Source:
         return "".join(part[:1].upper() + part[1:] for part in clean.split("_")) or "Value"
 
     def _model(self, wanted: str, record: Record, about: str) -> str:
-        """Define a typed dict and return its name; equal ones of one wanted name are defined once."""
+        """Define a model and return its name; equal ones of one wanted name are defined once."""
         fields = []
         for each in record.fields:
             kind = self._typed(each.shape, f"{wanted}{self._title(each.name)}" if len(wanted) < 80 else wanted)  # noqa: PLR2004 - deep models end with readable names
-            if not each.required:
-                self.imports.add("NotRequired")
-            fields.append((each.name, kind if each.required else f"NotRequired[{kind}]"))
-        self.imports.add("TypedDict")
+            fields.append((each.name, kind, each.required))
         name = wanted
         number = 2
         while name in self.taken:
             name = f"{wanted}{number}"
             number += 1
         self.taken.add(name)
+        define = self._base_model if self.style is Style.PYDANTIC else self._typed_dict
+        self.classes.append(define(name, fields, about))
+        return name
+
+    def _base_model(self, name: str, fields: Sequence[tuple[str, str, bool]], about: str) -> str:
+        """Return a Pydantic model; a key that cannot be an attribute of one is the alias of another."""
+        self.imports |= {"BaseModel", "ConfigDict"}
+        lines = [f"class {name}(BaseModel):", f"    {_docstring(about)}", ""]
+        lines.append('    model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=())')
+        lines += [""] if fields else []
+        taken: set[str] = set()
+        for key, kind, required in fields:
+            attribute = _attribute(key, taken)
+            hint = kind if required or kind == "Any" else f"{kind} | None"
+            if attribute != key:
+                self.imports.add("Field")
+                default = "..." if required else "None"
+                lines.append(f"    {attribute}: {hint} = Field({default}, alias={_text(key)})")
+            else:
+                lines.append(f"    {attribute}: {hint}{'' if required else ' = None'}")
+        return "\n".join(lines)
+
+    def _typed_dict(self, name: str, given: Sequence[tuple[str, str, bool]], about: str) -> str:
+        if not all(required for _, _, required in given):
+            self.imports.add("NotRequired")
+        self.imports.add("TypedDict")
+        fields = [(key, kind if required else f"NotRequired[{kind}]") for key, kind, required in given]
         plain = all(key.isidentifier() and not keyword.iskeyword(key) and not key.startswith("__") for key, _ in fields)
         if plain and not any(key in RESERVED for key, _ in fields):
             lines = [f"class {name}(TypedDict):", f"    {_docstring(about)}"]
             lines += ["", *(f"    {key}: {kind}" for key, kind in fields)] if fields else []
-            self.classes.append("\n".join(lines))
-        else:
-            pairs = ", ".join(f"{_text(key)}: {json.dumps(kind)}" for key, kind in fields)
-            self.classes.append(f"{name} = TypedDict({_text(name)}, {{{pairs}}})\n{_docstring(about)}")
-        return name
+            return "\n".join(lines)
+        pairs = ", ".join(f"{_text(key)}: {json.dumps(kind)}" for key, kind in fields)
+        return f"{name} = TypedDict({_text(name)}, {{{pairs}}})\n{_docstring(about)}"
 
     def _typed(self, shape: Shape, wanted: str) -> str:
         match shape:
@@ -255,6 +303,16 @@ class _Source:
         return known
 
     _models: dict[Record, str] = field(default_factory=dict)
+
+
+def _attribute(key: str, taken: set[str]) -> str:
+    """Return the attribute of a model for a key: the key itself where a model may have such one."""
+    plain = identifier(key).strip("_") or "value"
+    name = plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"value_{plain}"
+    while name in taken or name in RESERVED or name in _OF_BASE_MODEL or name.startswith("model_"):
+        name = f"{name}_"
+    taken.add(name)
+    return name
 
 
 def _default(parameter: Parameter) -> str:

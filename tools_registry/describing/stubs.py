@@ -22,7 +22,7 @@ from ..errors import StubsRefused
 from ..files import write_whole
 from ..models import Tool
 from .details import LearnedTypes
-from .stub_source import CALL, Module, barrel, root, tool_module
+from .stub_source import CALL, Module, Style, barrel, root, tool_module
 
 _MARK = "# Made by `sealab tools generate`, which leaves it alone once it is changed. sha256:"
 _NAME_CHARS_MAX = 80
@@ -48,13 +48,14 @@ def write_stubs(
     *,
     only: Collection[str] = (),
     asks: Callable[[Tool], bool] = lambda _tool: False,
+    style: Style = Style.TYPEDDICT,
 ) -> WrittenStubs:
     """Write the stubs of all tools, or of those of the servers in `only`, and remove those of tools that are gone.
 
     `asks` says whether a user is asked before a call of a tool. Raises `StubsRefused` where the folder cannot be used.
     """
     done = WrittenStubs()
-    planned = _planned(catalog, folder, learned, only, asks=asks, done=done)
+    planned = _planned(catalog, folder, learned, only, asks=asks, style=style, done=done)
     try:
         if folder.exists() and not folder.is_dir():
             raise StubsRefused(f"{folder} is not a folder. Name another.")
@@ -74,6 +75,7 @@ def _planned(
     only: Collection[str],
     *,
     asks: Callable[[Tool], bool],
+    style: Style,
     done: WrittenStubs,
 ) -> dict[Path, str]:
     planned: dict[Path, str] = {}
@@ -93,7 +95,7 @@ def _planned(
         for tool in tools:
             known = None if learned is None else learned.get(tool.full_name)
             alias = catalog.alias(tool)[1]
-            modules[_file_name(alias, names)] = tool_module(tool, alias, known, asks=asks(tool))
+            modules[_file_name(alias, names)] = tool_module(tool, alias, known, asks=asks(tool), style=style)
         planned[package / "_call.py"] = CALL
         for each, module in modules.items():
             planned[package / f"{each}.py"] = module.source

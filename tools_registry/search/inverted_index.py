@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = NDArray[np.int64]
 
 SATURATION = 0.9
-COSINE_WEIGHT = 0.4
+COSINE_WEIGHT = 0.7
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from .typos import Correction
 from .vectors import WordVectors
 from .vocabulary import EXTENSION_WEIGHT, Vocabulary, correctable
 
-SYNONYM_WEIGHT = 0.25
+SYNONYM_WEIGHT = 0.35
 NEIGHBOUR_WEIGHT = 0.5
 NEAREST_COSINE = 0.6
 MOST_NEIGHBOURS = 5

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 # From this length on, two edits still leave enough of a word to know it by.
 LONG_WORD = 8
-SHORTEST_WORD = 4
+# A word of three letters may have lost its fourth; it is like too many others to be told from them otherwise.
+SHORTEST_WORD = 3
 MOST_CORRECTIONS = 3
 
 
@@ -48,7 +49,8 @@ class Spelling:
         if len(word) < SHORTEST_WORD:
             return []
         most = 1 if len(word) < LONG_WORD else 2
-        pool = self._pool(word[0], len(word) - most, len(word) + most)
+        shortest = len(word) - most if len(word) > SHORTEST_WORD else len(word) + 1
+        pool = self._pool(word[0], shortest, len(word) + most)
         found = process.extract(word, pool, scorer=OSA.distance, limit=None, score_cutoff=most)
         if found:
             letters = sorted(word)
@@ -68,6 +70,8 @@ class Spelling:
 
     def _with_other_head(self, word: str) -> list[str]:
         """Known words one edit away that begin with another letter: each is found by a look-up."""
+        if len(word) == SHORTEST_WORD:
+            return self._by_tail.get(word, [])
         swapped = word[1] + word[0] + word[2:]
         without = word[1:]
         return [

@@ -71,7 +71,7 @@ class Vocabulary:
         `inv` and `oice` find `invoice`. A part elsewhere needs four letters: shorter ones are in too many words.
         """
         found = set(self._listed_with(f"\n{part}"))
-        if not found and (len(part) >= SHORTEST_WORD or not part.isascii()):
+        if not found and (len(part) > SHORTEST_PART or not part.isascii()):
             found = set(self._listed_with(part))
         return found
 

@@ -20,6 +20,7 @@ from typing import cast
 from ..configuration import Document, editing, read_document
 from ..errors import ConfigurationRefused, Quarantined
 from ..models import Json
+from ..names import test_of
 
 RawTool = Mapping[str, Json]
 """A tool as its server lists it: name, title, description, input_schema, output_schema, annotations; what is not
@@ -158,7 +159,7 @@ def refusal(server: str, changed: Sequence[str]) -> Quarantined:
     names = ", ".join(changed[:5]) + (" and others" if len(changed) > 5 else "")  # noqa: PLR2004 - a list one can read
     return Quarantined(
         f"The server {server!r} is quarantined: what it says about {names} changed since it was first seen. "
-        f"Let the user look at it with `sealab servers test {server}` and accept it with --accept."
+        f"Let the user look at it with {test_of(server)} and accept it with --accept."
     )
 
 

@@ -31,6 +31,7 @@ from typing_extensions import override
 from ..configuration import ServerConfig, Transport
 from ..errors import SignInNeeded
 from ..files import write_whole
+from ..names import test_of
 
 Show = Callable[[str], Awaitable[None]]
 """Shows a user the address to open."""
@@ -114,7 +115,7 @@ def kept_sign_in(config: ServerConfig, folder: Path) -> httpx2.Auth | None:
 
     async def refuse(*_: object) -> Never:
         raise SignInNeeded(
-            f"The sign-in to the server {config.name!r} is over. Run `sealab servers test {config.name}` in a terminal."
+            f"The sign-in to the server {config.name!r} is over. Run {test_of(config.name)} in a terminal."
         )
 
     return _KeptOnly(provider(config, kept, f"http://127.0.0.1{_PATH}", refuse, refuse), refuse)
@@ -158,7 +159,7 @@ async def signing_in(config: ServerConfig, folder: Path, show: Show, wait_second
         except TimeoutError:
             raise SignInNeeded(
                 f"Nobody signed in to the server {config.name!r} within {wait_seconds:g} seconds. "
-                f"Run `sealab servers test {config.name}` again."
+                f"Run {test_of(config.name)} again."
             ) from None
 
     listener = await asyncio.start_server(lambda reader, writer: _come_back(reader, writer, came), "127.0.0.1", 0)

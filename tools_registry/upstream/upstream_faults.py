@@ -22,6 +22,7 @@ from ..errors import (
     RegistryError,
     SignInNeeded,
 )
+from ..names import test_of
 from .message_faults import EVENT_BYTES_MAX, Fault, HttpFault, fault_in
 from .results import ERROR_MAX_CHARS
 
@@ -58,12 +59,12 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
     name, error = config.name, leaf(error)
     if isinstance(error, ConnectFailed):
         return error
-    test = f"See `sealab servers test {name}`."
+    test = f"See {test_of(name)}."
     if isinstance(error, MCPError):
         if (fault := fault_in(error.error.data)) is not None:
             return _of_fault_at_connect(config, fault)
         if error.error.code == CONNECTION_CLOSED:
-            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {test}")
+            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {_of_gateway(config)}{test}")
         return ConnectFailed(f"The server {name!r} refused to begin: {_short(error.error.message)}. {test}")
     if isinstance(error, OSError) and config.type is Transport.STDIO:
         return _of_start(config, error)
@@ -73,6 +74,13 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
         return _of_fault_at_connect(config, HttpFault(Fault.NOT_SENT, 0, str(error) or type(error).__name__))
     what = "answered what is not MCP" if isinstance(error, ValidationError) else f"cannot be used: {_short(str(error))}"
     return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
+
+
+def _of_gateway(config: ServerConfig) -> str:
+    """Return what a Docker MCP gateway lacks most often when it ends at once."""
+    if "docker" not in config.command or "gateway" not in config.args:
+        return ""
+    return "Log in to its registries with `docker login`, and give its servers their secrets. "
 
 
 def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:
@@ -96,9 +104,15 @@ def _of_fault_at_connect(config: ServerConfig, fault: HttpFault) -> ConnectFaile
     name = config.name
     if fault.fault is Fault.SIGN_IN:
         return SignInNeeded(fault.detail)
+    if fault.fault is Fault.SIGN_IN_FAILED and config.headers:
+        return ConnectFailed(
+            f"The server {name!r} does not accept its {_headers(config)} (401), and no sign-in to it succeeds. "
+            "Correct its entry in mcp.json."
+        )
     if fault.fault is Fault.SIGN_IN_FAILED:
         return ConnectFailed(
-            f"Signing in to the server {name!r} failed: {_short(fault.detail)}. See `sealab servers test {name}`."
+            f"Signing in to the server {name!r} failed: {_short(fault.detail)}. "
+            'If it takes a key instead, give it one in "headers" in mcp.json.'
         )
     if fault.status == _UNAUTHORIZED:
         return _sign_in(config)
@@ -125,16 +139,26 @@ def _sign_in(config: ServerConfig) -> ConnectFailed:
         return ConnectFailed(
             f"The server {config.name!r} does not accept the Authorization header (401). Correct it in mcp.json."
         )
+    if config.headers:
+        return SignInNeeded(
+            f"The server {config.name!r} does not accept its {_headers(config)} (401), or wants a user to sign in. "
+            f"Correct its entry in mcp.json, or run {test_of(config.name)} in a terminal."
+        )
     return SignInNeeded(
-        f"The server {config.name!r} wants a user to sign in. Run `sealab servers test {config.name}` in a terminal."
+        f"The server {config.name!r} wants a user to sign in. Run {test_of(config.name)} in a terminal."
     )
+
+
+def _headers(config: ServerConfig) -> str:
+    """Name a server's headers, without their values."""
+    return f"header{'s' * (len(config.headers) > 1)} {', '.join(sorted(config.headers))}"
 
 
 def of_connect_timeout(config: ServerConfig, said: str) -> ConnectFailed:
     """Return the error for a server that did not get ready in time."""
     return ConnectFailed(
         f"The server {config.name!r} was not ready within {config.connect_timeout_seconds:g} seconds{said}. "
-        f'See `sealab servers test {config.name}`, or raise its "connect_timeout_seconds" in mcp.json.'
+        f'See {test_of(config.name)}, or raise its "connect_timeout_seconds" in mcp.json.'
     )
 
 
@@ -142,7 +166,7 @@ def of_garbage(config: ServerConfig, excerpt: str) -> ConnectFailed:
     """Return the error for a server that wrote something else than MCP and then nothing."""
     return ConnectFailed(
         f"The server {config.name!r} wrote what is not MCP{_quoted(excerpt)} and did not get ready. "
-        f"See `sealab servers test {config.name}`."
+        f"See {test_of(config.name)}."
     )
 
 
@@ -211,7 +235,7 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
     if fault.fault is Fault.STATUS and fault.status not in {_UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE}:
         return CallRefused(
             f"The server {name!r} refused {_inside(what)} with HTTP status {fault.status}{_quoted(fault.detail)}. "
-            f"See `sealab servers test {name}`."
+            f"See {test_of(name)}."
         )
     return _of_fault_at_connect(config, fault)
 

@@ -111,6 +111,11 @@ def _exchanged(name: str, value: object) -> bool:
     return True
 
 
+def set_arguments(words: Iterable[str]) -> None:
+    """Give `sys.argv` of code these words."""
+    replace(_facades()["sys"], "argv", [*words])
+
+
 def _with_parents(modules: Iterable[str]) -> frozenset[str]:
     parts = (module.split(".") for module in modules)
     return frozenset(".".join(part[: n + 1]) for part in parts for n in range(len(part)))

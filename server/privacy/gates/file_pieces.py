@@ -39,7 +39,8 @@ class FilePieces:
         identity = str(answer.get("identity") or arguments.get("identity"))
         given = arguments.get("offset", 0)
         offset = given if isinstance(given, int) else 0
-        data = base64.b64decode(str(answer["data"]))
+        said = str(answer["data"])
+        data = base64.b64decode(said) if answer.get("encoding") == "base64" else said.encode()
         last = self._last.pop(identity, None)
         first_line = last.first_line if last is not None else b""
         before = last.before if last is not None and last.end == offset else b""

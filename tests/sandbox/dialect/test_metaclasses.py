@@ -102,6 +102,7 @@ REFUSED = {
     "an error too": "class M(type, Warning): pass",
     "a dictionary too, by its base": "class D(dict): pass\nclass M(D, Meta): pass",
     "a table too, by data": "type('M', (ABCMeta, list), {})",
+    "what a call gives that is no object of the class": "class M(type):\n    def __call__(cls): return 'x'\nclass C(metaclass=M): pass\nC()",
     "a cell": "type.__new__(Meta, 'C', (), {'__classcell__': 1})",
     "a name of the interpreter": "type.__new__(Meta, 'C', (), {'__subclasscheck__': 1})",
     "a name that answers for itself": "class S(str): pass\ntype.__new__(Meta, 'C', (), {S('x'): 1})",

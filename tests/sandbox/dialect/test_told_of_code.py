@@ -79,6 +79,14 @@ def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(install
             run(f"import told\ntold.exchange({value})")
 
 
+def test_what_a_class_of_the_host_derives_from_is_told_to_modules_alone(install: Install) -> None:
+    install("lineage = [bool.__mro__, bool.__base__, (1).__class__.__bases__]")
+    assert run("import told\nresult = told.lineage == [(bool, int, object), int, (object,)]").value is True
+    for source in ("bool.__mro__", "bool.__bases__", "'{0.__class__.__mro__}'.format(0)", "getattr(int, '__base__')"):
+        with pytest.raises(AttributeError, match="cannot be read here"):
+            run(source)
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -86,7 +94,6 @@ def test_the_class_of_a_method_can_be_exchanged_for_one_of_the_codes_own(install
         ("class C: pass\nresult = [C.__dict__.get('__weakref__') is not None, C().__weakref__]", [True, None]),
         ("class C: __slots__ = ()\nresult = [hasattr(C, '__weakref__'), '__weakref__' in C.__dict__]", [False, False]),
         ("class C:\n    _x: int\n    y: str\nresult = [*C.__annotations__, *C.__dict__['__annotations__']]", ["_x", "y"] * 2),
-        ("result = [each.__name__ for each in bool.__mro__]", ["bool", "int", "object"]),
         ("class C: pass\nC.__match_args__ = ('a',)\nc = C()\nc.a = 4\nmatch c:\n    case C(x): result = x", 4),
         (("def f():\n    __class__ = int\n    return super(__class__, True).bit_length()\ntry:\n    result = f()\n"
          "except AttributeError as error: result = 'none'"), "none"),

@@ -95,3 +95,40 @@ def test_without_an_engine_the_status_and_a_request_say_what_to_install(tmp_path
 def test_where_the_operator_allows_no_container_the_refusal_says_so(tmp_path: Path) -> None:
     report = run(tmp_path, EXCEPT_STAR, SEALAB_ALLOWED_ISOLATION="restricted")
     assert "ALLOWED_ISOLATION" in report["error"]["hint"]
+
+
+@needs_podman
+def test_a_build_says_what_it_does_and_data_alone_goes_to_stdout(tmp_path: Path) -> None:
+    built = sealab(tmp_path, "container", "build", "--json")
+    assert json.loads(built.stdout)["usable"] is True
+    steps = built.stderr.splitlines()
+    assert [step.partition(" ")[0] for step in steps] == ["Copying", "Copying", "Running"]
+
+
+def stopped_docker(folder: Path) -> str:
+    """A docker whose daemon does not answer, in the words of the real one."""
+    program = folder / "docker"
+    program.write_text(
+        "#!/bin/sh\n"
+        "echo 'Cannot connect to the Docker daemon at unix:///nowhere.sock. Is the docker daemon running?' >&2\n"
+        "exit 1\n"
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_an_engine_that_is_stopped_is_not_missing_and_not_offered(tmp_path: Path) -> None:
+    docker = {"SEALAB_CONTAINER_RUNTIME": stopped_docker(tmp_path), "SEALAB_CONTAINER_IMAGE": "python:3.11"}
+    home = tmp_path / "home"
+    found = sealab(home, "doctor", "--json", **docker)
+    findings = json.loads(found.stdout)
+    (container,) = (each for each in findings["isolations"] if each["isolation"] == "container")
+    assert (container["offered"], found.returncode, findings["reached"]) == (False, 3, True)
+    assert "docker is installed, but not running. Start it:" in container["problem"]
+    spoken = sealab(home, "doctor", **docker).stdout
+    (line,) = (line for line in spoken.splitlines() if line.startswith("container"))
+    assert line.split()[1:3] == ["not", "offered"]
+    assert "but not running" in sealab(home, "container", "status", **docker).stdout
+    built = sealab(home, "container", "build", **docker)
+    assert (built.returncode, "but not running" in built.stderr) == (1, True)
+    assert not (home / "container").exists() or not list((home / "container").glob("build-*"))

@@ -93,3 +93,72 @@ def test_a_wrong_command_line_is_an_error_that_says_what_to_do(home, run, argume
     assert done.returncode == 2
     assert said in done.stderr
     assert not (home.parent / "starts").exists()
+
+
+def test_what_a_test_saw_is_known_without_asking_the_server_again(home, run):
+    configure(home, w=wire(home, deny=["hang"]))
+    assert run("w").returncode == 0
+    starts = (home.parent / "starts").read_text()
+    found = json.loads(sealab("tools", "search", "say it again", "--json", "--home", str(home)).stdout)
+    names = [tool["name"] for tool in found["tools"]]
+    assert "echo" in names
+    categories = json.loads(sealab("tools", "categories", "--json", "--home", str(home)).stdout)
+    assert categories["total_tools"] == 16
+    assert (home.parent / "starts").read_text() == starts
+
+
+def test_what_a_quarantined_server_says_is_not_remembered_until_it_is_accepted(home, run):
+    configure(home, w=wire(home))
+    assert run("w").returncode == 0
+    configure(home, w=wire(home, "described=Say it twice."))
+    assert run("w").returncode == 1
+    kept = home / "registry" / "lists"
+    assert not any("Say it twice." in file.read_text() for file in kept.iterdir())
+    assert run("w", "--accept").returncode == 0
+    assert any("Say it twice." in file.read_text() for file in kept.iterdir())
+
+
+def test_a_name_stands_quoted_in_the_command_to_type_and_a_test_does_not_refer_to_itself(home, run):
+    configure(home, **{"a b": {"command": "true"}, "its": wire(home)})
+    failed = run("a b")
+    assert "ended before it answered" in failed.stdout
+    assert "sealab servers test" not in failed.stdout
+    searched = sealab("tools", "search", "anything", "--home", str(home))
+    assert "`sealab servers test 'a b'`" in searched.stderr
+
+
+@pytest.mark.parametrize("header", ["X-Api-Key", "Authorization"])
+def test_a_wrong_header_is_named_and_no_registration(home, run, header):
+    import http.server
+    import threading
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.send_response(401 if self.path == "/mcp" else 404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def do_GET(self):
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+            configure(home, h={"url": url, "headers": {header: "wrong"}}, bare={"url": url})
+            refused, bare = run("h"), run("bare")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert refused.returncode == 1
+    assert "does not accept" in refused.stdout
+    assert header in refused.stdout
+    assert "Registration failed" not in refused.stdout
+    assert '"headers" in mcp.json' in bare.stdout

@@ -177,10 +177,10 @@ def test_import_reads_the_skills_of_other_agents_and_runs_nothing(home: Path, tm
 
 def test_the_examples_come_when_asked_for_and_pass_their_tests_offline(tmp_path: Path) -> None:
     imported = told(tmp_path, "import", "--examples")["skills"]
-    assert len(imported) == 6
+    assert len(imported) == 7
     assert all(each["refused"] is None and each["version"] == 1 for each in imported)
     report = told(tmp_path, "test")
-    assert (report["passed"], report["failed"]) == (6, 0), report
+    assert (report["passed"], report["failed"]) == (7, 0), report
     assert all(each["tested"] for each in report["tests"])
     told(tmp_path, "export", str(tmp_path / "out"))
     for path in EXAMPLES.rglob("*.*"):

@@ -596,6 +596,26 @@ def test_a_file_is_written_in_pieces_that_hold_whole_characters(code: Code, tmp_
     assert (tmp_path / "workspace" / "bytes").stat().st_size == 5_120_000
 
 
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"a line of plain text\n" * 10, "utf-8"),
+        (("übergänge\r\n" * 1000).encode(), "utf-8"),
+        (b'{"a": "b"}' * 10, "base64"),  # its quotes would take more
+        (b"", "utf-8"),
+        (bytes(1000), "base64"),
+        (bytes(range(256)) * 10, "base64"),
+        ("é".encode()[:1], "base64"),
+    ],
+)
+def test_bytes_travel_as_text_where_that_takes_less(data: bytes, encoding: str, code: Code, tmp_path: Path) -> None:
+    answer = file_calls._content(data)
+    assert answer["encoding"] == encoding
+    assert len(json.dumps(answer["data"], ensure_ascii=False)) <= max(len(data) * 4 // 3 + 8, 8)
+    (tmp_path / "workspace" / "f").write_bytes(data)
+    assert code.run("result = open('f', 'rb').read().hex()") == data.hex()
+
+
 def test_small_files_take_one_call_to_read_and_two_to_write(code: Code) -> None:
     code.run("for n in range(50):\n    with open(f'{n}', 'w') as f: f.write('x')")
     assert code.calls.file_calls == 100

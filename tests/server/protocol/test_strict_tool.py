@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -55,3 +56,61 @@ async def test_an_argument_given_as_json_text_is_decoded_up_to_the_bound_of_a_me
         answer = await caller.call(tool, **others, **{argument: "[" + "[]," * VALUES_MAX + "1]"})
     assert answer.is_error
     assert f": it holds more than {VALUES_MAX} values. Its schema is " in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_every_parameter_says_what_it_is_for_and_has_a_type(tmp_path: Path) -> None:
+    async with running(Settings(workers_spare=0), Home(tmp_path)) as app:
+        tools = tools_of(app)
+    for tool in tools:
+        for name, schema in tool.parameters["properties"].items():
+            assert schema["description"], (tool.name, name)
+            assert schema["type"], (tool.name, name)
+
+
+async def test_null_for_an_optional_argument_is_its_default(tmp_path: Path) -> None:
+    async with in_this_process(tmp_path) as caller:
+        for tool in (await caller.client.list_tools()).tools:
+            optional = tool.input_schema["properties"].keys() - set(tool.input_schema.get("required", ()))
+            if not optional:
+                continue
+            texts = dict.fromkeys(tool.input_schema.get("required", ()), "nothing")
+            plain = await caller.call(tool.name, **texts)
+            nulls = await caller.call(tool.name, **texts, **dict.fromkeys(optional))
+            assert nulls.is_error is plain.is_error, (tool.name, nulls.content)
+            assert "cannot be null" not in str(nulls.content), tool.name
+        refused = await caller.call("execute_code", code=None)
+        assert "The argument code of execute_code cannot be null" in str(refused.content)
+
+
+def strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Convert a schema as clients do for models that take a call's form strictly: all is required, nothing may be added.
+
+    Raises `ValueError` for a schema that cannot be converted so.
+    """
+    if "type" not in schema:
+        raise ValueError(f"{schema} has no type")
+    if schema["type"] == "object":
+        if schema.get("additionalProperties"):
+            raise ValueError(f"{schema} may have more properties")
+        properties = {name: strict(each) for name, each in schema.get("properties", {}).items()}
+        return {**schema, "additionalProperties": False, "properties": properties, "required": list(properties)}
+    return schema
+
+
+@pytest.mark.parametrize("tool", ["execute_code", "run_skill"])
+async def test_a_call_in_the_form_of_a_strict_client_is_taken(tmp_path: Path, tool: str) -> None:
+    code = "def double(n: int = 21) -> int:\n    'Double it.'\n    return n * 2\n"
+    async with in_this_process(tmp_path) as caller:
+        await caller.call("save_skill", name="double", code=code)
+        tools = {each.name: each for each in (await caller.client.list_tools()).tools}
+        converted = strict(tools[tool].input_schema)
+        given = {
+            name: schema.get("default", None if "null" in schema["type"] else [])
+            for name, schema in converted["properties"].items()
+        }
+        given |= {name: {} for name in ("context_vars", "arguments") if name in given}
+        given |= {"code": "6 * 7"} if tool == "execute_code" else {"name": "double"}
+        given |= {"format": "json", "dry_run": False} if tool == "execute_code" else {"format": "json"}
+        answer = await caller.call(tool, **given)
+    assert answer.structured_content is not None, answer.content
+    assert answer.structured_content["result"] == 42

@@ -74,13 +74,13 @@ async def test_code_that_works_gives_a_report_and_a_short_text(caller: Caller) -
     assert not answer.is_error
     report = answer.structured_content
     assert report is not None
-    assert report.keys() - {"queued_ms"} == {  # on a busy machine it may have waited
-        "run_id", "success", "status", "result", "output", "error", "execution_time_ms", "isolation", "layers",
+    # On a busy machine it may have waited; the layers were perhaps told before.
+    assert report.keys() - {"queued_ms", "layers"} == {
+        "run_id", "success", "status", "result", "output", "error", "execution_time_ms", "isolation",
     }  # fmt: skip
     assert (report["success"], report["status"], report["result"], report["output"]) == (True, "ok", 45, "hello\n")
     assert report["error"] is None
     assert report["isolation"] == "restricted"
-    assert "language" in report["layers"]
     assert report["execution_time_ms"] > 0
     assert re.fullmatch(r"ok in [\d.]+ ms\nresult: 45\noutput:\nhello", answer.content[0].text)  # type: ignore[union-attr]
 
@@ -409,3 +409,20 @@ async def stats(caller: Caller) -> dict[str, Any]:
 async def test_a_traceback_has_no_lines_of_the_library(caller: Caller) -> None:
     report = await caller.run("def read(name):\n    return open(name).read()\nread('missing.csv')")
     assert re.findall(r"File \"(.*?)\"", report["error"]["traceback"]) == ["<code>", "<code>"]
+
+
+async def test_no_capability_is_advertised_that_is_empty(caller: Caller) -> None:
+    capabilities = caller.client.server_capabilities
+    assert capabilities.logging is None
+    assert capabilities.completions is None
+    assert (await caller.client.list_tools()).tools
+    assert (await caller.client.list_resources()).resources
+    prompts = {each.name: each for each in (await caller.client.list_prompts()).prompts}
+    assert {name: [each.name for each in prompt.arguments or ()] for name, prompt in prompts.items()} == {
+        "program": ["task"],
+        "skill": ["name"],
+    }
+    asked = await caller.client.get_prompt("program", {"task": "count {commits}"})
+    text = asked.messages[0].content
+    assert text.type == "text"
+    assert text.text.startswith("Do this with one program in sealab: count {commits}\n")

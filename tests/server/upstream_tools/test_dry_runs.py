@@ -86,7 +86,7 @@ async def test_a_dry_run_of_one_call_tells_the_shape_of_the_answer_and_none_of_i
     configure(tmp_path, up=upstream())
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         found = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
-        assert 'execute_code("r = await tools.…(…)", dry_run=true) tells the shape' in found.content[0].text
+        assert "`r = await tools.…(…)` with dry_run=true tells the shape" in found.content[0].text
         looked = await caller.call("execute_code", code="r = await tools.up.people()", dry_run=True)
         value = await caller.run("await tools.up.people()")
         known = await caller.call("search_tools", query="people", limit=1, detail_level="signature")

@@ -212,7 +212,8 @@ def _status(answer: Mapping[str, Json]) -> tuple[Json, ...]:
 
 
 def _data(answer: Mapping[str, Json]) -> bytes:
-    return base64.b64decode(cast("str", answer["data"]))
+    data = cast("str", answer["data"])
+    return base64.b64decode(data) if answer["encoding"] == "base64" else data.encode()
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,193 @@
+"""A script with `argparse` options made into a function of its own: each option is a parameter.
+
+The script stays as it is. What is added at its end is a function that puts its arguments into `sys.argv` and calls the
+script's `main()`. Options are read where they are written out: `add_argument("--limit", type=int, default=10)`. One
+that cannot be read is no parameter: its default holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from .literals import NOT_LITERAL, constant
+from .scripts import ENTRY
+
+_SINGLE: Final = frozenset({"store", "append", "extend"})
+_NO_PARAMETERS: Final = frozenset({"help", "version"})
+_TYPES: Final = frozenset({"int", "float", "str"})
+_FLAG: Final = re.compile(r"-{0,2}[A-Za-z][\w-]*")
+_MANY: Final = frozenset({"+", "*"})
+_Entry = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One option or positional argument: the parameter that it becomes, and how its value is written in `sys.argv`."""
+
+    name: str
+    hint: str
+    default: str | None
+    words: str
+    positional: bool
+    remark: str
+
+
+def with_options_as_parameters(source: str, tree: ast.Module, name: str) -> str:
+    """Return a script with a function `name` added, whose parameters are its options; the source where it has none."""
+    entry = _entry(tree)
+    if entry is None or name == ENTRY or not name.isidentifier() or _has_commands(tree):
+        return source
+    options = [option for call in _options(tree) if (option := _read(call)) is not None]
+    if not options:
+        return source
+    required = [each for each in options if each.default is None]
+    ordered = [*required, *(each for each in options if each.default is not None)]
+    is_async = isinstance(entry, ast.AsyncFunctionDef)
+    rows = [_row(each) for each in ordered]
+    words = [*(each for each in options if not each.positional), *(each for each in options if each.positional)]
+    docstring = ast.get_docstring(entry) or ast.get_docstring(tree) or f"Run {name}."
+    lines = [
+        source.rstrip("\n"),
+        "",
+        "",
+        "# What follows makes a function of the script, whose parameters are its options; it was added by sealab.",
+        f"{'async ' if is_async else ''}def {name}(",
+        *rows,
+        "):",
+        f"    {docstring!r}",
+        "    import sys as _sys",
+        "",
+        f"    _words = [{name!r}]",
+        *(f"    {line}" for each in words for line in each.words.splitlines()),
+        "    _before, _sys.argv = _sys.argv, _words",
+        "    try:",
+        f"        return {'await ' if is_async else ''}{ENTRY}()",
+        "    finally:",
+        "        _sys.argv = _before",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _entry(tree: ast.Module) -> _Entry | None:
+    """Return the `main` of a script, if it can be called without arguments."""
+    for statement in tree.body:
+        if isinstance(statement, _Entry) and statement.name == ENTRY:
+            given = statement.args
+            lacks = len(given.posonlyargs) + len(given.args) - len(given.defaults)
+            return None if lacks or None in given.kw_defaults else statement
+    return None
+
+
+def _has_commands(tree: ast.Module) -> bool:
+    return any(isinstance(part, ast.Attribute) and part.attr == "add_subparsers" for part in ast.walk(tree))
+
+
+def _options(tree: ast.Module) -> list[ast.Call]:
+    """Return the calls of `add_argument` in the order in which they stand."""
+    calls = [
+        part
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "add_argument"
+    ]
+    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+
+
+def _read(call: ast.Call) -> _Option | None:
+    flags = [constant(each) for each in call.args]
+    said = {each.arg: each.value for each in call.keywords}
+    if not flags or not all(isinstance(each, str) for each in flags) or None in said:
+        return None
+    action = constant(said["action"]) if "action" in said else "store"
+    texts = [str(each) for each in flags]
+    flag = next((each for each in texts if each.startswith("--")), texts[0])
+    if action in _NO_PARAMETERS:
+        return None
+    dest = constant(said["dest"]) if "dest" in said else flag.lstrip("-").replace("-", "_")
+    name = f"{dest}_" if keyword.iskeyword(str(dest)) else str(dest)
+    if not _FLAG.fullmatch(flag) or not name.isidentifier() or name.startswith("_") or name == ENTRY:
+        return None
+    positional = not flag.startswith("-")
+    remark = constant(said["help"]) if "help" in said else None
+    told = " ".join(str(remark).split()) if isinstance(remark, str) else ""
+    if _is_switch(action, said):
+        return _switch(name, flag, action, said, told)
+    if action not in _SINGLE:
+        return None
+    hint = _hint(said)
+    many = action != "store" or _takes_many(said)
+    default = constant(said["default"]) if "default" in said else None
+    needed = constant(said["required"]) is True if "required" in said else False
+    if positional:
+        needed = "nargs" not in said or constant(said["nargs"]) not in {"?", "*"}
+    annotation = f"list[{hint}]" if many else hint
+    if needed:
+        shown = None
+    elif default is None or default is NOT_LITERAL:
+        shown, annotation = "None", f"{annotation} | None"
+    else:
+        shown = repr(default)
+    words = _words(name, "" if positional else flag, many=many, each=action != "store")
+    return _Option(name, annotation, shown, words, positional, told)
+
+
+def _is_switch(action: object, said: dict[str | None, ast.expr]) -> bool:
+    given = said.get("action")
+    return action in {"store_true", "store_false", "count"} or (
+        given is not None and ast.unparse(given).endswith("BooleanOptionalAction")
+    )
+
+
+def _switch(name: str, flag: str, action: object, said: dict[str | None, ast.expr], told: str) -> _Option:
+    """Return an option without a value: `--verbose`, `--no-verbose`, `-vvv`."""
+    if action == "count":
+        return _Option(name, "int", "0", f"_words += [{flag!r}] * {name}", False, told)
+    if action == "store_false":
+        return _Option(name, "bool", "True", f"_words += [] if {name} else [{flag!r}]", False, told)
+    if action == "store_true":
+        return _Option(name, "bool", "False", f"_words += [{flag!r}] if {name} else []", False, told)
+    default = constant(said["default"]) if "default" in said else None
+    opposite = f"--no-{flag.removeprefix('--')}"
+    words = f"_words += [] if {name} is None else [{flag!r} if {name} else {opposite!r}]"
+    return _Option(name, "bool | None" if default is None else "bool", repr(default), words, False, told)
+
+
+def _hint(said: dict[str | None, ast.expr]) -> str:
+    choices = constant(said["choices"]) if "choices" in said else None
+    if isinstance(choices, list | tuple | range) and choices:
+        kinds = {type(each).__name__ for each in choices}
+        if kinds <= _TYPES:
+            return f"Literal[{', '.join(map(repr, choices))}]"
+    kind = ast.unparse(said["type"]) if "type" in said else "str"
+    return kind if kind in _TYPES else "str"
+
+
+def _takes_many(said: dict[str | None, ast.expr]) -> bool:
+    nargs = constant(said["nargs"]) if "nargs" in said else None
+    return nargs in _MANY or isinstance(nargs, int)
+
+
+def _words(name: str, flag: str, *, many: bool, each: bool) -> str:
+    """Return the lines that put the value of an option, or of a positional argument, behind `_words`.
+
+    They use no name that an option may have.
+    """
+    all_of_it = f"[f'{{_one}}' for _one in {name}]"
+    if not flag:
+        texts = f"{all_of_it} if {name} else []" if many else f"[f'{{{name}}}'] if {name} is not None else []"
+        return f'_words += ["--"] if "--" not in _words else []\n_words += {texts}'
+    if each:
+        return f"for _one in {name} or []:\n    _words += [f'{flag}={{_one}}']"
+    if many:
+        return f"_words += [{flag!r}, *{all_of_it}] if {name} is not None else []"
+    return f"_words += [f'{flag}={{{name}}}'] if {name} is not None else []"
+
+
+def _row(option: _Option) -> str:
+    default = "" if option.default is None else f" = {option.default}"
+    hint = repr(option.hint) if "Literal" in option.hint else option.hint  # which the script need not import
+    return f"    {option.name}: {hint}{default},{f'  # {option.remark}' if option.remark else ''}"

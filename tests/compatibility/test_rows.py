@@ -1,0 +1,44 @@
+"""The table of earlier systems in the documents, and the tests that it names, agree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "comparison.md"
+SYSTEMS = {
+    "Enhanced Edition": ("test_enhanced.py", 72),
+    "Bridge": ("test_bridge.py", 52),
+    "code-execution-mcp": ("test_code_execution_mcp.py", 23),
+}
+
+
+def rows(system: str) -> list[tuple[str, str, str]]:
+    """Return the rows of a system: the promise, what became of it, and the name of the test."""
+    section = PAGE.read_text().split(f"\n## {system}\n", 1)[1].partition("\n## ")[0]
+    cells = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")][2:]
+    return [(promise.strip(), here.strip(), test.strip(" `")) for promise, here, test in cells]
+
+
+def test_there_are_147_rows() -> None:
+    assert sum(count for _, count in SYSTEMS.values()) == 147
+    for system, (_, count) in SYSTEMS.items():
+        assert len(rows(system)) == count, system
+        assert len({promise for promise, _, _ in rows(system)}) == count, "each promise once"
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_each_row_says_what_became_of_it_and_names_a_test_of_its_system(system: str) -> None:
+    defined = set(re.findall(r"^(?:async )?def test_(\w+)\(", (HERE / SYSTEMS[system][0]).read_text(), re.MULTILINE))
+    for promise, here, test in rows(system):
+        assert re.match(r"same\b|better: |left out\b", here), promise
+        assert test in defined or (not test and here.startswith("left out")), promise
+
+
+@pytest.mark.parametrize("row", [row for system in SYSTEMS for row in rows(system) if row[1].startswith("left out")])
+def test_what_is_left_out_has_its_reason(row: tuple[str, str, str]) -> None:
+    _, reason = row[1].split(": ", 1)
+    assert len(reason) > 30

@@ -1,0 +1,164 @@
+"""`sealab init`: what it shows, asks, writes and leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..command_line import Ended, sealab
+from ..conftest import SEALAB, environment
+
+SILENT = """
+from mcp.server import MCPServer
+server = MCPServer('x')
+server.tool(name='get_note', description='Get a note.')(lambda: 'a note')
+server.tool(name='delete_note', description='Delete a note.')(lambda: 'done')
+server.run()
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user with two clients, one of which has a server."""
+    user = tmp_path / "user"
+    (user / ".cursor").mkdir(parents=True)
+    (user / ".codex").mkdir()
+    (user / "notes.py").write_text(SILENT)
+    notes = {"command": sys.executable, "args": [str(user / "notes.py")]}
+    (user / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": notes}, "mine": ["hunter2"]}))
+    monkeypatch.chdir(user)
+    return user
+
+
+def variables(user: Path) -> dict[str, str]:
+    return {"HOME": str(user), "XDG_CONFIG_HOME": "", "APPDATA": "", "CODEX_HOME": ""}
+
+
+def init(user: Path, *arguments: str) -> Ended:
+    return sealab("init", "--home", str(user / "home"), *arguments, **variables(user))
+
+
+def files(user: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(user)): path.read_bytes() for path in user.rglob("*") if path.is_file()}
+
+
+def entry(user: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((user / ".cursor" / "mcp.json").read_text())
+    return document
+
+
+def test_a_dry_run_shows_everything_and_changes_nothing(user: Path) -> None:
+    before = files(user)
+    ended = init(user, "--dry-run")
+    assert ended.returncode == 0, ended.stderr
+    assert "notes" in ended.stdout
+    assert str(user / ".cursor" / "mcp.json") in ended.stdout
+    assert '"sealab": {' in ended.stdout
+    assert "[mcp_servers.sealab]" in ended.stdout
+    assert "hunter2" not in ended.stdout
+    assert "Nothing was changed." in ended.stdout
+    assert files(user) == before
+
+
+def test_yes_imports_proposes_writes_tries_and_runs(user: Path) -> None:
+    before = (user / ".cursor" / "mcp.json").read_bytes()
+    ended = init(user, "--yes", "--json")
+    assert ended.returncode == 0, ended.stderr
+    done = json.loads(ended.stdout)
+    assert (done["ok"], done["imported"], done["program"]) == (True, ["notes"], "6")
+    assert done["proposed"] == {"notes": {"read": ["get_note"], "write": ["delete_note"]}}
+    assert done["level"] in {"kernel", "landlock", "limits"}
+    servers = json.loads((user / "home" / "mcp.json").read_text())["mcpServers"]
+    assert "reads" not in servers["notes"], "nobody looked at the proposals"
+    assert "sealab servers test notes --accept" in ended.stderr
+    written = {each["client"]: each for each in done["clients"]}
+    assert {each["state"] for each in written.values()} == {"written"}
+    assert Path(written["cursor"]["backup"]).read_bytes() == before
+    document = entry(user)
+    own = document["mcpServers"].pop("sealab")
+    assert own["args"][-2:] == ["--home", str(user / "home")]
+    assert document == json.loads(before)
+    again = json.loads(init(user, "--yes", "--json").stdout)
+    assert ([each["state"] for each in again["clients"]], again["imported"]) == (["there", "there"], [])
+
+
+def test_the_entry_that_is_written_starts_a_server(user: Path) -> None:
+    assert init(user, "--yes", "--client", "cursor").returncode == 0
+    assert not (user / ".codex" / "config.toml").exists()
+    own = entry(user)["mcpServers"]["sealab"]
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    }  # fmt: skip
+    bare = {key: value for key, value in environment().items() if key != "PATH"}
+    served = subprocess.run(
+        [own["command"], *own["args"]], input=json.dumps(hello) + "\n", capture_output=True, text=True, env=bare, timeout=50,
+        check=False,
+    )  # fmt: skip
+    assert json.loads(served.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "sealab", served.stderr
+
+
+def test_a_broken_and_a_read_only_file_stay_and_the_others_are_done(user: Path) -> None:
+    codex = user / ".codex" / "config.toml"
+    codex.write_text("broken = [")
+    (user / ".gemini").mkdir()
+    gemini = user / ".gemini" / "settings.json"
+    gemini.write_text("{}")
+    gemini.chmod(0o444)
+    ended = init(user, "--yes", "--json")
+    done = json.loads(ended.stdout)
+    assert (ended.returncode, done["ok"]) == (1, False)
+    states = {each["client"]: each["state"] for each in done["clients"]}
+    assert states == {"cursor": "written", "codex": "refused", "gemini": "refused"}
+    assert (codex.read_text(), gemini.read_text()) == ("broken = [", "{}")
+    assert "Its entry would be: " in ended.stderr
+
+
+def test_a_broken_mcp_json_of_its_own_stops_it_before_anything_is_written(user: Path) -> None:
+    (user / "home").mkdir()
+    (user / "home" / "mcp.json").write_text("{broken")
+    before = files(user)
+    ended = init(user, "--yes")
+    assert ended.returncode == 2
+    assert "mcp.json is not valid JSON" in ended.stderr
+    assert files(user) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Give --yes to answer all, or --dry-run to look."),
+        (("--yes", "--client", "cursr"), "'cursr' is not on this machine. Did you mean cursor?"),
+    ],
+)
+def test_a_wrong_command_line_changes_nothing(user: Path, arguments: tuple[str, ...], said: str) -> None:
+    before = files(user)
+    ended = init(user, *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    assert files(user) == before
+
+
+def test_at_a_terminal_each_step_is_asked_for(user: Path) -> None:
+    before = (user / ".cursor" / "mcp.json").read_bytes()
+    ours, theirs = pty.openpty()
+    os.write(ours, b"y\ny\nperhaps\ny\nn\nn\n")  # import, start, not an answer, take, cursor, codex
+    ended = subprocess.run(
+        [*SEALAB, "init", "--home", str(user / "home")],
+        stdin=theirs, capture_output=True, text=True, env=environment(**variables(user)), timeout=55, check=False,
+    )  # fmt: skip
+    os.close(theirs)
+    os.close(ours)
+    assert ended.returncode == 0, ended.stderr
+    assert "Say y or n." in ended.stdout
+    servers = json.loads((user / "home" / "mcp.json").read_text())["mcpServers"]
+    assert (servers["notes"]["reads"], servers["notes"]["writes"]) == (["get_note"], ["delete_note"])
+    assert (user / ".cursor" / "mcp.json").read_bytes() == before
+    assert not (user / ".codex" / "config.toml").exists()

@@ -1,0 +1,69 @@
+"""Forty command lines as a newcomer types them: how each ends, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .command_line import sealab
+
+OK, FAILED, USAGE = 0, 1, 2
+LINES = [
+    ("-V", OK, "sealab "),
+    ("--version", OK, "sealab "),
+    ("help", OK, "Exit codes: 0 done"),
+    ("--help", OK, "set sealab up"),
+    ("help servers", OK, "import the servers of other MCP clients"),
+    ("help servers add", OK, "usage: sealab servers add NAME [options]"),
+    ("help nonsense", USAGE, '"nonsense" is not a command of sealab.'),
+    ("doctr", USAGE, "Did you mean doctor?"),
+    ("skill list", USAGE, "Did you mean skills?"),
+    ("servers lst", USAGE, "Did you mean list?"),
+    ("doctor --jsn", USAGE, "Did you mean --json?"),
+    ("run --isolaton restricted x.py", USAGE, "Did you mean --isolation?"),
+    ("run", USAGE, "The command line lacks FILE."),
+    ("run nofile.py", USAGE, "nofile.py cannot be read: No such file or directory."),
+    ("servers", USAGE, "usage: sealab servers [-h] COMMAND ..."),
+    ("servers add", USAGE, "The command line lacks NAME."),
+    ("servers add git", USAGE, "sealab servers add NAME -- COMMAND ARGS"),
+    ("servers add x --header bad --url http://x", USAGE, "Give NAME:VALUE."),
+    ("servers add x --url ftp://x", USAGE, "http:// or https://"),
+    ("servers list", OK, "Add some with `sealab servers add`"),
+    ("servers test", OK, "Add some with `sealab servers add`"),
+    ("servers test nope", USAGE, "There is no server 'nope' in mcp.json."),
+    ("servers remove nope", USAGE, "There is no server 'nope'"),
+    ("servers import --from nope", USAGE, "is not a known client. Use one of"),
+    ("completion", USAGE, "The command line lacks SHELL."),
+    ("completion tcsh", USAGE, "It is one of bash, zsh, fish."),
+    ("completion bash", OK, "servers"),
+    ("skills list", OK, ""),
+    ("skills show nope", USAGE, "`sealab skills list` names those that there are."),
+    ("skills run nope", USAGE, "There is no skill 'nope'."),
+    ("skills delete nope", USAGE, "There is no skill 'nope'."),
+    ("tools show nope", USAGE, "add a server with `sealab servers add`"),
+    ("tools search git", OK, "Nothing was found."),
+    ("tools categories", OK, "0 tools"),
+    ("packages check nope", USAGE, "is not installed."),
+    ("packages check yaml", USAGE, "yaml is a module of PyYAML."),
+    ("container build --with cv2", USAGE, "cv2 is a module of opencv-python."),
+    ("container profile p.json", OK, "--security-opt seccomp="),
+    ("init", USAGE, "Give --yes to answer all, or --dry-run to look."),
+    ("--log-level silly doctor", USAGE, "Give one of DEBUG, INFO"),
+    ("-x", USAGE, "The command has no option -x."),
+    ("--http 0.0.0.0:80", USAGE, "there is no authentication yet"),
+]
+
+
+@pytest.mark.parametrize(("line", "exit_code", "said"), LINES, ids=[line for line, *_ in LINES])
+def test_a_command_line_ends_and_says(
+    line: str, exit_code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = sealab(*line.split(), SEALAB_HOME=str(tmp_path / "home"), HOME=str(tmp_path))
+    assert ended.returncode == exit_code, ended.stderr
+    assert said in " ".join((ended.stdout + ended.stderr).split())
+    assert "Traceback" not in ended.stderr
+    if exit_code != OK:
+        assert ended.stdout == ""
+        assert ended.stderr.startswith("sealab: ")
