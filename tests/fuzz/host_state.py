@@ -32,8 +32,7 @@ _CHANGING_MODULES = frozenset(
 _CACHES = frozenset(
     [
         "sealab.sandbox.dialect.classes._REAL",
-        "sealab.sandbox.dialect.guest_modules._compiled",
-        "sealab.sandbox.dialect.guest_modules._first_run",
+        "sealab.sandbox.dialect.guards._held",
         "sealab.sandbox.dialect.guest_modules._compiled",
         "sealab.sandbox.dialect.guest_modules._first_run",
         "sealab.sandbox.dialect.formatting._has_lookups",

@@ -24,6 +24,7 @@ from sealab.sandbox.dialect import (
     event_loop,
     facades,
     guards,
+    metaclasses,
     names,
     namespace,
     shields,
@@ -148,6 +149,8 @@ class Oracle:
                 self._know(getattr(facade, name))
         for value in namespace.guarded_builtins().values():
             self._know(value)
+        for name in ("__new__", "__init__", "__call__"):  # what `type` has for metaclasses of the code's own
+            self._know(getattr(metaclasses.Metaclass, name))
         for name, module in list(sys.modules.items()):
             if isinstance(module, types.ModuleType):
                 self._namespaces[id(vars(module))] = name
