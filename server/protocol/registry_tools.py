@@ -55,7 +55,7 @@ class FoundTool(DefinitionAnswer):
 
 
 class SearchAnswer(TypedDict):
-    """The tools that fit a query, best first; `weak` says that none fits well.
+    """The tools that fit a query, best first; `weak` says that none fits well, `in_code` what code has for it.
 
     `unreachable` says of servers why their tools are not among them.
     """
@@ -66,6 +66,7 @@ class SearchAnswer(TypedDict):
     count: int
     tools: list[FoundTool]
     weak: NotRequired[str]
+    in_code: NotRequired[str]
     unreachable: NotRequired[dict[str, str]]
     truncated: NotRequired[dict[str, object]]
 
@@ -113,6 +114,7 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
 
         if not all(map(tells_returns, lines)):
             lines.append(_LOOK_FIRST)
+        lines += [str(found["in_code"])] if "in_code" in found else []
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(

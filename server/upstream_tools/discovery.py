@@ -15,6 +15,7 @@ from ...tools_registry.names import fold, identifier, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
+from .helpers_in_code import told_of
 from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
@@ -55,8 +56,8 @@ async def search(
     Without a limit these are `LIMIT_DEFAULT`, or a whole category where the query is blank. `told_to` is the scope of
     the caller whose model reads the answer; code that runs reads it without one. `asked_by` is the scope of the caller
     whose calls after this search are remembered for searches in like words, `told_to` by default. `weak` is there where
-    no tool fits well. `unreachable` says of servers whose tools cannot be found why that is so; it is left out when
-    there is none.
+    no tool fits well; `in_code` where code has a function for it. `unreachable` says of servers whose tools cannot be
+    found why that is so; it is left out when there is none.
     """
     level = _level(detail_level)
     _check_chars("query", query)
@@ -92,6 +93,9 @@ async def search(
     }
     if hits and all(hit.weak for hit in hits):
         answer["weak"] = NOTHING_FITS
+    helpers = told_of(query)
+    if helpers is not None:
+        answer["in_code"] = helpers
     unreachable = await registry.unreachable()
     if unreachable:
         answer["unreachable"] = unreachable

@@ -27,6 +27,7 @@ from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
+from .helpers_in_code import meant_by
 from .overview import overview
 from .told_shapes import ToldShapes
 from .wiring import Wired, index_of, is_permitted, say_problems, wire
@@ -276,6 +277,9 @@ class Registry:
             return wired.catalog.get(name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
+            helper = meant_by(name)
+            if helper is not None:
+                raise ToolUnknown(helper) from None
             if server is None or server in wired.fresh:
                 raise
             await self._ask_one(wired, server)

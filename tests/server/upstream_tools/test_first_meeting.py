@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import in_this_process
-from .test_registry import ONE_SPARE
+from .test_registry import ONE_SPARE, configure, upstream
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,16 @@ async def test_a_write_to_a_folder_that_is_missing_is_told_to_make_it(write: str
     async with in_this_process(tmp_path, ONE_SPARE) as caller:
         report = await caller.run(write)
     assert "Path('o3/deep').mkdir(parents=True, exist_ok=True)" in report["error"]["hint"]
+
+
+async def test_a_function_of_code_is_named_to_those_who_look_for_it_among_the_tools(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        found = await caller.call("search_tools", query="read a resource of a server")
+        none = await caller.call("search_tools", query="rename a customer")
+        report = await caller.run("await tools.up.list_resources()")
+    said = "Code also has list_resources(server), read_resource(server, uri), which are no tools."
+    assert found.structured_content["in_code"] == said
+    assert said in found.content[0].text
+    assert "in_code" not in none.structured_content
+    assert "in code, call list_resources(server)" in report["error"]["message"]
