@@ -103,18 +103,18 @@ async def test_sessions_over_http_have_vaults_of_their_own(url: str) -> None:
 
 
 async def test_the_values_of_a_session_go_with_it_and_those_of_credentials_stay(tmp_path: Path) -> None:
-    async def hide(url: str, **headers: str) -> None:
+    async def hide(url: str, **headers: str) -> list[int]:
         async with httpx2.AsyncClient(headers=headers, timeout=50) as http:
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode="legacy", read_timeout_seconds=50) as client:
                 await answer(client, "sanitize_pii", MAIL)
+                return lives_in(tmp_path)
 
     with http_server(tmp_path, **FAST) as url:
         for _ in range(3):
-            await hide(url)
-            await hide(url, Authorization="Bearer one")
-        # Not the session's own, but the caller's: the same value is one row, however often it comes back.
-        assert sorted(lives_in(tmp_path)) == [1, 1, 1, 90]
+            assert 1 in await hide(url)
+            assert 90 in await hide(url, Authorization="Bearer one")
+    # Not the session's own, but the caller's: the same value is one row, however often it comes back.
     assert lives_in(tmp_path) == [90]
 
 
