@@ -48,6 +48,7 @@ class AwaitableAnswer(Answer):
     """An object that is there already and may be awaited all the same."""
 
     __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]  # `asyncio.gather` looks up what it was given
 
     def __await__(self) -> Generator[None, None, AwaitableAnswer]:
         return _at_once(self)
@@ -57,6 +58,7 @@ class AwaitableList(list[object]):
     """A list that is there already and may be awaited all the same."""
 
     __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]  # `asyncio.gather` looks up what it was given
 
     def __await__(self) -> Generator[None, None, AwaitableList]:
         return _at_once(self)

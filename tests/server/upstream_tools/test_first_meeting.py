@@ -30,3 +30,11 @@ async def test_a_function_of_code_is_named_to_those_who_look_for_it_among_the_to
     assert said in found.content[0].text
     assert "in_code" not in none.structured_content
     assert "in code, call list_resources(server)" in report["error"]["message"]
+
+
+async def test_what_discovery_answers_can_be_gathered(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    code = "servers, tools = await asyncio.gather(list_servers(), tools.list_tools())\nresult = [len(servers), len(tools) > 1]"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run(code)
+    assert report["result"] == [1, True], report
