@@ -17,8 +17,7 @@ from ..host_work import Kind, in_thread
 from .service import SkillService
 
 if TYPE_CHECKING:
-    from ...skills_db.content import SkillDraft
-    from ...skills_db.listing import SkillPage, SkillSummary
+    from ...skills_db.content import SkillDraft, SkillPage, SkillSummary
     from ...skills_db.skills import SkillStore
     from ...tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
     from ..upstream_tools.extras import Extra
@@ -98,7 +97,7 @@ class SkillIndex:
         return await self._service.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
-        from ...skills_db.listing import SkillPage
+        from ...skills_db.content import SkillPage
 
         seen, index = self._indexed(store)
         names = index.matches(query) if any(map(str.isalnum, query)) else _with_signs(query.strip(), seen.summaries)
