@@ -111,7 +111,7 @@ class StreamHostLink:
     def __init__(self, reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
         self._reading = reading
         self._writing = writing
-        self._carried: _Carried | None = None
+        self._forwarded: _ForwardedWorker | None = None
 
     async def heard(self) -> Mapping[str, Any]:
         """Wait for a message of JSON, and carry what comes meanwhile."""
@@ -125,12 +125,12 @@ class StreamHostLink:
             if kind == messages.JSON:
                 return cast("Mapping[str, Any]", json.loads(body))
             if kind == messages.DATA:
-                if self._carried is not None:
-                    await self._carried.hear(body)
+                if self._forwarded is not None:
+                    await self._forwarded.hear(body)
             elif kind in {messages.OUTPUT, messages.ERRORS}:
                 (start,) = messages.POSITION.unpack_from(body)
-                if self._carried is not None:
-                    shared = self._carried.output
+                if self._forwarded is not None:
+                    shared = self._forwarded.output
                     fill = shared.fill if kind == messages.OUTPUT else shared.fill_errors
                     fill(start, body[messages.POSITION.size :])
             else:
@@ -146,7 +146,7 @@ class StreamHostLink:
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and carry what the host sends it."""
         self.forget_worker()
-        self._carried = _Carried(self, channel.dup(), Output(os.dup(output_fd)), kill)
+        self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
         self.say(fork=wanted)
 
     def begin(self) -> None:
@@ -155,7 +155,7 @@ class StreamHostLink:
 
     def forget_worker(self) -> None:
         """Carry no more."""
-        carried, self._carried = self._carried, None
+        carried, self._forwarded = self._forwarded, None
         if carried is not None:
             carried.close()
 
@@ -175,7 +175,7 @@ class StreamHostLink:
             self._writing.write(message)
 
 
-class _Carried:
+class _ForwardedWorker:
     """The worker that there is: `channel` is the far end of the one that its `WorkerHandle` reads."""
 
     def __init__(self, link: StreamHostLink, channel: socket.socket, shared: Output, kill: Callable[[], None]) -> None:

@@ -30,7 +30,7 @@ class StreamLink:
         self._reading, self._writing = _own_streams()
         self._arrived = bytearray()
         self._waiting = bytearray()
-        self._carried: _Carried | None = None
+        self._carried: _LinkedWorker | None = None
         os.set_blocking(self._writing, False)
 
     def first(self) -> Mapping[str, Json]:
@@ -106,7 +106,7 @@ class StreamLink:
         ours, theirs = socket.socketpair()
         wanted = cast("Mapping[str, int]", words["fork"])
         output_fd = output.create(wanted["output_bytes"])
-        self._carried = _Carried(ours, Output(os.dup(output_fd)))
+        self._carried = _LinkedWorker(ours, Output(os.dup(output_fd)))
         return Request(words, (theirs.detach(), output_fd))
 
     def _send(self, message: bytes) -> None:
@@ -139,7 +139,7 @@ class StreamLink:
             whole.append((body[:1], body[1:]))
         return whole
 
-    def _pass_up(self, carried: _Carried) -> bool:
+    def _pass_up(self, carried: _LinkedWorker) -> bool:
         """Carry one chunk, after what was printed before it; tell whether more may come."""
         try:
             data = carried.channel.recv(messages.CHUNK_BYTES)
@@ -152,7 +152,7 @@ class StreamLink:
             self._send(messages.message(messages.DATA, data))
         return bool(data)
 
-    def _tell_output(self, carried: _Carried) -> None:
+    def _tell_output(self, carried: _LinkedWorker) -> None:
         text = carried.output.since(max(carried.told, 0))
         if text is None:
             return
@@ -171,7 +171,7 @@ class StreamLink:
             self._send(messages.message(kind, messages.POSITION.pack(start + first) + chunk))
 
 
-class _Carried:
+class _LinkedWorker:
     """The worker that there is: this end of its channel, and its output buffer."""
 
     def __init__(self, channel: socket.socket, shared: Output) -> None:

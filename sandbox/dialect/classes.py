@@ -60,7 +60,7 @@ _IMPLICIT: Final = frozenset(
 )
 
 
-class _Named(type):
+class _TypeStandIn(type):
     """The class of stand-ins for types: they test instances as the real type does, and cannot be called."""
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -82,7 +82,7 @@ class _Named(type):
         return f"<class {cls.__name__!r}>"
 
 
-class _TypeOfObject(_Named):
+class _TypeOfObject(_TypeStandIn):
     """The class of the stand-in for `type`."""
 
     def __call__(cls, *arguments: object, **keywords: object) -> type:
@@ -117,7 +117,7 @@ def opaque(real: type) -> type:
     return OPAQUE.get(real) or _stand_in(real)
 
 
-def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
+def _stand_in(real: type, kind: type[_TypeStandIn] = _TypeStandIn) -> type:
     made = kind(real.__name__, (), {"__module__": "builtins", "__slots__": (), "__doc__": real.__doc__})
     _REAL[made] = real
     return made

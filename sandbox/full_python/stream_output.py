@@ -44,7 +44,7 @@ class StreamOutput(Output):
         self.descriptor = _STREAMS[0]
         self.clear()
         for name, stream in zip(("stdout", "stderr"), _STREAMS, strict=True):
-            text = io.TextIOWrapper(_Stream(self, stream), "utf-8", "backslashreplace", line_buffering=True)
+            text = io.TextIOWrapper(_LimitedStream(self, stream), "utf-8", "backslashreplace", line_buffering=True)
             setattr(sys, name, text)
             setattr(sys, f"__{name}__", text)
 
@@ -93,7 +93,7 @@ class StreamOutput(Output):
         self._set_length(max(0, end - HEADER_BYTES))
 
 
-class _Stream(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A standard stream that stops at the output's limit instead of at the end of the buffer."""
 
     def __init__(self, output: StreamOutput, descriptor: int) -> None:

@@ -33,13 +33,13 @@ def certain_calls(tree: ast.Module, bound: Mapping[str, int], imported: Mapping[
         for each in tree.body
         if isinstance(each, _Function) and bound.get(each.name) == 1 and not each.decorator_list and not _yields(each)
     }
-    reading = _Reading(functions, {name for name, times in bound.items() if imported.get(name) != times})
+    reading = _CallFinder(functions, {name for name, times in bound.items() if imported.get(name) != times})
     reading.block(tree.body)
     return reading.found
 
 
 @dataclass(slots=True)
-class _Reading:
+class _CallFinder:
     functions: Mapping[str, _Function]
     rebound: set[str]
     """Names that the program binds otherwise than by an import."""

@@ -14,7 +14,7 @@ from .pool import PoolStats
 from .repl_sessions import SessionState, shown
 
 
-class Runner(Protocol):
+class JobRunner(Protocol):
     """What runs jobs at one isolation, as `Pool` does: entered once, left at the end, perhaps by another task."""
 
     async def __aenter__(self) -> Self: ...
@@ -58,9 +58,9 @@ class Pools:
     context, the others with their first job.
     """
 
-    def __init__(self, makers: Mapping[Isolation, Callable[[], Runner]]) -> None:
+    def __init__(self, makers: Mapping[Isolation, Callable[[], JobRunner]]) -> None:
         self._makers = makers
-        self._alive: dict[Isolation, Runner] = {}
+        self._alive: dict[Isolation, JobRunner] = {}
         self._stack = AsyncExitStack()
         self._starting = asyncio.Lock()
         self.default = next(iter(makers))
@@ -119,7 +119,7 @@ class Pools:
         """Count what there is now in each pool that has started."""
         return {isolation: runner.stats() for isolation, runner in self._alive.items()}
 
-    async def _runner(self, isolation: Isolation) -> Runner:
+    async def _runner(self, isolation: Isolation) -> JobRunner:
         maker = self._makers.get(isolation)
         if maker is None:
             raise LimitRefused(f"The isolation {isolation} is not offered here. Ask for {' or '.join(self._makers)}.")

@@ -60,7 +60,7 @@ def read(text: bytes, *, values_max: int) -> Json:
 
 def read_in_steps(text: bytes, *, values_max: int) -> dict[str, Json]:
     """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does."""
-    return _Reading(text, values_max).read()
+    return _BoundedReader(text, values_max).read()
 
 
 def check(text: bytes, *, values_max: int, names_max: int) -> None:
@@ -128,7 +128,7 @@ def write_in_steps(value: Json) -> str:
     return "".join(_fragments(value))
 
 
-class _Reading:
+class _BoundedReader:
     """One text that is read in steps: `_at` is how far it was read, in `_container`, with those around it outside."""
 
     def __init__(self, text: bytes, values_max: int) -> None:

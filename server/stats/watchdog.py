@@ -60,7 +60,7 @@ class _Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _EndedBlock:
     """What the loop did for long and does no more: seconds in all, on a processor, and the thread's waits so far."""
 
     began: float
@@ -75,14 +75,14 @@ class WatchedSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.busy: _Busy | None = None
-        self.ended: deque[_Ended] = deque()
+        self.ended: deque[_EndedBlock] = deque()
         self.queue = _RunQueue()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for events."""
         busy, self.busy = self.busy, None
         if busy is not None and (now := time.monotonic()) - busy.began >= HELD_SECONDS:
-            self.ended.append(_Ended(busy.began, now, time.thread_time() - busy.cpu, self.queue.waited()))
+            self.ended.append(_EndedBlock(busy.began, now, time.thread_time() - busy.cpu, self.queue.waited()))
         events = super().select(timeout)
         self.busy = _Busy(time.monotonic(), time.thread_time())
         return events
@@ -172,7 +172,7 @@ class _Watchdog:
                 self._stack, self._stack_after = self._stack_now(), now - busy.began
         self._last_look, self._last_cpu, self._last_waited = now, cpu, waited
 
-    def _judge(self, what: _Ended, lost: float) -> None:
+    def _judge(self, what: _EndedBlock, lost: float) -> None:
         seen = what.began == self._began
         waited_before = self._waited_before if seen else self._last_waited
         held = what.cpu

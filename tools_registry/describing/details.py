@@ -36,7 +36,7 @@ class DetailLevel(StrEnum):
     FULL = "full"
 
 
-class LearnedTypes(Protocol):
+class AnswerShapes(Protocol):
     """Knows which shape a tool's answers were seen to have."""
 
     def get(self, full_name: str) -> Learned | None:
@@ -49,7 +49,7 @@ class Describer:
     """Tells of a catalog's tools, in the names that code calls them by."""
 
     catalog: Catalog
-    learned: LearnedTypes | None = None
+    learned: AnswerShapes | None = None
     asks: Callable[[Tool], bool] = lambda _tool: False
     """Says whether a user is asked before a call of a tool."""
 

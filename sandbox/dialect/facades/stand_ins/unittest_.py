@@ -192,7 +192,7 @@ _result = copy_of("unittest.result", keeping=("__import__",))
 # With `buffer` set it exchanges the streams of `sys`: those of the guest.
 
 
-class _Sys:
+class _CapturedSys:
     @property
     def stdout(self) -> Any:
         return streams.current("stdout")
@@ -210,7 +210,7 @@ class _Sys:
         streams.exchange("stderr", stream)
 
 
-_result.sys = _Sys()  # type: ignore[attr-defined]  # the copy's own name
+_result.sys = _CapturedSys()  # type: ignore[attr-defined]  # the copy's own name
 
 
 class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of the private copy
@@ -223,7 +223,7 @@ class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of 
         return "".join(format_exception(err[1]))
 
 
-class _Stream:
+class _LineWriter:
     """A stream as results and runners have it: `write` and `flush` of the given one, and `writeln`."""
 
     def __init__(self, stream: Any) -> None:
@@ -251,7 +251,7 @@ class TextTestResult(TestResult):
 
     def __init__(self, stream: Any = None, descriptions: bool = True, verbosity: int = 1, **_options: object) -> None:
         super().__init__()
-        self.stream = stream if derives(type(stream), _Stream) else _Stream(stream)
+        self.stream = stream if derives(type(stream), _LineWriter) else _LineWriter(stream)
         self.descriptions = descriptions
         self.showAll = verbosity > 1
         self.dots = verbosity == 1
@@ -553,7 +553,7 @@ class TextTestRunner:
         resultclass: Any = None,
         **_options: object,
     ) -> None:
-        self.stream = _Stream(stream)
+        self.stream = _LineWriter(stream)
         self.descriptions = descriptions
         self.verbosity = verbosity
         self.failfast = failfast
