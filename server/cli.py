@@ -68,9 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.debug:
             raise
         if isinstance(cause, KNOWN_ERRORS):
-            _say(f"sealab: {_in_words_of_the_terminal(str(cause))}")
+            _print_error(f"sealab: {_terminal_message(str(cause))}")
             return exit_of(cause)
-        _say(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
+        _print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
 
 
@@ -80,7 +80,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     `help servers` is `servers --help`, and options without a command are those of `serve`.
     """
     options, rest = _leading_options(given)
-    rest = _in_our_words(rest)
+    rest = _translated_command(rest)
     match rest:
         case []:
             return ["serve", *options]
@@ -95,7 +95,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     return [*rest[:named], *options, *rest[named:]]
 
 
-def _in_our_words(given: Sequence[str]) -> list[str]:
+def _translated_command(given: Sequence[str]) -> list[str]:
     """Return a command line of the enhanced edition (`mcp-exec FILE ARGUMENTS`) in the words of this one."""
     match given:
         case ["mcp-exec", file, *rest] if not file.startswith("-"):
@@ -261,11 +261,13 @@ def _serve(chosen: argparse.Namespace) -> int:
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
-    _say_former_settings(home)
+    _print_former_settings(home)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
-        _say("sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it.")
+        _print_error(
+            "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
+        )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         runner.run(_serving(settings, home, address))
     return Exit.OK
@@ -294,13 +296,13 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
             await serve(app)
 
 
-def _say_former_settings(home: Home) -> None:
+def _print_former_settings(home: Home) -> None:
     """Say what takes the place of settings of earlier systems that are still set."""
     from .former_settings import BRIDGE, of_bridge, of_sandbox
 
     if any(name.startswith(BRIDGE) for name in os.environ):
         for told in of_bridge(os.environ):
-            _say(f"sealab: {told}")
+            _print_error(f"sealab: {told}")
     if home.servers_file.exists():
         from ..tools_registry.configuration import read_document
         from ..tools_registry.errors import ConfigurationRefused
@@ -308,7 +310,7 @@ def _say_former_settings(home: Home) -> None:
         with suppress(ConfigurationRefused):  # which is said when the servers are needed
             block = read_document(home.servers_file).get("sandbox")
             for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
-                _say(f"sealab: {told}")
+                _print_error(f"sealab: {told}")
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
@@ -325,7 +327,7 @@ def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    _say_former_settings(home)
+    _print_former_settings(home)
     code = read_source(chosen.file)
     import asyncio
 
@@ -364,18 +366,20 @@ def print_run(report: Report) -> None:
     if report["result"] is not None:
         print(json.dumps(report["result"], ensure_ascii=False, indent=2))
     sys.stdout.flush()
-    _say(report.get("stderr", "").rstrip("\n"))
+    _print_error(report.get("stderr", "").rstrip("\n"))
     error = report["error"]
     if error is not None:
         where = "" if error["line"] is None else f" in line {error['line']}"
-        _say(error["traceback"] or "")
-        _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _say(_in_words_of_the_terminal(error["hint"] or ""))
+        _print_error(error["traceback"] or "")
+        _print_error(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
+        _print_error(_terminal_message(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
-        _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
+        _print_error(
+            f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path)."
+        )
     for what, note in report.get("truncated", {}).items():
-        _say(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
+        _print_error(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
 
 
 def read_source(file: str) -> str:
@@ -452,12 +456,12 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _in_words_of_the_terminal(message: str) -> str:
+def _terminal_message(message: str) -> str:
     """Return an error with commands and options in the place of the tools of MCP and their arguments."""
     message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     if text:
         print(text.rstrip("\n"), file=sys.stderr, flush=True)

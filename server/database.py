@@ -36,11 +36,11 @@ class Opening(Generic[T]):
             return self.made
         asked = time.monotonic()
         if not self._turn.acquire(blocking=self._failure is None):
-            raise self._told()
+            raise self._refusal()
         try:
             if self.made is None:
                 if self._failure is not None and self._failed_at >= asked:
-                    raise self._told()
+                    raise self._refusal()
                 self.made = self._made()
             return self.made
         finally:
@@ -55,7 +55,7 @@ class Opening(Generic[T]):
         self._failure = None
         return made
 
-    def _told(self) -> DatabaseUnreachable:
+    def _refusal(self) -> DatabaseUnreachable:
         return DatabaseUnreachable(*(() if self._failure is None else self._failure.args))
 
 

@@ -51,7 +51,7 @@ def is_brief(scope: str) -> bool:
     return scope.startswith(_SESSION)
 
 
-def is_told(scope: str) -> bool:
+def is_one_user(scope: str) -> bool:
     """Return whether a scope is that of one user alone, and of the same one tomorrow."""
     return scope == LOCAL.scope or scope.startswith(_CREDENTIALS)
 

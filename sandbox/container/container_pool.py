@@ -115,7 +115,7 @@ class ContainerPool:
         finally:
             self._busy -= 1
             if not self._busy:
-                self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+                self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._stop_when_idle)
 
     async def _started(self) -> Pool:
         settings = self._settings
@@ -148,11 +148,11 @@ class ContainerPool:
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
         return await pool.__aenter__()
 
-    def _go_to_rest(self) -> None:
+    def _stop_when_idle(self) -> None:
         if self._busy:
             return
         if self._pool is not None and self._pool.stats().sessions:
-            self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+            self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._stop_when_idle)
             return
         task = asyncio.create_task(self._end())
         self._resting.add(task)

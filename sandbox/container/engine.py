@@ -235,7 +235,7 @@ def require_running(wanted: str | None) -> None:
         raise ContainerMissing(f"{program} is installed, but not running. {_HOW_TO_START}")
 
 
-def give_to_docker(image: ContainerImage, wanted: str | None) -> str:
+def load_into_docker(image: ContainerImage, wanted: str | None) -> str:
     """Give docker a copy of an image that was built here, and return its name. Raises `ContainerMissing`."""
     program = (wanted or "").partition(":")[0] or "docker"
     assert image.root is not None

@@ -21,11 +21,11 @@ from . import messages
 class HostLink(Protocol):
     """How the host exchanges messages with a fork server, which may send anything and is never trusted."""
 
-    async def heard(self) -> Mapping[str, Any]:
+    async def receive(self) -> Mapping[str, Any]:
         """Wait for its next message. Raises EOFError at their end, ValueError for what is not a message."""
         ...
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send it a message."""
 
     def kill_from_thread(self, pid: int) -> None:
@@ -40,7 +40,7 @@ class HostLink(Protocol):
     def begin(self) -> None:
         """Prepare for a job that is about to be sent: the output begins anew."""
 
-    def forget_worker(self) -> None:
+    def detach_worker(self) -> None:
         """Give back what belonged to a worker that has ended."""
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class DirectHostLink:
         self._closing = threading.Lock()
         control.setblocking(False)
 
-    async def heard(self) -> Mapping[str, Any]:
+    async def receive(self) -> Mapping[str, Any]:
         """Wait for a packet."""
         try:
             data = await asyncio.get_running_loop().sock_recv(self._control, PACKET_BYTES_MAX)
@@ -66,7 +66,7 @@ class DirectHostLink:
             raise EOFError
         return cast("Mapping[str, Any]", json.loads(data))
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a packet; one that finds no room meets nobody who still listens, and who waits in vain gives up."""
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
@@ -75,7 +75,7 @@ class DirectHostLink:
         """Send a packet, whatever the loop does meanwhile."""
         with self._closing:
             if self._open:
-                self.say(kill=pid)
+                self.send(kill=pid)
 
     def ask_for_worker(
         self,
@@ -93,7 +93,7 @@ class DirectHostLink:
     def begin(self) -> None:
         """No-op: the worker shares the host's own buffer."""
 
-    def forget_worker(self) -> None:
+    def detach_worker(self) -> None:
         """No-op: what belonged to it was its own."""
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class StreamHostLink:
         self._writing = writing
         self._forwarded: _ForwardedWorker | None = None
 
-    async def heard(self) -> Mapping[str, Any]:
+    async def receive(self) -> Mapping[str, Any]:
         """Wait for a message of JSON, and carry what comes meanwhile."""
         while True:
             try:
@@ -126,7 +126,7 @@ class StreamHostLink:
                 return cast("Mapping[str, Any]", json.loads(body))
             if kind == messages.DATA:
                 if self._forwarded is not None:
-                    await self._forwarded.hear(body)
+                    await self._forwarded.deliver(body)
             elif kind in {messages.OUTPUT, messages.ERRORS}:
                 (start,) = messages.POSITION.unpack_from(body)
                 if self._forwarded is not None:
@@ -136,7 +136,7 @@ class StreamHostLink:
             else:
                 raise ValueError("an unknown kind of message")
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a message of JSON."""
         self._send(messages.words(**words))
 
@@ -145,26 +145,26 @@ class StreamHostLink:
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
         """Ask for one, and carry what the host sends it."""
-        self.forget_worker()
+        self.detach_worker()
         self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
-        self.say(fork=wanted)
+        self.send(fork=wanted)
 
     def begin(self) -> None:
         """Have the output begin anew."""
         self._send(messages.message(messages.BEGIN))
 
-    def forget_worker(self) -> None:
+    def detach_worker(self) -> None:
         """Carry no more."""
-        carried, self._forwarded = self._forwarded, None
-        if carried is not None:
-            carried.close()
+        worker, self._forwarded = self._forwarded, None
+        if worker is not None:
+            worker.close()
 
     def close(self) -> None:
         """Close its standard input."""
         with suppress(ConnectionError, RuntimeError):
             self._writing.close()
 
-    async def carry(self, data: bytes) -> None:
+    async def send_data(self, data: bytes) -> None:
         """Send a worker what the host has for it, as fast as that is read."""
         self._send(messages.message(messages.DATA, data))
         with suppress(ConnectionError):
@@ -184,24 +184,24 @@ class _ForwardedWorker:
         self._kill = kill
         self.output = shared
         channel.setblocking(False)
-        self._carrying = asyncio.create_task(self._carry())
+        self._forwarding = asyncio.create_task(self._forward())
 
-    async def hear(self, data: bytes) -> None:
+    async def deliver(self, data: bytes) -> None:
         """Pass on what it said, as fast as that is read."""
         with suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._channel, data)
 
     def close(self) -> None:
-        self._carrying.cancel()
+        self._forwarding.cancel()
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._channel)
         loop.remove_writer(self._channel)
         self._channel.close()
         self.output.close()
 
-    async def _carry(self) -> None:
+    async def _forward(self) -> None:
         loop = asyncio.get_running_loop()
         with suppress(OSError):
             while data := await loop.sock_recv(self._channel, messages.CHUNK_BYTES):
-                await self._link.carry(data)
+                await self._link.send_data(data)
         self._kill()

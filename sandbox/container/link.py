@@ -40,7 +40,7 @@ class Link(Protocol):
         """Do what can be done now, `ready` being what poll(2) said of descriptors, and give what the host asked for."""
         ...
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send the host a message."""
 
     def finish(self) -> None:
@@ -68,7 +68,7 @@ class DirectLink:
         """Give the next one."""
         return (self._request(),) if self._control.fileno() in ready else ()
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a packet."""
         self._control.send(json.dumps(words).encode())
 

@@ -27,7 +27,7 @@ from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
-from ..guest.runtime import PRELOADED, Afterwards, Program
+from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
@@ -91,7 +91,7 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
-        self._forgotten = Unawaited()
+        self._unawaited = Unawaited()
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
@@ -140,7 +140,7 @@ class FullPython:
         own.update({name: importlib.import_module(name) for name in PRELOADED})
         own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
-        self._forgotten.given(own)
+        self._unawaited.given(own)
         return own
 
     def take_arguments(self, words: Sequence[str]) -> None:
@@ -169,7 +169,7 @@ class FullPython:
         self._output.attach(output_fd)
         return frozenset({_STDIN, channel_fd, self._output.descriptor})
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """Write to the output, seed every generator, and tell in words what the kernel refuses."""
         self._output.become_standard_streams()
         random.seed()
@@ -180,12 +180,12 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
-        self._forgotten.watch()
+        self._unawaited.watch()
 
     def begin(self) -> None:
         """Forget earlier figures, and what an earlier run forgot."""
         self._figures.forget()
-        self._forgotten.begin()
+        self._unawaited.begin()
 
     def compile(self, source: str, filename: str) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
@@ -213,7 +213,7 @@ class FullPython:
 
         return result_of(run, namespace, vars(builtins), _LAST_VALUE)
 
-    def end(self, *, session: bool) -> Afterwards:
+    def end(self, *, session: bool) -> RunExtras:
         """Write out what is held back, and give the figures that were shown or left open.
 
         As at the end of any program, threads that are no daemons are waited for; a session's go on.
@@ -224,11 +224,11 @@ class FullPython:
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
-            self._output.settle()
+            self._output.write_out()
         notes = dict(self._figures.notes())
         with suppress(Exception):
-            notes.update(self._forgotten.notes(GUEST.namespace))
-        return Afterwards(notes=notes, figures=self._figures.images())
+            notes.update(self._unawaited.notes(GUEST.namespace))
+        return RunExtras(notes=notes, figures=self._figures.images())
 
 
 def _import_ahead(name: str) -> None:

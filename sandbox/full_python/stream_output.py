@@ -77,7 +77,7 @@ class StreamOutput(Output):
     def _put(self, at: int, data: bytes) -> None:
         os.pwrite(self.descriptor, data, at)
 
-    def settle(self) -> None:
+    def write_out(self) -> None:
         """Have everything that is still held back written, by Python and by C (fflush(3))."""
         for stream in (sys.stdout, sys.stderr):
             try:

@@ -68,7 +68,7 @@ class ThreadedChannel(HostChannel):
             with self._news:
                 self._last_unanswered = self._calls
                 for future in self._waiting.values():
-                    _settle_in_its_loop(future, _UNANSWERED)
+                    _set_in_its_loop(future, _UNANSWERED)
                 self._waiting.clear()
                 self._answers.clear()
                 self._news.notify_all()
@@ -135,7 +135,7 @@ class ThreadedChannel(HostChannel):
         number = cast("int", frame["id"])
         future = self._waiting.pop(number, None)
         if future is not None:
-            _settle_in_its_loop(future, frame)
+            _set_in_its_loop(future, frame)
         elif number > self._last_unanswered:
             self._answers[number] = frame
 
@@ -146,12 +146,12 @@ def _polled(descriptor: int, events: int, milliseconds: int | None = None) -> in
     return sum(happened for _descriptor, happened in waiting.poll(milliseconds))
 
 
-def _settle_in_its_loop(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
+def _set_in_its_loop(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
     with suppress(RuntimeError):  # its loop was closed in the meantime
-        future.get_loop().call_soon_threadsafe(_settle, future, frame)
+        future.get_loop().call_soon_threadsafe(_set_result, future, frame)
 
 
-def _settle(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
+def _set_result(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
     if future.done():
         return
     try:

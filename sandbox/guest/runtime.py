@@ -26,7 +26,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Afterwards:
+class RunExtras:
     """What a run left beside its result: notes by what they are about, and figures as PNG."""
 
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Dialect(Protocol):
         """Give the connections their descriptors, in the worker before it is confined; say which must stay open."""
         ...
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """Get the worker ready for code, once it is confined."""
 
     def begin(self) -> None:
@@ -95,6 +95,6 @@ class Dialect(Protocol):
         """Run a program and return what it shows: `result` if this run set it, else its last expression's value."""
         ...
 
-    def end(self, *, session: bool) -> Afterwards:
+    def end(self, *, session: bool) -> RunExtras:
         """End a run and gather what it left. Raises nothing."""
         ...

@@ -53,10 +53,10 @@ class ScheduledWorker(Protocol):
         ...
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
         ...
 
@@ -79,7 +79,7 @@ class Seat:
         self.queued_ms = queued_ms
         self.worker: ScheduledWorker | None = None
         self.clock: Clock | None = None
-        self.going_on: asyncio.Task[None] | None = None
+        self.resuming: asyncio.Task[None] | None = None
         self.cpu_seconds: float | None = None
         self.looks_asleep = 0
 
@@ -91,14 +91,14 @@ class Seat:
     def leave(self) -> None:
         """Note that the worker has ended with the job."""
         worker, self.worker = self.worker, None
-        going_on, self.going_on = self.going_on, None
-        if going_on is not None:
-            going_on.cancel()
+        resuming, self.resuming = self.resuming, None
+        if resuming is not None:
+            resuming.cancel()
             if worker is not None:
-                worker.go_on()  # a session's lives on
+                worker.resume()  # a session's lives on
         self.clock = None
 
-    async def to_go_on(self) -> None:
+    async def wait_to_resume(self) -> None:
         """Wait until the run may compute, before something is sent to it that it waits for."""
         if self.turn.held or self.clock is None:
             return
@@ -110,7 +110,7 @@ class Seat:
         """Stop the worker until it has a turn, and give back the one it has; return False where that cannot be done."""
         if self.worker is None or not self.worker.suspend():
             return False
-        self.going_on = asyncio.get_running_loop().create_task(self._go_on())
+        self.resuming = asyncio.get_running_loop().create_task(self._resume())
         self.turn.give_back()
         return True
 
@@ -119,12 +119,12 @@ class Seat:
         self.cpu_seconds = None
         self.looks_asleep = 0
 
-    async def _go_on(self) -> None:
+    async def _resume(self) -> None:
         worker = self.worker
-        await self.to_go_on()
-        self.going_on = None
+        await self.wait_to_resume()
+        self.resuming = None
         if worker is not None:
-            worker.go_on()
+            worker.resume()
 
 
 class Scheduler:
@@ -240,7 +240,7 @@ class Scheduler:
 
     def _judge_rest(self, seat: Seat) -> None:
         """Have a worker that computes without a turn take one, or stop it until it has one."""
-        if seat.worker is None or seat.going_on is not None:
+        if seat.worker is None or seat.resuming is not None:
             return
         cpu = seat.worker.cpu_seconds()
         if cpu is None or seat.cpu_seconds is None or cpu - seat.cpu_seconds < _AWAKE_CPU_SECONDS:

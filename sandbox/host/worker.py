@@ -90,7 +90,7 @@ class WorkerHandle:
             shared = Output(output_fd)
             worker = cls(forked, ours, shared, isolation)
             async with asyncio.timeout(_READY_SECONDS):
-                frame = _first_word(await worker._next_body())
+                frame = _first_frame(await worker._next_body())
         except BaseException as error:
             if shared is None:
                 os.close(output_fd)
@@ -175,13 +175,13 @@ class WorkerHandle:
         return 0 < len(self._answering) <= self._aside
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         return not self._ended and self._forked.suspend()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
         if not self._ended:
-            self._forked.go_on()
+            self._forked.resume()
 
     async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
         """Run one job here and report it; the worker lives on only after a report of its own.
@@ -382,7 +382,7 @@ class WorkerHandle:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
-        await seat.to_go_on()
+        await seat.wait_to_resume()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
         self._sends.add(send)
@@ -430,7 +430,7 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 
 
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
-def _first_word(body: bytes) -> Ready | Call | Done:
+def _first_frame(body: bytes) -> Ready | Call | Done:
     return child_frame(body)
 
 

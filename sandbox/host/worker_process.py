@@ -43,10 +43,10 @@ class WorkerProcess(Protocol):
         ...
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
 
 

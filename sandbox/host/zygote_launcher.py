@@ -102,7 +102,7 @@ class ForkedWorker:
         self._signal(signal.SIGSTOP)
         return True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
 

@@ -62,7 +62,7 @@ def _any_of(folders: tuple[str, ...]) -> re.Pattern[str]:
 _HOST_FOLDERS = _any_of(_host_folders())
 
 
-def look_again() -> None:
+def update_known_folders() -> None:
     """Know only of the folders that this process still knows of."""
     global _HOST_FOLDERS  # noqa: PLW0603 - the zygote changes it once, before any worker
     re.purge()

@@ -122,7 +122,7 @@ def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
     may_be_answered = kind in {list, str, int, float, bool} or (kind is not dict and derives(kind, dict))
     if owner is not None and not may_be_answered:
         return None
-    return answer_shapes.told(error, message, scene.source, scene.line, GUEST.answers)
+    return answer_shapes.described(error, message, scene.source, scene.line, GUEST.answers)
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:

@@ -30,7 +30,7 @@ _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "runtime", "servers", "
 _CALLS: Final = frozenset({"call_mcp_tool", "call_tool"})
 
 
-def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+def describe(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
     """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are not valid Python."""
     try:
         return read(source, reading, known)
@@ -147,7 +147,7 @@ def _is_main_guard(part: ast.stmt) -> bool:
 
 
 def _parameters(
-    function: _Function, shapes: Shapes, said: docstrings.Said, remarks: Mapping[int, str]
+    function: _Function, shapes: Shapes, said: docstrings.DocstringParts, remarks: Mapping[int, str]
 ) -> tuple[Schema, list[Json]]:
     reader = Reader(shapes)
     given = function.args

@@ -60,7 +60,7 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         config = read_start_file()
-        limits.die_first()
+        limits.prefer_for_oom_kill()
         GUEST.wider = tuple(config.wider)
         probe = confine.probe()
         dialect = dialect_of(config.isolation)
@@ -110,7 +110,7 @@ class _Zygote:
             events = self._poll.poll(_ORPHAN_CHECK_MS if self._ahead is None else _IDLE_MS)
             for descriptor, _event in events:
                 if descriptor == listening:
-                    self._obey()
+                    self._handle_request()
                 else:
                     self._reap(descriptor)
             if self._ahead is not None:
@@ -119,7 +119,7 @@ class _Zygote:
                 if self._ahead.has_ended():
                     self._ahead = None
 
-    def _obey(self) -> None:
+    def _handle_request(self) -> None:
         try:
             data, ancillary, _flags, _address = self._connection.recvmsg(_REQUEST_BYTES, _TWO_DESCRIPTORS)
         except ConnectionError:

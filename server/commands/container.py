@@ -71,11 +71,11 @@ def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     copied = engine.needs_copy(settings.container_runtime)
     if copied:
         engine.require_running(settings.container_runtime)
-    built = image.build(home.containers, chosen.packages, lambda step: _say(f"{step} …"))
+    built = image.build(home.containers, chosen.packages, lambda step: _print_error(f"{step} …"))
     if copied:
-        _say("Giving docker a copy …")
-        built = image.remember_name(built, engine.give_to_docker(built, settings.container_runtime))
-    _say("Running a container to see which limits hold …")
+        _print_error("Giving docker a copy …")
+        built = image.remember_name(built, engine.load_into_docker(built, settings.container_runtime))
+    _print_error("Running a container to see which limits hold …")
     status = asyncio.run(_status_of(settings, home))
     if chosen.json:
         print(json.dumps(status))
@@ -133,5 +133,5 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
     )
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

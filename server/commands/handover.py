@@ -90,10 +90,10 @@ def _is_for_linux(given: Sequence[str], machine: Machine) -> bool:
         return False
     if machine.system == "win32":
         return True
-    return given[0] in RUNS_CODE and not _told_limits(given, machine)
+    return given[0] in RUNS_CODE and not _allows_limits(given, machine)
 
 
-def _told_limits(given: Sequence[str], machine: Machine) -> bool:
+def _allows_limits(given: Sequence[str], machine: Machine) -> bool:
     """Return whether the operator said that the level `limits` is enough."""
     said = machine.environment.get("SEALAB_REQUIRED_LEVEL")
     if said is None:

@@ -69,7 +69,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
 
     configuration = read(home.servers_file, os.environ)
     written = servers_of(read_document(home.servers_file), home.servers_file)
-    listed = [_told(server, written[server.name]) for server in configuration.servers.values()]
+    listed = [_shown_server(server, written[server.name]) for server in configuration.servers.values()]
     listed += [{"name": name, "problem": problem} for name, problem in configuration.problems.items()]
     if chosen.json:
         print(json.dumps({"file": str(home.servers_file), "count": len(listed), "servers": listed}, ensure_ascii=False))
@@ -80,7 +80,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
     for name, problem in configuration.problems.items():
         print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
     if not listed:
-        _say(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
+        _print_error(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
     return Exit.OK
 
 
@@ -96,7 +96,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     except ConfigurationRefused as refusal:
         if "environment variable" not in str(refusal):
             raise
-        _say(f"sealab: {refusal}")
+        _print_error(f"sealab: {refusal}")
     home.prepare()
     with editing(home.servers_file) as document:
         document.setdefault("mcpServers", {})
@@ -156,7 +156,7 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
             result = planned(servers)
             servers.update(result.added)
     if chosen.json:
-        print(json.dumps(_import_told(result, home, chosen), ensure_ascii=False))
+        print(json.dumps(_import_report(result, home, chosen), ensure_ascii=False))
     else:
         _print_import(result, home, chosen)
     return Exit.OK
@@ -196,7 +196,7 @@ def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip() if mark == ":" else value
 
 
-def _told(server: ServerConfig, written: object) -> dict[str, object]:
+def _shown_server(server: ServerConfig, written: object) -> dict[str, object]:
     """Return what may be shown of a server: as it is written, and of variables and headers the names alone."""
     entry = written if isinstance(written, dict) else {}
     told: dict[str, object] = {"name": server.name, "type": server.type.value}
@@ -214,7 +214,7 @@ def _reached(written: object) -> str:
     return str(entry["url"]) if "url" in entry else shlex.join(map(str, [entry["command"], *entry.get("args", [])]))
 
 
-def _import_told(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
+def _import_report(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
     return {
         "file": str(home.servers_file),
         "dry_run": chosen.dry_run,
@@ -261,9 +261,9 @@ def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> N
         for note in each.notes:
             print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
-        _say(f"sealab: {path}: {why}")
+        _print_error(f"sealab: {path}: {why}")
     for told in _sandboxes(plan):
-        _say(f"sealab: {told}")
+        _print_error(f"sealab: {told}")
     count = len(plan.added)
     servers = f"{count} server{'s' * (count != 1)}"
     if not plan.found:
@@ -303,5 +303,5 @@ def _forget(home: Home, server: str) -> None:
         LearnedTypes(learned_of(home)).forget(server)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

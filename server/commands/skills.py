@@ -115,9 +115,9 @@ async def _list(chosen: argparse.Namespace, app: App) -> int:
         for line in each["description"].splitlines():
             print(f"    {line}")
     if not found["skills"]:
-        _say("There are no such skills. `sealab skills save` and `sealab skills import --examples` make some.")
+        _print_error("There are no such skills. `sealab skills save` and `sealab skills import --examples` make some.")
     elif found["count"] > len(found["skills"]):
-        _say(f"{found['count'] - len(found['skills'])} more. Raise --limit to see them.")
+        _print_error(f"{found['count'] - len(found['skills'])} more. Raise --limit to see them.")
     return Exit.OK
 
 
@@ -163,7 +163,7 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
         json.dumps(saved, ensure_ascii=False) if chosen.json else f"{saved['signature']}  (version {saved['version']})"
     )
     for warning in () if chosen.json else saved["warnings"]:
-        _say(f"sealab: {warning}")
+        _print_error(f"sealab: {warning}")
     return Exit.OK
 
 
@@ -216,7 +216,7 @@ async def _test(chosen: argparse.Namespace, app: App) -> int:
         if not chosen.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")
             if entry["problem"]:
-                _say(f"sealab: {entry['problem']}")
+                _print_error(f"sealab: {entry['problem']}")
     failed = sum(not entry["ok"] for entry in told)
     if chosen.json:
         print(json.dumps({"tests": told, "passed": len(told) - failed, "failed": failed}, ensure_ascii=False))
@@ -234,14 +234,14 @@ async def _delete(chosen: argparse.Namespace, app: App) -> int:
         told = {"name": chosen.name, "purged_versions": purged}
     else:
         told = dict(await skills.delete(app.skills, chosen.name))
-    _tell(chosen, told)
+    _print_saved(chosen, told)
     return Exit.OK
 
 
 async def _purge(chosen: argparse.Namespace, app: App) -> int:
     before = datetime.now(UTC) - timedelta(days=chosen.days)
     purged = await app.skills.service.ask(lambda store: store.purge(deleted_before=before))
-    _tell(chosen, {"purged_versions": purged})
+    _print_saved(chosen, {"purged_versions": purged})
     return Exit.OK
 
 
@@ -268,7 +268,7 @@ async def _import(chosen: argparse.Namespace, app: App) -> int:
         print(json.dumps({"skills": [asdict(each) for each in imported]}, ensure_ascii=False))
     for each in imported:
         if each.refused is not None:
-            _say(f"sealab: {each.folder}: {each.refused}")
+            _print_error(f"sealab: {each.folder}: {each.refused}")
         elif not chosen.json:
             print(f"{each.name}  (version {each.version}{'' if each.created else ', already there'})")
     return Exit.FAILED if any(each.refused is not None for each in imported) else Exit.OK
@@ -278,7 +278,7 @@ async def _backup(chosen: argparse.Namespace, app: App) -> int:
     from ...skills_db.backup import backup
 
     made = await asyncio.to_thread(lambda: backup(app.database(), chosen.file, overwrite=chosen.overwrite))
-    _tell(chosen, {**asdict(made), "path": str(made.path)})
+    _print_saved(chosen, {**asdict(made), "path": str(made.path)})
     return Exit.OK
 
 
@@ -286,11 +286,11 @@ async def _restore(chosen: argparse.Namespace, app: App) -> int:
     from ...skills_db.backup import restore
 
     restored = await asyncio.to_thread(lambda: restore(app.database(), chosen.file, replace=chosen.replace))
-    _tell(chosen, asdict(restored))
+    _print_saved(chosen, asdict(restored))
     return Exit.OK
 
 
-def _tell(chosen: argparse.Namespace, told: dict[str, object]) -> None:
+def _print_saved(chosen: argparse.Namespace, told: dict[str, object]) -> None:
     if chosen.json:
         print(json.dumps(told, ensure_ascii=False, default=str))
         return
@@ -307,5 +307,5 @@ def _source(file: str) -> str:
     return read_source(file)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

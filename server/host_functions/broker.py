@@ -33,7 +33,7 @@ Arguments = Mapping[str, Json]
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
-TellProgress = Callable[[float, str], None]
+ReportProgress = Callable[[float, str], None]
 """Told how far the code says that it is, from 0 to 1, and in words."""
 
 PROGRESS_MAX = 10_000
@@ -80,7 +80,7 @@ class Calls:
     """Of all these together."""
     dry_run: bool = False
     tell: Tell | None = None
-    tell_progress: TellProgress | None = None
+    report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)

@@ -120,7 +120,7 @@ def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
     if size > 0 and status.size:
         data = files.read(path, status.identity, 0, size)
         calls.move_file_bytes(len(data))
-    return {**_told(status), **_content(data)}
+    return {**_described(status), **_content(data)}
 
 
 def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -161,11 +161,11 @@ def _truncate(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
 
 
 def _status(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return _told(files.status(_path(arguments)))
+    return _described(files.status(_path(arguments)))
 
 
 def _list(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return {"entries": [{"name": entry.name, **_told(entry.status)} for entry in files.list(_path(arguments))]}
+    return {"entries": [{"name": entry.name, **_described(entry.status)} for entry in files.list(_path(arguments))]}
 
 
 def _make_folder(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -209,7 +209,7 @@ def _usage(_calls: Calls, files: RunFiles, _arguments: Arguments) -> Json:
     return {"total": usage.quota_bytes, "used": usage.used_bytes}
 
 
-def _told(status: Status) -> dict[str, Json]:
+def _described(status: Status) -> dict[str, Json]:
     return {
         "identity": status.identity,
         "folder": status.is_folder,

@@ -45,7 +45,7 @@ class AttachedServers:
         servers = await self._registry.overview()
         if not self._watched:
             self._watched = True
-            self._registry.watch_overview(self._tell)
+            self._registry.watch_overview(self._notify_clients)
         if ctx.method == _LIST:
             self._tool.description = f"{self._described} Servers: {servers}." if servers else self._described
             if ctx.protocol_version < _MODERN_SINCE:
@@ -57,7 +57,7 @@ class AttachedServers:
             greeting = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         return _with(greeting, servers) if isinstance(greeting, dict) else answer
 
-    async def _tell(self) -> None:
+    async def _notify_clients(self) -> None:
         """Tell every client that listed the tools, or subscribed to changes, that they are others now."""
         await self.bus.publish(ToolsListChanged())
         for connection in list(self._connections):

@@ -93,7 +93,7 @@ class StandardInput(_Stream):
         self._ended = False
         self._listening = False
         self._polled = True
-        self._listen()
+        self._wait_for_input()
 
     def end(self) -> None:
         """Let the reader see the end of the input now, whatever is left of it. May be called twice."""
@@ -109,7 +109,7 @@ class StandardInput(_Stream):
             while not self._lines:
                 if self._ended:
                     raise StopAsyncIteration
-                self._listen()
+                self._wait_for_input()
                 self._more = self._loop.create_future()
                 await self._more
             line = self._lines.popleft()
@@ -156,7 +156,7 @@ class StandardInput(_Stream):
         """Read no more."""
         self.end()
 
-    def _listen(self) -> None:
+    def _wait_for_input(self) -> None:
         if self._listening or self._closing is not None or self._ended:
             return
         self._listening = True

@@ -75,7 +75,7 @@ class SkillIndex:
         if not asked.done():
             _LOG.warning("The skills that searches find may be old: the database has not answered yet.")
             self._late = asked
-            asked.add_done_callback(_forgotten)
+            asked.add_done_callback(_log_failure)
             return
         try:
             asked.result()
@@ -161,7 +161,7 @@ def about_of(description: str) -> str:
     return first if len(first) <= ABOUT_CHARS_MAX else f"{first[:ABOUT_CHARS_MAX]}…"
 
 
-def _forgotten(asked: asyncio.Task[_Seen]) -> None:
+def _log_failure(asked: asyncio.Task[_Seen]) -> None:
     """Take the failure of a task that is no longer awaited, so that asyncio does not report it."""
     if not asked.cancelled():
         asked.exception()

@@ -27,10 +27,10 @@ from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
-from .helpers_in_code import meant_by
+from .helpers_in_code import helper_for_tool_name
 from .overview import overview
-from .told_shapes import ToldShapes
-from .wiring import Wired, index_of, is_permitted, say_problems, wire
+from .shown_return_types import ShownReturnTypes
+from .wiring import Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -87,7 +87,7 @@ class Registry:
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
-        self.told_shapes = ToldShapes()
+        self.shown_return_types = ShownReturnTypes()
         """What each caller was told of what tools return."""
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; their owners append to this."""
@@ -270,14 +270,14 @@ class Registry:
         wired = await self._current()
         server = wired.named_server(name)
         if "." not in name:
-            await self.ask_unasked()  # else it would mean one tool now and none later, when more servers have it
+            await self.list_unlisted()  # else it would mean one tool now and none later, when more servers have it
         elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
-            helper = meant_by(name)
+            helper = helper_for_tool_name(name)
             if helper is not None:
                 raise ToolUnknown(helper) from None
             if server is None or server in wired.fresh:
@@ -336,7 +336,7 @@ class Registry:
         await self._ask_one(wired, server)
         return True
 
-    async def ask_unasked(self) -> None:
+    async def list_unlisted(self) -> None:
         """Ask every server that has never said what it has, all at once, and wait `ASK_SECONDS` at most."""
         wired = await self._current()
         tasks = [self._asked(wired, server) for server in self._unasked(wired)]
@@ -397,7 +397,7 @@ class Registry:
             elif wired.defined != defined:
                 await asyncio.to_thread(wired.catalog.reload_files)
                 wired.defined = defined
-                say_problems(wired.catalog)
+                log_problems(wired.catalog)
             assert self._wired is not None
             return self._wired
 

@@ -8,23 +8,23 @@ _CALLERS_MAX = 200
 _TOOLS_MAX = 2_000
 
 
-class ToldShapes:
+class ShownReturnTypes:
     """For each caller's scope the tools whose return types it has seen; of very many the newest are kept."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        self._shown: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def note(self, scope: str, tool: str) -> None:
         """Note that a caller was told what a tool returns."""
-        tools = self._told.setdefault(scope, OrderedDict())
-        self._told.move_to_end(scope)
+        tools = self._shown.setdefault(scope, OrderedDict())
+        self._shown.move_to_end(scope)
         tools[tool] = None
         tools.move_to_end(tool)
         if len(tools) > _TOOLS_MAX:
             tools.popitem(last=False)
-        if len(self._told) > _CALLERS_MAX:
-            self._told.popitem(last=False)
+        if len(self._shown) > _CALLERS_MAX:
+            self._shown.popitem(last=False)
 
-    def knows(self, scope: str, tool: str) -> bool:
+    def has(self, scope: str, tool: str) -> bool:
         """Return whether a caller was told what a tool returns."""
-        return tool in self._told.get(scope, ())
+        return tool in self._shown.get(scope, ())
