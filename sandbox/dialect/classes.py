@@ -18,12 +18,12 @@ from functools import cache
 from itertools import combinations
 from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 
+from ..guest.facade import Facade, Module
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from ..guest.real_classes import derives
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from . import metaclasses
 from .facades import gives
-from .facades.facade import Facade, Module
 from .metaclasses import GOVERNOR, AbstractMetaclass, Metaclass, governor_of, is_metaclass
 from .names import (
     CLASS_BODY,

@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
+from ..guest.dynamic import Dynamic, dynamic
+from ..guest.facade import Facade
 from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, class_of, shown_type, spelled_match_args
 from .facades import call_records
 from .facades.call_records import ClassCell, Frame
-from .facades.dynamic import Dynamic, dynamic
-from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .metaclasses import initialize_plainly

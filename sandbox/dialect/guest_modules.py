@@ -22,10 +22,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final, NoReturn, cast
 
+from ..guest import facade
+from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
-from .facades import facade, package_data
-from .facades.facade import Facade
+from .facades import package_data
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 
 STDLIB: Final = frozenset(

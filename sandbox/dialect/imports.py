@@ -18,11 +18,11 @@ from functools import cache
 from typing import Final, NoReturn
 
 from ..errors import Refused
+from ..guest.dynamic import dynamic
 from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
 from ..report.substitutes import SUBSTITUTES, instead_of
 from . import facades, guest_modules
-from .facades.dynamic import dynamic
 from .facades.module_object import GuestModule, member, public_members, set_member
 from .guards import guarded_getattr
 from .names import PREFIX, exact

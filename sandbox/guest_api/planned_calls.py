@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..dialect.facades.dynamic import Dynamic
 from ..errors import Refused
+from ..guest.dynamic import Dynamic
 from ..guest.guest import GUEST
 from ..job import Json
 from . import hosted_tools

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from ...guest.facade import Facade, Module
 from ..names import HOOK_NAMES, PREFIX, demangle, exact, is_of_host, mangle
 from ..views import DictionaryView, namespace_view
-from .facade import Facade, Module
 
 _MISSING: Final = object()
 

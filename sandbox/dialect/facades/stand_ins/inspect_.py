@@ -10,12 +10,12 @@ from collections.abc import Callable
 from types import MappingProxyType, MethodDescriptorType
 from typing import Any, cast
 
+from ....guest.facade import Facade
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
 from ...guards import guarded_dir, guarded_getattr, shown_annotation
 from ...metaclasses import Governed, own_call
 from ...names import ATTRIBUTE_METHODS
-from ..facade import Facade
 from ..private import copy_of
 from .typing_ import evaluated
 

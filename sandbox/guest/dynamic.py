@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..names import PREFIX
+from ..dialect.names import PREFIX
 from .facade import Facade
 
 Find = Callable[[str], object]
