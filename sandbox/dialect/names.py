@@ -10,8 +10,7 @@ Every attribute name has one verdict, the same at compile time and for a name ma
     REFUSED   never means anything harmless
 
 Variables, parameters and keyword arguments keep their spelling: nothing of the sandbox's own lives under a name that
-source can spell. `PREFIX` is a legal start of an identifier (slots and dataclass fields need one), stable under NFKC,
-and refused in source.
+source can spell (`sealab.sandbox.guest.spelling`).
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -22,7 +21,9 @@ from enum import Enum
 from typing import Final
 from unicodedata import normalize
 
-PREFIX: Final = "\u16e5\u02c8"
+from ..guest.spelling import PREFIX, demangle, exact
+
+__all__ = ["PREFIX", "demangle", "exact"]  # the dialect has all that concerns names from here
 
 
 class Verdict(Enum):
@@ -221,19 +222,6 @@ def mangle(name: str, class_name: str | None = None) -> str:
     if not name.startswith("_") or name in _KNOWN:
         return name
     return PREFIX + class_private(name, class_name)
-
-
-def exact(text: str) -> str:
-    """Return the characters of `text`: a subclass could answer for itself whatever is asked of it."""
-    return text if type(text) is str else str.__str__(text)
-
-
-def demangle(text: str) -> str:
-    """Spell every private name in `text` as its author did; works on names, messages and reprs."""
-    text = exact(text)
-    while PREFIX in text:  # what is taken out may leave another behind
-        text = text.replace(PREFIX, "")
-    return text
 
 
 def given(name: object, what: str = "a name") -> str:

@@ -9,6 +9,7 @@ from typing import TextIO, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel, HostGone
+from ..guest.known_modules import KNOWN_MODULES
 from ..guest.runtime import Program, RunExtras
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
@@ -53,7 +54,7 @@ class RestrictedPython:
 
     def may_mean(self, module: str, name: str) -> bool:
         """Return whether a module that can be imported has a member of that name."""
-        return name in facades.exports().get(module, ()) or guest_modules.defines(module, name)
+        return KNOWN_MODULES.defines(module, name)
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""

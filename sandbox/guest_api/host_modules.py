@@ -15,6 +15,7 @@ from types import ModuleType
 
 from ..guest.dynamic import Dynamic, is_public
 from ..guest.facade import Facade, names
+from ..guest.known_modules import KNOWN_MODULES
 from . import hosted, hosted_tools
 
 
@@ -112,3 +113,7 @@ class _Missing(MetaPathFinder, Loader):
 
 def _cannot_import(module: str, name: str, why: str) -> ImportError:
     return ImportError(f"cannot import name {name!r} from {module!r}: {why}", name=module)
+
+
+KNOWN_MODULES.host_module = find
+KNOWN_MODULES.host_names = listed

@@ -16,8 +16,8 @@ import sysconfig
 from collections.abc import Callable
 from types import FunctionType
 
-from ..dialect.names import demangle
 from ..guest.real_classes import attribute_of_class, derives
+from ..guest.spelling import demangle
 
 REPR_CHARS_MAX = 500
 _NAME_CHARS_MAX = 200

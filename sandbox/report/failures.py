@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import Final
 
-from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.real_classes import derives
+from ..guest.spelling import demangle
 from ..job import Failure
 from . import hints_by_type
 from .disclosure import bounded, plain_names, repr_of, said_by, type_name

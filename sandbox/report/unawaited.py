@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import Any, cast
 from weakref import WeakSet
 
-from ..dialect.names import demangle
+from ..guest.spelling import demangle
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000

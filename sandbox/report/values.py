@@ -32,9 +32,9 @@ from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ..dialect.names import demangle
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
+from ..guest.spelling import demangle
 from ..wire.result_paths import Path
 from .disclosure import repr_of, type_name
 from .rendering import TOO_LARGE, Rendering

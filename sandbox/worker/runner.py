@@ -20,11 +20,12 @@ from typing import Final, NoReturn, cast
 from .. import confine
 from ..confine import limits
 from ..confine.limits import Allowance, Bounds
-from ..dialect import names
+from ..dialect.facades import module_tables
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
 from ..guest.runtime import Dialect, RunExtras
+from ..guest.spelling import PREFIX
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
@@ -78,6 +79,9 @@ class Prepared:
     def __post_init__(self) -> None:
         layers = [*self.dialect.layers, *self.plan.layers, "limits"]
         object.__setattr__(self, "ready", encode({"t": "ready", "layers": layers}))
+
+
+module_tables.provide()
 
 
 def starting_namespace(dialect: Dialect) -> dict[str, object]:
@@ -259,7 +263,7 @@ class Worker:
 
 def _variable(name: str) -> str:
     """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", names.PREFIX)):
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", PREFIX)):
         raise Refused(
             f"{name!r} cannot be the name of a context variable.",
             type="ValueError",
