@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .commands.group import EXIT_CODES, Parser
-from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
+from .commands.terminal import print_error, print_run, read_source, terminal_message
+from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, exit_of
 from .terminal_escaping import show_visibly
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ _VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level"})
 """The options of every command that take a value."""
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
-_COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
-_MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _DISCOVERY_FILE = "discovery_config.json"
-_ISOLATION = re.compile(r'isolation="(\w+)"')
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
@@ -68,9 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.debug:
             raise
         if isinstance(cause, KNOWN_ERRORS):
-            _print_error(f"sealab: {_terminal_message(str(cause))}")
+            print_error(f"sealab: {terminal_message(str(cause))}")
             return exit_of(cause)
-        _print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
+        print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
 
 
@@ -265,7 +262,7 @@ def _serve(chosen: argparse.Namespace) -> int:
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
-        _print_error(
+        print_error(
             "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
         )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
@@ -302,7 +299,7 @@ def _print_former_settings(home: Home) -> None:
 
     if any(name.startswith(BRIDGE) for name in os.environ):
         for told in of_bridge(os.environ):
-            _print_error(f"sealab: {told}")
+            print_error(f"sealab: {told}")
     if home.servers_file.exists():
         from ..tools_registry.configuration import read_document
         from ..tools_registry.errors import ConfigurationRefused
@@ -310,7 +307,7 @@ def _print_former_settings(home: Home) -> None:
         with suppress(ConfigurationRefused):  # which is said when the servers are needed
             block = read_document(home.servers_file).get("sandbox")
             for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
-                _print_error(f"sealab: {told}")
+                print_error(f"sealab: {told}")
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
@@ -357,43 +354,6 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
 
     async with running(replace(settings, workers_spare=0), home) as app:
         return (await execute(app.executor, request)).report
-
-
-def print_run(report: Report) -> None:
-    """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
-    if report["output"]:
-        print(report["output"], end="" if report["output"].endswith("\n") else "\n")
-    if report["result"] is not None:
-        print(json.dumps(report["result"], ensure_ascii=False, indent=2))
-    sys.stdout.flush()
-    _print_error(report.get("stderr", "").rstrip("\n"))
-    error = report["error"]
-    if error is not None:
-        where = "" if error["line"] is None else f" in line {error['line']}"
-        _print_error(error["traceback"] or "")
-        _print_error(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _print_error(_terminal_message(error["hint"] or ""))
-    if "images" in report:
-        count = len(report["images"])
-        _print_error(
-            f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path)."
-        )
-    for what, note in report.get("truncated", {}).items():
-        _print_error(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
-
-
-def read_source(file: str) -> str:
-    """Return the text of a file, or of stdin for `-`. Raises `UsageError`."""
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}. Name a file of Python code, or - for stdin."
-        ) from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
 
 
 def _complete_completion(completion: argparse.ArgumentParser) -> None:
@@ -454,14 +414,3 @@ def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _terminal_message(message: str) -> str:
-    """Return an error with commands and options in the place of the tools of MCP and their arguments."""
-    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
-    return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
-
-
-def _print_error(text: str) -> None:
-    if text:
-        print(text.rstrip("\n"), file=sys.stderr, flush=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..home import Home
 from ..runs.isolations import NO_IMAGE, chosen_image
 from ..settings import Settings
 from ..startup.package_names import misnamed
+from .terminal import print_error
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 """Reads the home and the settings that a command line names."""
@@ -71,11 +71,11 @@ def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     copied = engine.needs_copy(settings.container_runtime)
     if copied:
         engine.require_running(settings.container_runtime)
-    built = image.build(home.containers, chosen.packages, lambda step: _print_error(f"{step} …"))
+    built = image.build(home.containers, chosen.packages, lambda step: print_error(f"{step} …"))
     if copied:
-        _print_error("Giving docker a copy …")
+        print_error("Giving docker a copy …")
         built = image.remember_name(built, engine.load_into_docker(built, settings.container_runtime))
-    _print_error("Running a container to see which limits hold …")
+    print_error("Running a container to see which limits hold …")
     status = asyncio.run(_status_of(settings, home))
     if chosen.json:
         print(json.dumps(status))
@@ -131,7 +131,3 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
         packages={} if chosen is None else dict(chosen.packages or {}),
         problem=problem,
     )
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ..home import Home
 from ..terminal_escaping import one_line
 from . import servers_test
 from .group import Begin, Options, add_commands
+from .terminal import print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.clients.importing import FoundServer, ImportPlan
@@ -80,7 +80,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
     for name, problem in configuration.problems.items():
         print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
     if not listed:
-        _print_error(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
+        print_error(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
     return Exit.OK
 
 
@@ -96,7 +96,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     except ConfigurationRefused as refusal:
         if "environment variable" not in str(refusal):
             raise
-        _print_error(f"sealab: {refusal}")
+        print_error(f"sealab: {refusal}")
     home.prepare()
     with editing(home.servers_file) as document:
         document.setdefault("mcpServers", {})
@@ -261,9 +261,9 @@ def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> N
         for note in each.notes:
             print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
-        _print_error(f"sealab: {path}: {why}")
+        print_error(f"sealab: {path}: {why}")
     for told in _sandboxes(plan):
-        _print_error(f"sealab: {told}")
+        print_error(f"sealab: {told}")
     count = len(plan.added)
     servers = f"{count} server{'s' * (count != 1)}"
     if not plan.found:
@@ -301,7 +301,3 @@ def _forget(home: Home, server: str) -> None:
         from ...tools_registry.describing.learned import LearnedTypes
 
         LearnedTypes(learned_of(home)).forget(server)
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

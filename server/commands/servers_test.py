@@ -13,7 +13,6 @@ import glob
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 from ..errors import Exit, UsageError
 from ..home import Home
 from .group import Parser
+from .terminal import print_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -77,7 +77,7 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         for each in tested:
             _print(each)
         if not tested:
-            _print_error(
+            print_error(
                 f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`."
             )
     return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
@@ -152,7 +152,7 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
     from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
     async def show(address: str) -> None:
-        _print_error(
+        print_error(
             f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n"
         )
 
@@ -281,7 +281,3 @@ def _print(tested: dict[str, object]) -> None:
             print(f"{'':<{_WIDTH}} {tool['name']} {flag}")
         if isinstance(quarantined, list) and tool["name"] in quarantined:
             print(f"{'':<{_WIDTH}} {tool['name']} now says: {tool['description']}")
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import shutil
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from ..home import Home
 from ..settings import Settings
 from ..upstream_tools.registry import Registry
 from .group import Begin, Options, Parser, add_commands
+from .terminal import print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool
@@ -87,11 +87,11 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
         print(f"{tool['server']}.{tool['name']}" if tool["server"] else tool["name"])
         _print_indented(tool.get("signature"), tool.get("description"), _listed(tool.get("arguments")))
     if "weak" in answer:
-        _print_error(
+        print_error(
             "Perhaps none of these fits. Say in other words what the tool should do, or see `sealab tools categories`."
         )
     if not tools:
-        _print_error("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
+        print_error("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
     _print_unreachable(answer)
     return Exit.OK
 
@@ -162,7 +162,7 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
             f"{len(written.unchanged)} unchanged, {len(written.removed)} removed."
         )
     for path in written.kept:
-        _print_error(
+        print_error(
             f"sealab: {path} was not made here, or was changed since, and is kept. Move it away to have it written."
         )
     unreachable = await registry.unreachable()
@@ -187,7 +187,7 @@ async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) ->
         return Exit.OK
     print(signature)
     if says_shape(tool.output_schema):
-        _print_error("Its server publishes what it returns, so there was nothing to learn.")
+        print_error("Its server publishes what it returns, so there was nothing to learn.")
     return Exit.OK
 
 
@@ -225,7 +225,7 @@ async def _learn_all(chosen: argparse.Namespace, registry: Registry) -> int:
     if chosen.json:
         print(json.dumps({"tools": told}, ensure_ascii=False))
     for entry in () if chosen.json else told:
-        print(entry["signature"]) if entry["ok"] else _print_error(f"sealab: {entry['tool']}: {entry['problem']}")
+        print(entry["signature"]) if entry["ok"] else print_error(f"sealab: {entry['tool']}: {entry['problem']}")
     return Exit.OK if all(entry["ok"] for entry in told) else Exit.FAILED
 
 
@@ -358,8 +358,4 @@ def _counted(count: Json, thing: str) -> str:
 def _print_unreachable(answer: Mapping[str, object]) -> None:
     unreachable = answer.get("unreachable")
     for server, reason in unreachable.items() if isinstance(unreachable, Mapping) else ():
-        _print_error(f"sealab: The tools of {server} are not known: {reason}")
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        print_error(f"sealab: The tools of {server} are not known: {reason}")
