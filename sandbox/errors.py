@@ -11,7 +11,7 @@
     ├── FrameError        a frame from a child was not valid; the child is killed
     └── HostCallError     what a host function answers when it fails; the code may catch it
 
-Each class has a stable `code`, by which `sealab.server.errors` knows what to tell a caller.
+Each class has a stable `code`, by which `sealab.server.errors` finds what a caller sees.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ TAG_MAX_CHARS = 128
 TEXT_MAX_BYTES = 1_000_000
 """The most that code or tests may each have, as UTF-8."""
 TOLD_MAX_CHARS = 10_000
-"""The most that description or signature may each have: they stand in lists and searches, for whoever asks."""
+"""The most that description or signature may each have: they stand in lists and searches."""
 JSON_MAX_BYTES = 10_000_000
 """The most that parameters, recordings or extra may each have, as JSON."""
 

@@ -354,7 +354,7 @@ def refuse(error: OSError, name: Name) -> NoReturn:
             ) from None
         case errno.ENOSPC | errno.EDQUOT:
             raise Unavailable(
-                "The disk is full. Delete files, or tell whoever runs this machine.", errno.ENOSPC
+                "The disk is full. Delete files, or ask the operator of this machine for space.", errno.ENOSPC
             ) from None
         case _:
             reason = os.strerror(error.errno) if error.errno else "unknown error"

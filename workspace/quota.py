@@ -2,8 +2,9 @@
 
 The count lives in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
 workspace: code that sees the workspace could lock it with no right but to read. A process that dies in the middle of a
-change leaves the ledger marked as changing, and whoever takes the lock next counts the files anew. What other programs
-add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is refused.
+change leaves the ledger marked as changing, and the next process that takes the lock counts the files anew. What other
+programs add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is
+refused.
 """
 
 from __future__ import annotations

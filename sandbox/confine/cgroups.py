@@ -47,7 +47,7 @@ class _Place:
 def join(memory_bytes: int, processes: int, *, group: str | None = None) -> None:
     """Put this process, and whatever it forks, into a group with these limits, once they were seen to hold.
 
-    `group` is its name, which begins with the pid of whoever is to remove it; another zygote may be in it already. By
+    `group` is its name, beginning with the pid of the process that removes it; another zygote may be in it already. By
     default it is a new one. `processes` counts threads too. Raises OSError where no group can be made, or its limits
     hold nothing back.
     """
@@ -157,7 +157,7 @@ def _places(*kinds: str) -> Sequence[_Place]:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A group of this process, where it is mounted, and its controllers; version 2 tells them elsewhere (None)."""
+    """A group of this process, where it is mounted, and its controllers; version 2 lists them elsewhere (None)."""
 
     folder: str
     mount_point: str

@@ -85,11 +85,11 @@ class ContainerPool:
         return self._pool is not None and self._pool.has_session(name)
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         return self._pool is not None and await self._pool.end_session(name)
 
     def close_session(self, name: str) -> bool:
-        """End a session once it is idle; tell whether there was one."""
+        """End a session once it is idle; return whether there was one."""
         return self._pool is not None and self._pool.close_session(name)
 
     def sessions_of(self, caller: str) -> list[SessionState]:

@@ -1,7 +1,7 @@
 """The host's side of containers: makes a pool's workers in them.
 
 Each worker has a container to itself. When it has ended and the fork server says that nothing is left of it, the
-container takes the next one; else another container takes its place. A worker that does not end when told to is ended
+container takes the next one; else another container takes its place. A worker that does not end when asked to is ended
 with its container. What a container says is bounded and never trusted: all that a hostile one can do is lie about the
 one run that it holds.
 """
@@ -31,7 +31,7 @@ from .host_link import DirectHostLink, HostLink, StreamHostLink
 from .image import ContainerImage
 
 KILL_SECONDS = 1.0
-"""How long a worker may take to end when told to, before its container is ended."""
+"""How long a worker may take to end when asked to, before its container is ended."""
 
 SPARE_SECONDS = 0.005
 """How long the making of a spare waits, so that it does not slow down the short run in whose place it will be."""

@@ -1,7 +1,7 @@
-"""Finds a container engine, podman or docker, and says how it is told to run sealab's containers.
+"""Finds a container engine, podman or docker, and builds its command lines for sealab's containers.
 
 Engines differ in what works where: an OCI runtime may refuse a machine's control groups, an engine without root may
-ignore limits without a word. So nothing is believed: `find` runs a container with small limits and has it try them.
+ignore limits silently. So nothing is assumed: `find` runs a container with small limits and has it try them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It does in a container what the zygote does beside the server, and forks the sam
 a link (see `link`). When that ends, so does this process, and with it, as it is the first, everything in the container.
 
 One worker lives at a time. After it, everything is cleaned and looked at; if anything is left, or nothing kept the
-worker from hiding something, the host is told to replace the container.
+worker from hiding something, the host is asked to replace the container.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _ForkServer:
         self._link.send(forked=pid)
 
     def _reap(self, pid: int, pidfd: int) -> None:
-        """Clean up after a dead worker, and tell how it ended."""
+        """Clean up after a worker that ended, and report how it ended."""
         self._link.finish()
         _pid, status, usage = os.wait4(pid, 0)
         os.close(pidfd)

@@ -32,7 +32,7 @@ class HostLink(Protocol):
         """Have it end its worker of this number, from whatever thread, where that can be done."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more.
+        """Ask for a worker with the other ends of these; `kill` ends it once it can no longer be reached.
 
         Raises `WorkerLost` where the asking finds no room.
         """
@@ -67,7 +67,7 @@ class DirectHostLink:
         return cast("Mapping[str, Any]", json.loads(data))
 
     def send(self, **words: Json) -> None:
-        """Send a packet; one that finds no room meets nobody who still listens, and who waits in vain gives up."""
+        """Send a packet. One that finds no room is dropped: the other end no longer reads, and its caller times out."""
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
 
@@ -106,7 +106,7 @@ class DirectHostLink:
 
 
 class StreamHostLink:
-    """The container's standard streams, over which the worker's bytes and its output are carried too."""
+    """The container's standard streams, which also transport the worker's bytes and its output."""
 
     def __init__(self, reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
         self._reading = reading
@@ -114,7 +114,7 @@ class StreamHostLink:
         self._forwarded: _ForwardedWorker | None = None
 
     async def receive(self) -> Mapping[str, Any]:
-        """Wait for a message of JSON, and carry what comes meanwhile."""
+        """Wait for a message of JSON, and forward what comes meanwhile."""
         while True:
             try:
                 header = await self._reading.readexactly(messages.HEADER_BYTES)
@@ -141,10 +141,10 @@ class StreamHostLink:
         self._send(messages.words(**words))
 
     def kill_from_thread(self, pid: int) -> None:
-        """No-op: only the loop may write to a stream, in whose middle another message may be."""
+        """No-op: only the loop may write to a stream, where a message may be half written."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for one, and carry what the host sends it."""
+        """Ask for one, and forward what the host sends it."""
         self.detach_worker()
         self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
         self.send(fork=wanted)
@@ -154,7 +154,7 @@ class StreamHostLink:
         self._send(messages.message(messages.BEGIN))
 
     def detach_worker(self) -> None:
-        """Carry no more."""
+        """Forward nothing more."""
         worker, self._forwarded = self._forwarded, None
         if worker is not None:
             worker.close()
@@ -187,7 +187,7 @@ class _ForwardedWorker:
         self._forwarding = asyncio.create_task(self._forward())
 
     async def deliver(self, data: bytes) -> None:
-        """Pass on what it said, as fast as that is read."""
+        """Pass on what it sent, as fast as that is read."""
         with suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._channel, data)
 

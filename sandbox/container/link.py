@@ -1,7 +1,7 @@
 """The fork server's end of what it and the host say to each other: a socket that was passed in, if there is one.
 
 Then the host passes each worker's descriptors over it, as it does to a zygote, and nothing stands between a worker and
-the host. Engines that pass nothing in leave the standard streams, and much to carry: see `stream_link`.
+the host. Engines that pass nothing in leave the standard streams, over which all must be forwarded: see `stream_link`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Link(Protocol):
         ...
 
     def watch(self, poll: select.poll) -> None:
-        """Say what it waits for."""
+        """Register what it waits for."""
 
     def requests(self, ready: Mapping[int, int]) -> Iterable[Request]:
         """Do what can be done now, `ready` being what poll(2) said of descriptors, and give what the host asked for."""

@@ -24,7 +24,7 @@ _HIGHEST_WAITING = 1 << 20
 
 
 class StreamLink:
-    """Reads messages whole, never waits for a reader, and carries for the one worker that there is."""
+    """Reads messages whole, never waits for a reader, and forwards for the one worker that there is."""
 
     def __init__(self) -> None:
         self._reading, self._writing = _own_streams()
@@ -49,7 +49,7 @@ class StreamLink:
             self._worker.watch(poll, full=len(self._waiting) >= _HIGHEST_WAITING)
 
     def requests(self, ready: Mapping[int, int]) -> Iterable[Request]:
-        """Carry what can be worker, and give what the host asked for."""
+        """Forward what can be forwarded, and return the host's requests."""
         found: list[Request] = []
         worker = self._worker
         if self._reading in ready:
@@ -62,7 +62,7 @@ class StreamLink:
             if events & select.POLLOUT:
                 worker.pass_down()
             if events & (select.POLLIN | select.POLLHUP) and not self._pass_up(worker):
-                worker.closed = True  # nobody can talk to the worker any more
+                worker.closed = True  # the worker can no longer be reached
                 found.append(Request({"kill": True}))
         return found
 
@@ -71,7 +71,7 @@ class StreamLink:
         self._send(messages.words(**words))
 
     def finish(self) -> None:
-        """Carry what is left, and forget the worker."""
+        """Forward what is left, and detach the worker."""
         worker, self._worker = self._worker, None
         if worker is None:
             return
@@ -140,7 +140,7 @@ class StreamLink:
         return whole
 
     def _pass_up(self, worker: _LinkedWorker) -> bool:
-        """Carry one chunk, after what was printed before it; tell whether more may come."""
+        """Carry one chunk, after what was printed before it; return whether more may come."""
         try:
             data = worker.channel.recv(messages.CHUNK_BYTES)
         except BlockingIOError:

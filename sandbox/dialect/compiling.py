@@ -60,7 +60,7 @@ own recursion does, so its limit stays as it is."""
 
 _IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
 _NO_FILE: Final = ""
-"""What the compiler is told: of a file it would read, and show, the line that an error is in."""
+"""The file name that the compiler gets. Of a real file it would read and show the line of an error."""
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
 

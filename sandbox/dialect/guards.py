@@ -294,7 +294,7 @@ def _read(obj: object, name: str) -> object:
 def record_of(obj: object, name: str, /) -> object:
     """Return what `obj.name` means in a module that is imported, of the names that lead into the interpreter.
 
-    Code can find it among builtins. Raises `SecurityError` for what is not told.
+    Code can find it among builtins. Raises `SecurityError` for what a record does not have.
     """
     if obj is None and name == "tb_next":  # tracebacks are None here
         return None

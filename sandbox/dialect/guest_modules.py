@@ -117,7 +117,7 @@ def names() -> Iterator[str]:
 
 
 def defines(module: str, name: str) -> bool:
-    """Return whether the source of a guest module binds a name at its top level, as far as its lines tell."""
+    """Return whether the source of a guest module binds a name at its top level, as far as its lines show."""
     text = _text(module)
     binds = rf"^(?:(?:class|def) {re.escape(name)}\b|{re.escape(name)} *=)"
     return text is not None and re.search(binds, text.text, re.MULTILINE) is not None

@@ -126,7 +126,7 @@ INSPECTION: Final = frozenset(
 """What leads from a traceback, generator or coroutine to a frame, and from there to everything."""
 
 LINEAGE: Final = _dunders("mro bases base")
-"""What a class derives from. Of a class of the host only a module that is imported is told it."""
+"""What a class derives from. Of a host class only a module that is imported receives it."""
 
 _USE_INSTEAD: Final = {
     "__globals__": "pass the values as arguments, or use globals()",

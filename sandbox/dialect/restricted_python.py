@@ -74,7 +74,7 @@ class RestrictedPython:
         facades.set_arguments(words)
 
     def connections(self) -> tuple[HostChannel, Output]:
-        """Let coroutines hear the channel, and notice those that are never awaited."""
+        """Let coroutines wait for the channel, and notice those that are never awaited."""
         self._channel, self._output = HostChannel(), Output()
         event_loop.set_channel(self._channel.readable, self._channel.receive, self._channel.is_waited_for)
         self._unawaited.watch()
@@ -92,7 +92,7 @@ class RestrictedPython:
         sys.stderr = self._nowhere
 
     def begin(self) -> None:
-        """Forget what an earlier run forgot, and which streams it exchanged."""
+        """Clear the notes of earlier runs, and restore the streams they exchanged."""
         self._unawaited.begin()
         event_loop.take_cancelled()
         streams.restore()
@@ -106,7 +106,7 @@ class RestrictedPython:
         return compiling.run_program(program, namespace)
 
     def end(self, *, session: bool) -> RunExtras:  # noqa: ARG002 - the same for both
-        """Write what open files still hold. Tell what could not be, and which calls never ran or ended."""
+        """Write what open files still hold. Note what could not be written, and which calls never ran or ended."""
         return RunExtras(notes={**self._unawaited.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
 
 

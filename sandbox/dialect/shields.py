@@ -1,4 +1,4 @@
-"""Security boundary: stands between the host and those methods of a guest class that the host would tell too much.
+"""Security boundary: stands between the host and those methods of a guest class to which the host would pass too much.
 
 `__getattr__` and its kind are asked for every name, those of the host's private state among them: a subclass of
 `logging.Formatter` that answered to `_fill` would be handed what only the formatter may hold. `__subclasshook__` is

@@ -1,7 +1,7 @@
 """Full CPython as a worker's Python: nothing of the language is restricted, everything else of the sandbox is.
 
-What the kernel's layers refuse is also said in words here, so that code which starts a process or opens a connection
-learns why; no protection depends on that.
+What the kernel's layers refuse is also explained here, so that code which starts a process or opens a connection gets a
+reason; no protection depends on that.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class FullPython:
         return frozenset({_STDIN, channel_fd, self._output.descriptor})
 
     def start(self) -> None:
-        """Write to the output, seed every generator, and tell in words what the kernel refuses."""
+        """Write to the output, seed every generator, and explain what the kernel refuses."""
         self._output.become_standard_streams()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
@@ -183,7 +183,7 @@ class FullPython:
         self._unawaited.watch()
 
     def begin(self) -> None:
-        """Forget earlier figures, and what an earlier run forgot."""
+        """Drop figures and notes of earlier runs."""
         self._figures.forget()
         self._unawaited.begin()
 

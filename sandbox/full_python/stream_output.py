@@ -88,7 +88,7 @@ class StreamOutput(Output):
         self.note_length()
 
     def note_length(self) -> None:
-        """Tell the host how far the text goes."""
+        """Report to the host how far the text goes."""
         end = min(os.lseek(self.descriptor, 0, os.SEEK_CUR), HEADER_BYTES + self._text_bytes_max)
         self._set_length(max(0, end - HEADER_BYTES))
 

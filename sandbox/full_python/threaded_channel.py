@@ -63,7 +63,7 @@ class ThreadedChannel(HostChannel):
                 loop.remove_reader(self.descriptor)
 
     def report(self, data: bytes) -> None:
-        """Send the report of a run. Who still waits for an answer is told that none will come."""
+        """Send the report of a run. Calls that still wait for an answer fail."""
         with self._sending:  # what is asked after this belongs to no run
             with self._news:
                 self._last_unanswered = self._calls

@@ -159,7 +159,7 @@ class HostChannel:
     def send(self, data: bytes) -> None:
         """Send a whole frame.
 
-        Answers are taken in meanwhile: a host that waits for us to read must not wait for ever.
+        Answers are taken in meanwhile: a host that waits for this side to read must not wait without end.
         """
         rest = memoryview(data)
         while rest:

@@ -19,7 +19,7 @@ PRELOADED = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Source that was compiled. `is_async` tells that it awaits at the top level."""
+    """Source that was compiled. `is_async` says that it awaits at the top level."""
 
     code: CodeType
     is_async: bool
@@ -34,7 +34,7 @@ class RunExtras:
 
 
 class Dialect(Protocol):
-    """One kind of Python, as a zygote prepares it and its workers run it; the methods stand in the order of a life."""
+    """One kind of Python, as a zygote prepares it and its workers run it; methods stand in the order of their calls."""
 
     layers: tuple[str, ...]
     """The layers of protection that the language itself is."""

@@ -1,6 +1,6 @@
 """Arguments that came as JSON, made what the hints of a function say: dates, enums, dataclasses, sets, tuples.
 
-What a hint does not ask for stays as it came, and so does what cannot be converted: the function then says so itself.
+What a hint does not ask for stays as it came, and so does what cannot be converted: the function then raises an error.
 """
 
 from __future__ import annotations

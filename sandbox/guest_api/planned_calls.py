@@ -25,11 +25,11 @@ from .unawaited_calls import unawaited_calls
 from .written_arguments import is_plain, written_arguments
 
 CALLS_MAX: Final = 200
-"""Calls that are told of one program; the host judges further ones when they are made."""
+"""Calls of one program that are sent; the host judges further ones when they are made."""
 
 _NAME_CHARS_MAX: Final = 200
 _ARGUMENTS_CHARS_MAX: Final = 100_000
-"""Characters of arguments that are told of one program, about."""
+"""Characters of arguments of one program that are sent, about."""
 _NO_TOOLS: Final = frozenset(
     {"get", "get_tool_definition", "items", "keys", "list_servers", "list_tools", "search_tools", "values"}
     | hosted_tools.RUNTIME_NAMES
@@ -53,7 +53,7 @@ def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
     end without it, nor after its failure.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
-    tool whose name only running it would tell.
+    tool whose name is known only when it runs.
     """
     roots = {
         name: path

@@ -10,7 +10,7 @@ from typing import Final
 from ..job import Json
 
 LITERAL_CHARS_MAX: Final = 1000
-"""Longer texts, and longer lists, count as values that only running the program would tell."""
+"""Longer texts, and longer lists, count as values that are known only when the program runs."""
 
 _DEPTH_MAX: Final = 20
 _WHOLE_BITS_MAX: Final = 63

@@ -1,4 +1,4 @@
-"""Turns to compute, shared fairly between callers: who has the fewest is served next, whoever else waits.
+"""Turns to compute, shared fairly between callers: the caller with the fewest is served next.
 
 A job takes a turn before it begins, gives it back while it waits for something, and takes one again before it goes on.
 """

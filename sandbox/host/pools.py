@@ -35,11 +35,11 @@ class JobRunner(Protocol):
         ...
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         ...
 
     def close_session(self, name: str) -> bool:
-        """End a session once it is idle; tell whether there was one."""
+        """End a session once it is idle; return whether there was one."""
         ...
 
     def sessions_of(self, caller: str) -> list[SessionState]:
@@ -102,12 +102,12 @@ class Pools:
         return next((isolation for isolation, runner in self._alive.items() if runner.has_session(session)), None)
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         home = self.home_of(name)
         return home is not None and await self._alive[home].end_session(name)
 
     def close_session(self, name: str) -> bool:
-        """End a session once no call is at work in it; tell whether there was one."""
+        """End a session once no call is at work in it; return whether there was one."""
         home = self.home_of(name)
         return home is not None and self._alive[home].close_session(name)
 

@@ -55,7 +55,7 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 
 
 class WorkerHandle:
-    """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
+    """One confined process that waits for a job. Made by `make`; its owner must `end` it."""
 
     def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
         self._forked = forked
@@ -134,7 +134,7 @@ class WorkerHandle:
         self._forked.exit.add_done_callback(lambda _exit: tell())
 
     def kill(self) -> None:
-        """End the process now; whoever reads its channel finds the end of it."""
+        """End the process now; its channel then ends for its reader."""
         self._killed = True
         if not self._ended:
             self._forked.kill()
@@ -268,7 +268,7 @@ class WorkerHandle:
 
     def _drop_calls(self) -> None:
         for task in self._answering:
-            if not task.cancelling():  # a second time would break off what tells an upstream server of the first
+            if not task.cancelling():  # a second time would break off what notifies an upstream server of the first
                 task.cancel()
 
     async def _converse(self, host_calls: HostCalls, clock: Clock, seat: Seat) -> Done:
@@ -331,7 +331,7 @@ class WorkerHandle:
             if clock.expired:
                 raise EOFError
             if self._forked.exit.done():
-                self._drop_calls()  # nobody is there to hear their answers, but a report may still lie in the channel
+                self._drop_calls()  # nothing reads their answers any more, but a report may still lie in the channel
 
     @contextmanager
     def _step_aside(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What the host knows of a worker process, whoever made it: a zygote beside it, or a fork server in a container."""
+"""What the host sees of a worker process, whatever made it: a zygote beside it, or a fork server in a container."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..wire.zygote_packets import ProcessExit
 
 
 class WorkerProcess(Protocol):
-    """A worker process as its launcher handed it over; `exit` tells how it ends."""
+    """A worker process as its launcher handed it over; `exit` says how it ends."""
 
     @property
     def pid(self) -> int:

@@ -76,7 +76,7 @@ class ForkedWorker:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     def kill_from_thread(self) -> None:
-        """End it now; whoever closes it makes sure that nobody does this any more."""
+        """End it now. Not called after `close`."""
         self.kill()
 
     def close(self) -> None:
@@ -278,7 +278,7 @@ class ZygoteLauncher:
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
 
     def _lost(self) -> None:
-        """Make sure that it is gone, and tell all who wait for it."""
+        """Make sure that it has ended, and fail all that wait for it."""
         connection, self._control = self._control, None
         if connection is None or self._loop is None or self._process is None:
             return
@@ -293,7 +293,7 @@ class ZygoteLauncher:
         for waiting in (self._hello, *self._forks.values()):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
-                waiting.exception()  # whoever waited may have left; then nobody else will look at it
+                waiting.exception()  # seen, since the caller that waited may have been cancelled
         self._forks.clear()
         for ended in self._exits.values():
             ended.set_result(ProcessExit())

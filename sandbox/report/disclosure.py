@@ -35,7 +35,7 @@ _OWN_MODULE = re.compile(r"\b__main__\.|<locals>\.")
 
 
 def _host_folders() -> tuple[str, ...]:
-    """Return the folders whose paths tell something of the machine, longest first."""
+    """Return the folders whose paths reveal something of the machine, longest first."""
     found = {sys.executable, *sys.path}
     own = globals().get("__file__")
     if own is not None:
@@ -50,7 +50,7 @@ def _host_folders() -> tuple[str, ...]:
     found.update(sysconfig.get_paths().values())
     found.update((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
     found.update([os.path.realpath(path) for path in found if path])
-    # Folders that any program may mention, and that tell nothing.
+    # Folders that any program may mention, and that reveal nothing.
     found -= {"", ".", "/", "/usr", "/usr/local", "/usr/bin", "/usr/include", "/tmp"}  # noqa: S108 - a name, not used
     return tuple(sorted((path for path in found if path.startswith("/")), key=lambda path: (-len(path), path)))
 
@@ -63,7 +63,7 @@ _HOST_FOLDERS = _any_of(_host_folders())
 
 
 def update_known_folders() -> None:
-    """Know only of the folders that this process still knows of."""
+    """Keep only the folders that this process still knows."""
     global _HOST_FOLDERS  # noqa: PLW0603 - the zygote changes it once, before any worker
     re.purge()
     _HOST_FOLDERS = _any_of(_host_folders())

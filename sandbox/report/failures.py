@@ -70,7 +70,7 @@ def describe(
     """
     try:
         return _described(error, {**(earlier or {}), filename: source}, filename)
-    except BaseException:  # noqa: BLE001 - a failure that cannot be told must still be reported as one
+    except BaseException:  # noqa: BLE001 - a failure that cannot be described must still be reported
         return Failure(type=type_name(type(error)), message="The exception could not be described.")
 
 

@@ -104,7 +104,7 @@ def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
 
 
 def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
-    """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
     status = EXIT_WITHOUT_REPORT
     worker = prepared.worker
     try:
@@ -262,7 +262,7 @@ class Worker:
 
 
 def _variable(name: str) -> str:
-    """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
+    """Return the name by which the code's own source will find a context variable. Raises `Refused`."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", PREFIX)):
         raise Refused(
             f"{name!r} cannot be the name of a context variable.",

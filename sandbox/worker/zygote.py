@@ -1,8 +1,8 @@
-"""The zygote: a process that imports everything once, holds no secret, and forks workers when told to.
+"""The zygote: a process that imports everything once, holds no secret, and forks workers on request.
 
 `python -I -S` starts it with an empty environment and no descriptor but its control socket. It has one thread and
 never reads a byte that a guest wrote: the host sends a request with two descriptors (the worker's end of its channel,
-its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
+its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later reports how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
 They speak in packets (`zygote_packets`).
@@ -43,7 +43,7 @@ _IDLE_MS = 100
 
 
 def main(control_fd: int) -> NoReturn:
-    """Be a zygote until the control socket ends."""
+    """Run a zygote until the control socket ends."""
     os.environ.clear()
     connection = socket.socket(fileno=control_fd)
     try:
@@ -83,7 +83,7 @@ class _Zygote:
         )
         standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
         packages = bool(config.packages)
-        # They name the workspace's place on the host, and what is alive below lives for ever.
+        # They name the workspace's place on the host, and what exists below is never freed.
         del config
         dialect.seal()
         confine.prove(self._plan)

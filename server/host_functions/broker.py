@@ -134,7 +134,7 @@ class Calls:
         return self if self.within is None else self.within.outermost
 
     async def ended(self) -> None:
-        """Let go of the files that the run had open, also where whoever waits for it is cancelled."""
+        """Close the files that the run had open, also where its caller is cancelled."""
         files, self.files = self.files, None
         if files is not None:
             await asyncio.shield(in_thread(Kind.FILES, files.close, charged=False))

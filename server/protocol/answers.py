@@ -87,7 +87,7 @@ class ReportedLayers:
         self._reported: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
 
     def are_new(self, connection: str | None, report: Report) -> bool:
-        """Return whether a connection has to be told the layers of a report; None is a request without connection."""
+        """Return whether a report has to name its layers to a connection; None is a request without connection."""
         if connection is None:
             return True
         key = (connection, report["isolation"])

@@ -152,7 +152,7 @@ _Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest], Awa
 
 
 def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
-    """Return what runs code for a tool, and tells its client how far it is."""
+    """Return what runs code for a tool, and reports its progress to the client."""
 
     async def run(
         request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest

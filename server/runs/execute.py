@@ -1,4 +1,4 @@
-"""The use case: run an agent's code and tell honestly what came of it."""
+"""The use case: run an agent's code and report what came of it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
 
 
 def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted | None:
-    """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
+    """Keep a small run after its reply, if the report holds all of it; None where that cannot be promised."""
     outcome = run.outcome
     max_chars = min(executor.settings.output_max_chars, SHOWN_CHARS)
     if (

@@ -1,8 +1,8 @@
-"""Tells a client how a run is getting on: what its code says, else the time it has taken and what its tools say.
+"""Reports the progress of a run to a client: what its code says, else the time it has taken and what its tools say.
 
-What is told never goes back (MCP, "Progress": the value must increase). Until the code says how far it is, the value is
+The value never goes back (MCP, "Progress": the value must increase). Until the code says how far it is, the value is
 seconds of all that the run may take. From then on it is the code's own share of a total that is 1, or more where
-seconds were told before.
+seconds were sent before.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _STEP = 0.001
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody.
+    """Sends about once a second, for as long as the context lasts, and on `report_message`; without `to`, nothing.
 
-    Most runs are over long before the first second is: to them it is a timer that is set and taken back.
+    Most runs end before the first second does: for them it is a timer that is set and cancelled.
     """
 
     to: Progress | None
@@ -56,7 +56,7 @@ class ProgressReporter:
                 task.cancel()
 
     def report_progress(self, fraction: float, message: str) -> None:
-        """Tell how far the code says that it is; of what comes too thick and fast only the latest."""
+        """Send how far the code says that it is; of several within a short time only the latest."""
         if self.to is None or fraction <= max(self._fraction, self._latest[0] if self._latest else -1.0):
             return
         self._latest = fraction, message
@@ -64,7 +64,7 @@ class ProgressReporter:
             self._sending = asyncio.create_task(self._send_latest())
 
     async def flush(self) -> None:
-        """Tell at once what waits to be told: the code has ended."""
+        """Send at once what waits to be sent: the code has ended."""
         self._flushing.set()
         if self._sending is not None:
             await self._sending
@@ -81,14 +81,14 @@ class ProgressReporter:
             return
         (self._fraction, message), self._latest = self._latest, None
         if self._total is None:
-            # The least total of which this share is more than the seconds that were told.
+            # The least total of which this share is more than the seconds that were sent.
             self._total = 1.0 if not self._value else (self._value + _STEP) / max(self._fraction, _STEP)
         self._sent_at = time.monotonic()
         self._value = max(self._fraction * self._total, self._value)
         await self.to(self._value, self._total, message or RUNNING)
 
     async def report_message(self, message: str) -> None:
-        """Tell what is going on; what comes too thick and fast is left out."""
+        """Send a message; what follows another too soon is left out."""
         now = time.monotonic()
         if self.to is not None and self._total is None and now - self._sent_at >= _AT_LEAST_SECONDS:
             self._sent_at = now

@@ -156,7 +156,7 @@ class SkillIndex:
 
 
 def about_of(description: str) -> str:
-    """Return what lists and searches tell of a description: its first paragraph, cut with … where it is long."""
+    """Return what lists and searches show of a description: its first paragraph, cut with … where it is long."""
     first = description[: ABOUT_CHARS_MAX + 1].partition("\n\n")[0]
     return first if len(first) <= ABOUT_CHARS_MAX else f"{first[:ABOUT_CHARS_MAX]}…"
 

@@ -1,4 +1,4 @@
-"""Which functions code has beside the tools, told to those who look for one among the tools."""
+"""Names the functions that code has beside the tools, where a search or a call looks for one among the tools."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Registry:
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
         self.shown_return_types = ShownReturnTypes()
-        """What each caller was told of what tools return."""
+        """Which return types each caller has seen."""
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; their owners append to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
@@ -147,7 +147,7 @@ class Registry:
     def _indexed(self, build: asyncio.Task[SearchIndex]) -> None:
         self._background.discard(build)
         if not build.cancelled():
-            build.exception()  # whoever waited for it has raised it
+            build.exception()  # the caller that waited for it has raised it
 
     async def _built(self) -> SearchIndex:
         async with self._indexing:
@@ -183,7 +183,7 @@ class Registry:
         return None
 
     async def describer(self) -> Describer:
-        """Return what tells of tools, with what was learned of their answers."""
+        """Return what describes tools, with what was learned of their answers."""
         from ...tools_registry.describing.details import Describer
 
         return Describer(await self.catalog(), await self.learned(), await self.asks())
@@ -242,7 +242,7 @@ class Registry:
         return self._overview[1]
 
     def watch_overview(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Have `tell` called whenever the overview has changed, until `close`."""
+        """Call `tell` whenever the overview has changed, until `close`."""
         self._in_background(self._watched(tell))
 
     async def _watched(self, tell: Callable[[], Awaitable[None]]) -> None:
@@ -259,7 +259,7 @@ class Registry:
         return await (await self._current()).upstreams.quarantined()
 
     def count_sent(self, chars: int) -> None:
-        """Count what a model was told of tools, to compare with what telling all would have cost."""
+        """Count what was sent to a model of tools, to compare with what all definitions would have cost."""
         self._sent_chars += chars
 
     async def find(self, name: str, category: str | None = None) -> Tool:
@@ -329,7 +329,7 @@ class Registry:
             return False
 
     async def refresh(self, server: str) -> bool:
-        """Ask a server what it has unless it was asked in this session; tell whether it was. Raises `RegistryError`."""
+        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`."""
         wired = await self._current()
         if server in wired.fresh:
             return False
@@ -337,7 +337,7 @@ class Registry:
         return True
 
     async def list_unlisted(self) -> None:
-        """Ask every server that has never said what it has, all at once, and wait `ASK_SECONDS` at most."""
+        """List the tools of every server that were never listed, all at once, and wait `ASK_SECONDS` at most."""
         wired = await self._current()
         tasks = [self._asked(wired, server) for server in self._unasked(wired)]
         if tasks:

@@ -1,4 +1,4 @@
-"""Which callers were told what which tools return, so that a run's report tells it once."""
+"""Which callers have seen what which tools return, so that reports say it once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ShownReturnTypes:
         self._shown: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def note(self, scope: str, tool: str) -> None:
-        """Note that a caller was told what a tool returns."""
+        """Note that a caller has seen what a tool returns."""
         tools = self._shown.setdefault(scope, OrderedDict())
         self._shown.move_to_end(scope)
         tools[tool] = None
@@ -26,5 +26,5 @@ class ShownReturnTypes:
             self._shown.popitem(last=False)
 
     def has(self, scope: str, tool: str) -> bool:
-        """Return whether a caller was told what a tool returns."""
+        """Return whether a caller has seen what a tool returns."""
         return tool in self._shown.get(scope, ())

@@ -46,7 +46,7 @@ class AnswerShapes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Describer:
-    """Tells of a catalog's tools, in the names that code calls them by."""
+    """Describes a catalog's tools, by the names that code calls them by."""
 
     catalog: Catalog
     learned: AnswerShapes | None = None

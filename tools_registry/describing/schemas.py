@@ -234,7 +234,7 @@ class SchemaReader:
         return True
 
     def _takes_whole(self, schema: Mapping[str, Json]) -> bool:
-        """Take a schema with the lists and mappings that it holds, for whoever goes through them."""
+        """Take a schema with the lists and mappings that it holds, for callers that go through them."""
         return self._takes(1 + len(schema)) and self._takes(
             sum(len(each) for each in schema.values() if isinstance(each, list | Mapping))
         )

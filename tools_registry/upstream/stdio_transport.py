@@ -122,7 +122,7 @@ async def _end(process: Process) -> None:
 async def _ended(process: Process) -> bool:
     """Wait for the end of the process itself; `wait` would also wait for whatever else holds its pipes."""
     with anyio.move_on_after(_EXIT_SECONDS):
-        while process.returncode is None:  # noqa: ASYNC110 - nothing but asking tells it
+        while process.returncode is None:  # noqa: ASYNC110 - it has no event
             await anyio.sleep(_LOOK_SECONDS)
     return process.returncode is not None
 

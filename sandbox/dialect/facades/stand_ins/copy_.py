@@ -234,7 +234,7 @@ def _found(cls: type, name: str) -> tuple[type, Any] | None:
 def _own_state(x: object, state: object, setter: tuple[type, Any] | None) -> object:
     """Return what of `state` may be set on a copy of `x`, or be shown to a `__setstate__` of the code's own.
 
-    Who made the state cannot be told: hooks of the code ran meanwhile, and could have put a `__getstate__` in and taken
+    Who made the state is unknown: hooks of the code ran meanwhile, and could have put a `__getstate__` in and taken
     it out again. So it is judged by what it holds: under a name of the host's, only what `x` itself holds there.
     """
     cls = type(x)

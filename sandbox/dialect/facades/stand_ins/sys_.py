@@ -69,7 +69,7 @@ def audit(event: str, *_arguments: object) -> None:
 
 
 def _getframe(depth: int = 0, /) -> Frame:
-    """Return what is told of the call that is `depth` calls above. Raises ValueError."""
+    """Return the record of the call that is `depth` calls above. Raises ValueError."""
     return frame_of_caller(_whole(depth))
 
 
