@@ -53,7 +53,7 @@ class Limits:
 class Reading:
     """What is to be read from source, by `skill_source.facts`: as the skill of this name, with these tests.
 
-    `variables` are those that a script shall take as parameters; None leaves it to the script: all its constants.
+    `variables` are those that a script takes as parameters; None leaves it to the script: all its constants.
     """
 
     name: str

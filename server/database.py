@@ -20,7 +20,7 @@ class Opening(Generic[T]):
     """What is opened by the thread that first asks for it, while the others wait.
 
     Where that fails since a server does not answer, those that waited get that error, and do not try each in its turn;
-    from then on nobody waits for another's try.
+    from then on no caller waits for another's attempt.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:

@@ -219,7 +219,7 @@ class Root:
         self._open = _way_of_opening(self._handle)
 
     def close(self) -> None:
-        """Let go of the folder; the root cannot be used after that. May be called twice."""
+        """Close the folder; the root cannot be used after that. May be called twice."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -70,7 +70,7 @@ class Ledger:
             ) from None
 
     def close(self) -> None:
-        """Let go of the file. May be called twice."""
+        """Close the file. May be called twice."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -79,7 +79,7 @@ class Ledger:
     def locked(self) -> Iterator[None]:
         """Hold the workspace against every other thread and process, with `used_bytes` and `entries` up to date.
 
-        Raises `Unavailable` when somebody else does not let go of it.
+        Raises `Unavailable` when another process holds it for too long.
         """
         deadline = time.monotonic() + LOCK_SECONDS
         if not self._turn.acquire(timeout=LOCK_SECONDS):

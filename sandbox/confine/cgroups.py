@@ -103,12 +103,12 @@ def remove_empty() -> None:
     for place in _places():
         for entry in os.scandir(place.folder):
             if entry.name.startswith(_PREFIX) and not _is_being_made(entry.name):
-                with contextlib.suppress(OSError):  # EBUSY: another zygote lives in it
+                with contextlib.suppress(OSError):  # EBUSY: another zygote is in it
                     os.rmdir(entry.path)
 
 
 def _is_being_made(group: str) -> bool:
-    """Return whether the process that a group is named for lives: then a zygote may be about to enter it."""
+    """Return whether the process that a group is named for runs: then a zygote may be about to enter it."""
     return os.path.exists(f"/proc/{group.removeprefix(_PREFIX).partition('-')[0]}")
 
 

@@ -136,7 +136,7 @@ def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
     if owner_map_fd is not None:
         os.close(owner_map_fd)
     return tuple(
-        f"{path} is on a file system that cannot show its files with another owner, so code sees only what everybody "
+        f"{path} is on a file system that cannot show its files with another owner, so code sees only what all users "
         "may read there. Run the server as an ordinary user, or keep its home on another file system."
         for path in unmapped
     )

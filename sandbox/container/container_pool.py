@@ -129,7 +129,7 @@ class ContainerPool:
         workspace = settings.pool.workspace
 
         def launch(config: ZygoteConfig) -> Containers:
-            # What is outside is no business of theirs; and the container itself is the wall around files.
+            # They do not concern what is outside; the container itself separates the files.
             inside = replace(config, workspace=None, required=Level.LIMITS)
             if found.cpus_held:
                 inside = replace(inside, cpus=None)

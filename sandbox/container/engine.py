@@ -326,7 +326,7 @@ async def _passed_output_of(command: Sequence[str], *, seconds: float, cwd: str)
                 status, _said, complaint = await _output_of(given, seconds=seconds, cwd=cwd, pass_fds=[theirs.fileno()])
             os.close(writing)
             writing = -1
-        # What nobody took out of the socket was closed with it. Who did may live on and say nothing.
+        # What was not read from the socket was closed with it. A process that read it may run on silently.
         os.set_blocking(reading, False)
         try:
             answer = os.read(reading, _ANSWER_BYTES)

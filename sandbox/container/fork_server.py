@@ -3,7 +3,7 @@
 It does in a container what the zygote does beside the server, and forks the same workers; the host asks for them over
 a link (see `link`). When that ends, so does this process, and with it, as it is the first, everything in the container.
 
-One worker lives at a time. After it, everything is cleaned and looked at; if anything is left, or nothing kept the
+One worker runs at a time. After it, everything is cleaned and looked at; if anything is left, or nothing kept the
 worker from hiding something, the host is asked to replace the container.
 """
 
@@ -37,7 +37,7 @@ from .stream_link import StreamLink
 
 
 def main() -> NoReturn:
-    """Be the first process of a container until its standard input ends."""
+    """Run as the first process of a container until its standard input ends."""
     limits.prefer_for_oom_kill()
     dialect = dialect_of(Isolation.CONTAINER)
     dialect.prepare(())  # it may begin this process anew, so nothing has been read yet

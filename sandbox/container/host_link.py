@@ -81,7 +81,7 @@ class DirectHostLink:
         self,
         channel: socket.socket,
         output_fd: int,
-        kill: Callable[[], None],  # noqa: ARG002 - the worker hears the end of its channel itself
+        kill: Callable[[], None],  # noqa: ARG002 - the worker sees the end of its channel itself
         **wanted: Json,
     ) -> None:
         """Pass its descriptors on."""

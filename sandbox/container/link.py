@@ -27,7 +27,7 @@ class Request:
 
 
 class Link(Protocol):
-    """How the fork server hears its host. At the end of what it hears, the process ends."""
+    """How the fork server receives from its host. At the end of the stream the process ends."""
 
     def first(self) -> Mapping[str, Json]:
         """Wait for the first message, the configuration."""

@@ -1,8 +1,8 @@
 """Security boundary: what a class may be made from, and what guest code gets for `type`.
 
-A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements
-go through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type
-of an object, or makes a class by the same rules. What code derives from it is no metaclass to Python (`metaclasses`).
+A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements go
+through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type of an
+object, or makes a class by the same rules. What code derives from it is not a metaclass to Python (`metaclasses`).
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _shown_host_type(cls: type) -> type:
 
 
 def _is_given(cls: type) -> bool:
-    """Return whether code may call `cls`: what a call of any other class does, nobody has judged.
+    """Return whether code may call `cls`: what a call of any other class does was not judged.
 
     The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
     """
@@ -395,7 +395,7 @@ def _has_private_annotation(body: dict[str, object]) -> bool:
 
 
 def _check_base(base: object) -> None:
-    # The class of a base is what makes the new class, and `isinstance` believes what an object says of its class.
+    # The class of a base is what makes the new class, and `isinstance` uses what an object says of its class.
     if not issubclass(type(base), type):
         raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
     base = cast("type", base)

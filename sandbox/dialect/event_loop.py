@@ -289,7 +289,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             self._run(goal)
         except BaseException:
             if goal.done() and not goal.cancelled():
-                goal.exception()  # seen, so that nobody reports it as never retrieved
+                goal.exception()  # read, so that it is not reported as never retrieved
             raise
         return goal.result()
 
@@ -334,7 +334,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             await asyncio.wait(set(self._calls), timeout=timeout)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Write an error that nobody waits for to standard error, as asyncio logs it."""
+        """Write an error that no task awaits to standard error, as asyncio logs it."""
         try:
             error = context.get("exception")
             told = f": {type(error).__name__}: {error}" if error is not None else ""

@@ -281,7 +281,7 @@ def _read(obj: object, name: str) -> object:
             if kept is not MISSING:
                 return kept
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
-            return builtins.getattr(obj, name)  # the name of somebody's tool or skill
+            return builtins.getattr(obj, name)  # the name of a tool or skill
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
@@ -715,7 +715,7 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
 
 
 _HOST_DESCRIPTORS: Final[set[int]] = set()
-"""What stands in classes of the host and takes stores, by identity. It lives as long as they do."""
+"""What stands in classes of the host and takes stores, by identity. It exists as long as they do."""
 
 
 def keep_descriptors(descriptors: Iterable[object]) -> None:

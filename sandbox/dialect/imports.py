@@ -74,7 +74,7 @@ def is_left_out(module: str, name: str) -> bool:
     """Return whether a module that can be imported is known to be without a member, which others use instead."""
     listed = host_modules.listed(module) or facades.exports().get(module, frozenset())
     member_name = f"{module}.{name}"
-    # What stands in place of a whole package is no answer once the operator has installed it.
+    # What stands in place of a whole package is not an answer once the operator has installed it.
     instead = instead_of(member_name) if is_listed(module) else SUBSTITUTES.get(member_name)
     return name not in listed and not is_importable(member_name) and instead is not None
 

@@ -59,7 +59,7 @@ INITIALIZER: Final = "__init__"
 """A class may define it. The host's own, called again, would change a descriptor in a class of the host."""
 
 REPLACING_METHOD: Final = "__replace__"
-"""A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
+"""A class may define it (Python 3.13). That of `SimpleNamespace` trusts what a guest class returns."""
 
 KEPT_PRIVATELY: Final = _dunders("self defaults kwdefaults")
 """What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""

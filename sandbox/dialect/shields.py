@@ -29,7 +29,7 @@ _PLAIN_ACCESS: Final[dict[str, Callable[..., Any]]] = {
 def shielded(name: str, method: object, shown_type: Callable[[type], type]) -> object:
     """Return what a class is to have under `name` in place of `method`; `shown_type` is `classes.shown_type`.
 
-    Raises `TypeError` for a `__subclasshook__` that is no class method.
+    Raises `TypeError` for a `__subclasshook__` that is not a class method.
     """
     if name == SUBCLASS_HOOK:
         return _hook(method, shown_type)

@@ -504,7 +504,7 @@ class ModuleTransformer(Transformer):
         return True
 
     def _keep_last_value(self, node: ast.Module) -> None:
-        """Keep none: nobody asks for it."""
+        """Keep none: nothing reads it."""
 
 
 class GeneratedTransformer(Transformer):

@@ -216,7 +216,7 @@ class FullPython:
     def end(self, *, session: bool) -> RunExtras:
         """Write out what is held back, and give the figures that were shown or left open.
 
-        As at the end of any program, threads that are no daemons are waited for; a session's go on.
+        As at the end of any program, threads that are not daemons are waited for; a session's go on.
         """
         if not session:
             with suppress(Exception):
@@ -235,7 +235,7 @@ def _import_ahead(name: str) -> None:
     try:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a broken library is the business of the code that imports it
+    except Exception:  # noqa: BLE001 - a broken library concerns the code that imports it
         for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name.partition(".")[0]]:
             del sys.modules[loaded]
 

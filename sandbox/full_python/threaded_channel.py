@@ -17,7 +17,7 @@ _UNANSWERED: Mapping[str, Json] = {
     "error": {"type": "RuntimeError", "message": "The run in which this was asked has ended, so there is no answer."}
 }
 _READER_LEAVES_MS = 50
-"""A thread that can neither write nor read looks so often whether there is still somebody who reads."""
+"""A thread that can neither write nor read checks so often whether another thread still reads."""
 
 
 class ThreadedChannel(HostChannel):

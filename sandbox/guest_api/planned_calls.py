@@ -1,7 +1,7 @@
 """Which upstream tools a program calls, as far as its source says it: so that the host can judge them before it runs.
 
 A program is refused for a name or an argument that its tool does not have, or for a missing `await`, only where a call
-is certain to be made and its failure is not caught. Nothing depends on it that protects anybody: the host judges each
+is certain to be made and its failure is not caught. No protection depends on it: the host judges each
 call again when it is made.
 """
 

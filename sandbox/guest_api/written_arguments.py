@@ -80,7 +80,7 @@ def _add_dict(written: Written, items: ast.Dict) -> None:
 
 
 def is_plain(value: ast.expr) -> bool:
-    """Return whether a value is certain to be no dict."""
+    """Return whether a value is certainly not a dict."""
     return isinstance(value, ast.List | ast.Tuple | ast.JoinedStr | ast.Constant)
 
 

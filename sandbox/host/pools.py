@@ -98,7 +98,7 @@ class Pools:
         return await (await self._runner(job.isolation)).run(job, host_calls)
 
     def home_of(self, session: str) -> Isolation | None:
-        """Return the isolation that a session lives at, or None where there is no such session."""
+        """Return the isolation of a session, or None where there is no such session."""
         return next((isolation for isolation, runner in self._alive.items() if runner.has_session(session)), None)
 
     async def end_session(self, name: str) -> bool:
@@ -112,7 +112,7 @@ class Pools:
         return home is not None and self._alive[home].close_session(name)
 
     def sessions_of(self, caller: str) -> list[tuple[Isolation, SessionState]]:
-        """Return the sessions that a caller began, each with the isolation that it lives at."""
+        """Return the sessions that a caller began, each with its isolation."""
         return [(isolation, each) for isolation, runner in self._alive.items() for each in runner.sessions_of(caller)]
 
     def stats(self) -> Mapping[Isolation, PoolStats]:

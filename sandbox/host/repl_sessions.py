@@ -272,7 +272,7 @@ class Sessions:
 
 
 def _lost_name_told(outcome: Outcome, name: str, why: str) -> Outcome:
-    """Return the outcome with what a name that is not defined may be for want of: the session's earlier variables."""
+    """Return the outcome; the hint of a name that is not defined mentions the session's lost variables."""
     error = outcome.error
     if error is None or error.type != "NameError":
         return outcome

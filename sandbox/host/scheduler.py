@@ -1,10 +1,10 @@
 """Decides which runs begin, and which workers compute: turns are for computing, and a worker that waits needs none.
 
-What a worker does is seen from outside (`process_state`), never believed. While nobody waits for a turn nothing is
-looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that woke
-by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns than
-one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do not
-delay another's.
+What a worker does is seen from outside (`process_state`), never reported by itself. While none waits for a turn nothing
+is looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that
+woke by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns
+than one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do
+not delay another's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .run_clock import Clock
 
 _LOOK_SECONDS = 0.01
 _LOOK_SELDOM_SECONDS = 0.05
-"""How often workers that hold a turn are looked at while somebody waits for one, and those that hold none."""
+"""How often workers that hold a turn are looked at while another waits for one, and those that hold none."""
 _LOOK_SECONDS_EACH = 0.0002
 """How much longer a look at those that hold none is put off for each of them: one costs some microseconds."""
 _AWAKE_CPU_SECONDS = 0.001

@@ -39,7 +39,7 @@ from .worker_process import Launches, WorkerProcess
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.
 
-Those that wait for somebody else (`call_slots`) do not count."""
+Those that only wait (`call_slots`) do not count."""
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
@@ -127,7 +127,7 @@ class WorkerHandle:
         except BlockingIOError:
             return None
         except OSError as error:
-            return f"The worker cannot be heard any more: {error.strerror}."
+            return f"The worker's channel cannot be read: {error.strerror}."
 
     def on_exit(self, tell: Callable[[], None]) -> None:
         """Have `tell` called when the process has ended."""
@@ -184,7 +184,7 @@ class WorkerHandle:
             self._forked.resume()
 
     async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
-        """Run one job here and report it; the worker lives on only after a report of its own.
+        """Run one job here and report it; the worker is kept only after a report of its own.
 
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
         then nothing of the code ran. Cancelling kills the worker.
@@ -400,7 +400,7 @@ class WorkerHandle:
             async with asyncio.timeout(_EXIT_WAIT_SECONDS):
                 await asyncio.shield(self._forked.exit)
         except TimeoutError:
-            _LOG.debug("A worker closed its channel and lived on.")
+            _LOG.debug("A worker closed its channel and did not end.")
 
     async def _outcome_without_report(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
         """Say why there is no report: from what the host itself did, and from how the process ended."""

@@ -14,7 +14,7 @@ class WorkerProcess(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id where it lives."""
+        """Its process id in its own namespace."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class WorkerProcess(Protocol):
 
 
 class Launches(Protocol):
-    """What makes workers for a pool. A dead one stays dead; its owner makes another."""
+    """What makes workers for a pool. One that ended does not start again; its owner makes another."""
 
     @property
     def alive(self) -> bool:
@@ -60,7 +60,7 @@ class Launches(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a worker that it made lives, or is being made."""
+        """Whether a worker that it made runs, or is being made."""
         ...
 
     async def start(self) -> None:

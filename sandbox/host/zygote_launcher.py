@@ -1,4 +1,4 @@
-"""The host's side of one zygote: starts it, asks it for workers, and hears from it how each ended."""
+"""The host's side of one zygote: starts it, asks it for workers, and receives how each ended."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ZygoteLauncher:
 
     @property
     def busy(self) -> bool:
-        """Whether a worker that it forked lives, or is being forked."""
+        """Whether a worker that it forked runs, or is being forked."""
         return bool(self._forks or self._exits)
 
     @property
@@ -227,7 +227,7 @@ class ZygoteLauncher:
         self._stderr.seek(0)
         written = self._stderr.read().decode("utf-8", "replace")
         _LOG.debug("The zygote wrote: %s", written[-_STDERR_CHARS:])
-        return written.strip().rpartition("\n")[2] or "the zygote ended without a word"
+        return written.strip().rpartition("\n")[2] or "the zygote ended without a message"
 
     def _receive_packet(self) -> None:
         assert self._control is not None
@@ -263,7 +263,7 @@ class ZygoteLauncher:
                 alone = self._config.isolation is Isolation.RESTRICTED
                 forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
                 if waiting.done():
-                    forked.close()  # nobody wants it any more
+                    forked.close()  # its caller was cancelled
                 else:
                     waiting.set_result(forked)
             case zygote_packets.ForkRefused(number, reason):

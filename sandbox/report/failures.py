@@ -1,8 +1,9 @@
 """Describe an exception to the one who wrote the code: its type, message, own line, hint, and own traceback.
 
 Security boundary: the exception is hostile. Its attributes are read through the C descriptors of BaseException,
-captured at import; its `__str__` may raise, lie or return what is no string; chains may be long or circular, and groups
-deep. Source lines come from the source given, never from a file. Nothing of the host's frames, files or paths is shown.
+captured at import; its `__str__` may raise, lie or return what is not a string; chains may be long or circular, and
+groups deep. Source lines come from the source given, never from a file. Nothing of the host's frames, files or paths is
+shown.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _takes_from(node: ast.AST, name: str, line: int) -> bool:
 
 
 def _lists_of(items: ast.expr, frame: FrameType) -> Sequence[str] | None:
-    """Return the keys under which a dict has lists; None where an expression is no dict."""
+    """Return the keys under which a dict has lists; None where an expression is not a dict."""
     helper = _helper_of(items)
     if helper is not None:
         return [helper[1]]

@@ -173,7 +173,7 @@ class _BoundedReader:
             container = container if inner is None else inner
 
     def _next(self) -> str:
-        """Return the next character that is no space, or nothing at the end."""
+        """Return the next character that is not a space, or nothing at the end."""
         at = self._at
         while (end := cast("re.Match[str]", _SPACE.match(self._text, at, at + 64 * STEP_CHARS)).end()) != at:
             at = end

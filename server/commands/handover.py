@@ -188,7 +188,7 @@ def _http_port(given: Sequence[str]) -> int | None:
     if given[0] != "serve" or (asked := _option(given, "--http")) is None:
         return None
     port = asked.rpartition(":")[2]
-    # What is no port, the server in the container refuses with its own words.
+    # What is not a port, the server in the container refuses with its own words.
     return int(port) if port.isdecimal() and 0 < int(port) <= _PORT_MAX else None
 
 

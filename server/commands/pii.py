@@ -304,7 +304,7 @@ class _Progress:
 
 
 def _bytes(piece: str) -> bytes:
-    # A lone surrogate that was no byte comes from an escape in JSON, and has no bytes of its own but these.
+    # A lone surrogate that was not a byte comes from an escape in JSON, and has no bytes of its own but these.
     try:
         return piece.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
 """The system call filter with which an engine's container leaves room for all layers of sealab: the level `kernel`.
 
-An engine's own filter lets nobody make namespaces without a privilege, which leaves the level `landlock`. This one lets
-everybody make them, and refuses what a container has no use for: what loads code into the kernel, sets the machine's
+An engine's own filter allows no namespaces without a privilege, which leaves the level `landlock`. This one allows
+them, and refuses what a container has no use for: what loads code into the kernel, sets the machine's
 clocks and devices, or looks into other processes (seccomp(2), capabilities(7)). The sandbox adds its own allow list.
 """
 

@@ -37,7 +37,7 @@ ReportProgress = Callable[[float, str], None]
 """Told how far the code says that it is, from 0 to 1, and in words."""
 
 PROGRESS_MAX = 10_000
-"""How often a run may say how far it is; that is no call of its budget."""
+"""How often a run may say how far it is; that is not a call of its budget."""
 
 _FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
 """Host calls that are none of a run's budget: how many of them."""

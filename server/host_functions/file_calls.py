@@ -102,7 +102,7 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
 
 
 def _note_dry(calls: Calls, name: str, arguments: Arguments) -> None:
-    """Note what a dry run would have changed in the workspace; what is temporary is nobody's concern."""
+    """Note what a dry run would have changed in the workspace; temporary files do not count."""
     if not calls.dry_run or name not in _CHANGES or arguments.get("mode") == "r":
         return
     paths = {each: cast("str", arguments[each]) for each in ("filename", "target") if each in arguments}

@@ -47,7 +47,7 @@ STEPS_TOGETHER_MAX: Final = 100_000
 _DEPTH_MAX = 12
 _ENUM_MAX = 200
 _TEXT_CHARS_MAX = 1_000
-"""A longer text is no literal, and an object with a longer key is read as one of any keys."""
+"""A longer text is not a literal, and an object with a longer key is read as one of any keys."""
 _READ_KEPT = 8
 """How many tools are not read again: one call reads its tool several times."""
 _PLAIN: Mapping[str, Shape] = {

@@ -107,7 +107,7 @@ class Connection:
         raise AssertionError("the second attempt returns or raises")
 
     async def ask(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:
-        """Have the SDK's client ask for something that is no tool, and return the answer; `what` names it for people.
+        """Have the SDK's client ask for something other than a tool, and return the answer; `what` names it for people.
 
         Raises a `RegistryError`.
         """

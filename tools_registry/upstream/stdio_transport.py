@@ -97,7 +97,7 @@ async def _send_all(
                 line = each.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                 await process.stdin.send(line.encode("utf-8", "replace"))
     except _GONE:
-        await incoming.aclose()  # the process may live on, but no request reaches it: the session ends
+        await incoming.aclose()  # the process may still run, but no request reaches it: the session ends
     finally:
         sent.set()
 

@@ -93,7 +93,7 @@ def seal() -> int:
     vars(re)["_compile"] = _compiling(vars(re)["_compile"], vars(re).get("_cache2", vars(re)["_cache"]))
     for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they print what a pattern with re.DEBUG became
         vars(module)["print"] = _print
-    # What is said of a warning, or of an error that nobody can catch, shows lines of the file that the code names.
+    # What is said of a warning, or of an error that cannot be caught, shows lines of the file that the code names.
     linecache.updatecache = lambda *_file: []
     sys.unraisablehook = lambda _error: None
     _keep_conversions()

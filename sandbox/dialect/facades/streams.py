@@ -112,7 +112,7 @@ class BinaryOutput:
 
 
 class Input(io.StringIO):
-    """A text stream that is at its end: nobody types here."""
+    """A text stream that is at its end: there is no input."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot set {name!r}: the input is read-only here")

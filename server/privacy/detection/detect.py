@@ -226,7 +226,7 @@ def _settled(findings: Sequence[Finding]) -> list[Finding]:
 def _label(path: tuple[str, ...]) -> str:
     """Return what is written before a leaf: its key, and the one above, which says whose name `name` is.
 
-    In lower case, since `Order Status:` at the start of a line could be somebody speaking.
+    In lower case, since `Order Status:` at the start of a line could name a speaker.
     """
     keys = [in_words(key) or key.lower() for key in path if key and not key.isdecimal()][-_LABEL_KEYS:]
     if not keys:

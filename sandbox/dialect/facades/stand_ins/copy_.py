@@ -1,4 +1,4 @@
-"""A security boundary: `copy` that gives no object an attribute which its class lacks, and shows nobody its state.
+"""A security boundary: `copy` that gives no object an attribute which its class lacks, and never shows its state.
 
 The real module applies whatever state an object's `__getstate__` hands it, by name, to whatever its constructor
 returned: `setattr` without a guard. Here state reaches only an object of the same class, and only under names that
@@ -298,7 +298,7 @@ def _restore(x: object, made: Any, state: Any, setter: tuple[type, Any] | None) 
     if attributes:
         made.__dict__.update(attributes)
     for name, value in (slots or {}).items():
-        # A class lists its slots in a list that code may change; what it did not make a slot of is no state.
+        # A class lists its slots in a list that code may change; what it did not make a slot of is not state.
         if type(attribute_of_class(cls, name)) is types.MemberDescriptorType:
             setattr(made, name, value)
 

@@ -335,7 +335,7 @@ def _give_field(cls: type, name: str) -> None:
     default = _getattr(cls, name, _MISSING)
     if type(default) is Field:
         return
-    if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is no default
+    if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is not a default
         default = _MISSING
     type.__setattr__(cls, name, field(default=default))
 

@@ -100,7 +100,7 @@ class Database:
             connection.rollback()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._connection is not None:
             with self._in_use() as connection:
                 self._connection = None
@@ -203,7 +203,7 @@ class Results:
             return self._cursor.fetchall() if count < 0 else self._cursor.fetchmany(count)
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Drop the rows."""
         with self._database._in_use():
             self._cursor.close()
 

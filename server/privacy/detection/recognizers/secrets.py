@@ -203,7 +203,7 @@ _DETERMINERS = frozenset(
     "my the your our his her their its a an this that new old current temporary correct default initial admin root user account login wifi wi-fi "
     "mein dein das der die la le el il mon ma mi tu".split()
 )
-# Words, identifiers, versions, file names, expressions, links, dates and e-mail addresses are no passwords.
+# Words, identifiers, versions, file names, expressions, links, dates and e-mail addresses are not passwords.
 _PLAIN = re.compile(
     r"v\d+(?:\.\d+){1,4}|[A-Za-z]+(?:[_.-][A-Za-z]+)*\d{0,2}|[\d.,:%/-]+[a-zA-Z]{0,3}|[\w.-]+\.(?:py|js|ts|go|md|json|ya?ml|txt|com|org|io|html?)|.*://.*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.]+=.*|\$.*|--?[\w-]+|#\d+|.*\\.*|\w+@\w+:.*|[A-Z_]+\d*"
 )
