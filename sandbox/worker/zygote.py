@@ -28,7 +28,7 @@ from ..job import Isolation
 from ..wire import output, zygote_packets
 from ..wire.zygote_config import close_start_file, read_start_file
 from . import runner
-from .ahead import CompiledAhead
+from .compiled_ahead import CompiledAhead
 from .dialect_choice import dialect_of
 from .huge_pages import HeapMap
 from .immortal import immortalize

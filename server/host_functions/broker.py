@@ -23,7 +23,7 @@ from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
 from ..host_work import Kind, in_thread
 from ..privacy.tokens.run_tokens import RunTokens
-from .approvals import Approvals
+from .approval_questions import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
 
