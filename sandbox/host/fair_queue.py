@@ -320,3 +320,8 @@ class Turns(Generic[_T]):
         if self._began:
             self._seconds_between += (now - self._began - self._seconds_between) * _WEIGHT_OF_NEWEST
         self._began = now
+
+
+def of_one_caller(places: int) -> int:
+    """Return how many places one caller may have: most of all, but never the last ones where there are several."""
+    return max(1, places - max(1, places // 4))

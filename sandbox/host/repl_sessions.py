@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Status
-from .caller_quota import of_one_caller
+from .fair_queue import of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..job import Job
-from .caller_quota import of_one_caller
-from .fair_queue import Turn, Turns
+from .fair_queue import Turn, Turns, of_one_caller
 from .free_memory import Memory
 from .run_clock import Clock
 
