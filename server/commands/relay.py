@@ -32,6 +32,8 @@ while data := connection.recv(65536):
 os._exit(0)
 """
 _CHUNK = 65_536
+_LAST_BYTES_SECONDS = 5.0
+"""How long connections may deliver what they have after their container ended."""
 
 
 def serve_through(command: Sequence[str], port: int) -> int:
@@ -43,7 +45,13 @@ async def _serve(command: Sequence[str], port: int) -> int:
     program, name = command[0], command[command.index("--name") + 1]
     within = [program, "exec", "--interactive", name, "python3", "-c", _WITHIN, str(port)]
 
+    relays: set[asyncio.Task[None]] = set()
+
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        relays.add(current)
+        current.add_done_callback(relays.discard)
         process = await asyncio.create_subprocess_exec(*within, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -65,7 +73,10 @@ async def _serve(command: Sequence[str], port: int) -> int:
     async with listener:
         container = await asyncio.create_subprocess_exec(*command)
         try:
-            return await container.wait()
+            ended = await container.wait()
+            if relays:
+                await asyncio.wait(relays, timeout=_LAST_BYTES_SECONDS)
+            return ended
         finally:
             with suppress(ProcessLookupError):
                 container.terminate()
