@@ -179,7 +179,10 @@ def _complete_run(run: Parser) -> None:
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
     run.add_argument(
-        "--isolation", choices=CHOICES, default=AUTO, help="what keeps the code apart: the operator allows which"
+        "--isolation",
+        choices=CHOICES,
+        default=AUTO,
+        help="the isolation of the code, one of those that the operator allows",
     )
 
 
@@ -395,18 +398,18 @@ def _init(chosen: argparse.Namespace) -> int:
 _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
-    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
-    "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
-    "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
-    "container": ("build the image for isolation=container, or say how containers stand", _complete_container),
+    "init": ("set up sealab: find clients, import their servers, add sealab to them, test it", _complete_init),
+    "demo": ("run the main use case end to end, in a temporary home", _complete_demo),
+    "doctor": ("check which isolation layers work on this machine", _complete_doctor),
+    "container": ("build the image for isolation=container, or show the state of containers", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
-    "pii": ("hide personal data in files, restore and forget it", _complete_group),
-    "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
-    "packages": ("say which modules of a package restricted code can import", _complete_group),
-    "skills": ("keep, run and test skills, and carry them in and out", _complete_group),
-    "completion": ("print what makes a shell complete sealab's command line", _complete_completion),
+    "pii": ("replace personal data in files by tokens, restore or delete it", _complete_group),
+    "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
+    "packages": ("check which modules of a package restricted code can import", _complete_group),
+    "skills": ("store, run and test skills, import and export them", _complete_group),
+    "completion": ("print the completion script of a shell", _complete_completion),
 }
-"""The commands, in the order in which help names them: what each is for, and what gives its parser all it takes."""
+"""The commands, in the order of the help: what each does, and the function that adds its arguments."""
 
 
 def _cause(error: BaseException) -> BaseException:

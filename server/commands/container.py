@@ -53,8 +53,8 @@ def add_to(
     )
     status = commands.add_parser(
         "status",
-        help="say how containers stand here",
-        description="Say what would run containers here, what in, and which limits hold when tried.",
+        help="show the state of containers",
+        description="Show the container engine, the image, and which limits held when tried.",
         allow_abbrev=False,
     )
     for command, run in ((build, _build), (status, _status)):

@@ -64,7 +64,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
     forget.add_argument(
         "--scope",
         metavar="SCOPE",
-        help="forget all values of this scope, as the audit names it; home is this home's own",
+        help="delete all values of this scope, as the audit names it; `home` is the scope of this home",
     )
     audit = command("audit", _audit, "say what was hidden and restored, without the values")
     audit.add_argument("--limit", metavar="N", type=int, default=_AUDIT_LINES, help="the newest N lines")

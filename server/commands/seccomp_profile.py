@@ -63,8 +63,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     """Add `profile` to the commands of `sealab container`. It needs nothing that some system lacks."""
     command = commands.add_parser(
         "profile",
-        help="write the seccomp profile with which Docker leaves the level kernel",
-        description="Write the seccomp profile with which a container of Docker or Podman leaves the level kernel.",
+        help="write a seccomp profile with which Docker allows the level kernel",
+        description="Write a seccomp profile with which a container of Docker or Podman allows the level kernel.",
         allow_abbrev=False,
     )
     command.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: below the home)")

@@ -31,9 +31,11 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     add = make("add", _add, "add a server: NAME --url URL, or NAME -- COMMAND ARGUMENTS")
     add.takes_words = True
     add.usage = "sealab servers add NAME [options] (--url URL | -- COMMAND [ARGUMENT ...])"
-    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument("name", metavar="NAME", help="the name of the server")
     add.add_argument("--url", help="the address of a server that is reached by HTTP")
-    add.add_argument("--transport", choices=["stdio", "http", "sse"], help="how it is reached, where that is not clear")
+    add.add_argument(
+        "--transport", choices=["stdio", "http", "sse"], help="how it is reached, where the address does not show it"
+    )
     add.add_argument(
         "--header",
         action="append",
@@ -58,7 +60,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     fetch.add_argument(
         "--project", metavar="DIR", default=".", help="a project whose files are read too (default: here)"
     )
-    fetch.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
+    fetch.add_argument("--dry-run", action="store_true", help="show what would be done, without doing it")
     fetch.add_argument(
         "--copy-secrets", action="store_true", help="copy secrets instead of putting ${VAR} in their place"
     )

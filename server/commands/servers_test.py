@@ -40,10 +40,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--accept",
         action="store_true",
-        help="pin what the server says now, end its quarantine, and take what is proposed of its tools",
+        help="pin what the server says now, end its quarantine, and accept the proposals for its tools",
     )
     parser.add_argument(
-        "--ask-again", action="store_true", help="forget the tools to all calls of which users said yes"
+        "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
     )
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 

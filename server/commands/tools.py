@@ -56,7 +56,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     generate.add_argument("folder", metavar="DIR", help="where to write them; files of others are left alone")
     generate.add_argument("--server", action="append", default=[], help="only the tools of this server")
     generate.add_argument("--style", choices=_STYLES, default=_STYLES[0], help="what the models are")
-    add("examples", _examples, "copy example definitions of tools into the home, as a beginning for your own")
+    add("examples", _examples, "copy example definitions of tools into the home, as a start for your own")
     learn = make("learn", _learn, "call a read-only tool, and learn what it returns from the answer")
     learn.takes_options = True
     learn.usage = "sealab tools learn (NAME [--PARAMETER VALUE ...] | --from FILE | --propose FILE) [options]"
