@@ -11,7 +11,7 @@
     ├── FrameError        a frame from a child was not valid; the child is killed
     └── HostCallError     what a host function answers when it fails; the code may catch it
 
-Each class has a stable `code`, by which `sealab.server.errors` knows what to tell a caller.
+Each class has a stable `code`, by which `sealab.server.errors` finds what a caller sees.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Refused(SandboxError):
     report shows (`SecurityError`, `ImportError`, `SyntaxError`). `instead` says what to write instead.
     `module` names the module of a refused import, so that a container may be asked for it. `others` are what else the
     dialect does not allow of the same source. Code may catch one, and the
-    report believes it: so none of it can be changed.
+    report trusts it: so none of it can be changed.
     """
 
     code = "refused"

@@ -51,9 +51,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What source shall say of itself, as `skill_source.facts` tells it: as the skill of this name, with these tests.
+    """What is to be read from source, by `skill_source.facts`: as the skill of this name, with these tests.
 
-    `variables` are those that a script shall take as parameters; None leaves it to the script: all its constants.
+    `variables` are those that a script takes as parameters; None leaves it to the script: all its constants.
     """
 
     name: str

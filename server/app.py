@@ -117,6 +117,6 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
 
 
 async def _closed(what: str, close: Callable[[], None]) -> None:
-    """Have something written that no caller was told of, unless the database does not answer."""
+    """Write what no caller waits for, unless the database does not answer."""
     if not await ended_within(CLOSING_SECONDS, close):
         _LOG.warning("%s could not be written: the database did not answer in time.", what)

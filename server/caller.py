@@ -29,4 +29,4 @@ class Caller:
 
 
 LOCAL = Caller()
-"""Whoever started this process: the command line, or the one client on the standard streams."""
+"""The one who started this process: the command line, or the one client on the standard streams."""

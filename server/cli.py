@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .commands.group import EXIT_CODES, Parser
-from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, UsageError, exit_of
+from .commands.terminal import print_error, print_run, read_source, terminal_message
+from .errors import EXIT_OF_STATUS, KNOWN_ERRORS, Exit, exit_of
 from .terminal_escaping import show_visibly
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ _VALUED_OPTIONS = frozenset({"--home", "--config", "--log-level"})
 """The options of every command that take a value."""
 _PIPE_CHARS_MAX = 1 << 40
 """Characters of a run's output for another program: more than a run can give, so that nothing is cut."""
-_COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
-_MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _DISCOVERY_FILE = "discovery_config.json"
-_ISOLATION = re.compile(r'isolation="(\w+)"')
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
@@ -68,9 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.debug:
             raise
         if isinstance(cause, KNOWN_ERRORS):
-            _say(f"sealab: {_in_words_of_the_terminal(str(cause))}")
+            print_error(f"sealab: {terminal_message(str(cause))}")
             return exit_of(cause)
-        _say(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
+        print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
 
 
@@ -80,7 +77,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     `help servers` is `servers --help`, and options without a command are those of `serve`.
     """
     options, rest = _leading_options(given)
-    rest = _in_our_words(rest)
+    rest = _translated_command(rest)
     match rest:
         case []:
             return ["serve", *options]
@@ -95,7 +92,7 @@ def _command_first(given: Sequence[str]) -> list[str]:
     return [*rest[:named], *options, *rest[named:]]
 
 
-def _in_our_words(given: Sequence[str]) -> list[str]:
+def _translated_command(given: Sequence[str]) -> list[str]:
     """Return a command line of the enhanced edition (`mcp-exec FILE ARGUMENTS`) in the words of this one."""
     match given:
         case ["mcp-exec", file, *rest] if not file.startswith("-"):
@@ -182,7 +179,10 @@ def _complete_run(run: Parser) -> None:
     run.add_argument("--timeout", metavar="S", type=float, help="seconds the run may take")
     run.add_argument("--memory", metavar="MB", type=int, help="megabytes the run may use")
     run.add_argument(
-        "--isolation", choices=CHOICES, default=AUTO, help="what keeps the code apart: the operator allows which"
+        "--isolation",
+        choices=CHOICES,
+        default=AUTO,
+        help="the isolation of the code, one of those that the operator allows",
     )
 
 
@@ -261,11 +261,13 @@ def _serve(chosen: argparse.Namespace) -> int:
     from .stats.watchdog import WatchedLoop
 
     home, settings = _home_and_settings(chosen)
-    _say_former_settings(home)
+    _print_former_settings(home)
     raise_descriptor_limit()
     address = None if chosen.http is None else Address.parse(chosen.http)
     if address is None and sys.stdin.isatty():
-        _say("sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it.")
+        print_error(
+            "sealab waits for an MCP client on stdin and stdout. `sealab demo` shows what it does; Ctrl-C ends it."
+        )
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         runner.run(_serving(settings, home, address))
     return Exit.OK
@@ -294,13 +296,13 @@ async def _serving(settings: Settings, home: Home, address: Address | None) -> N
             await serve(app)
 
 
-def _say_former_settings(home: Home) -> None:
+def _print_former_settings(home: Home) -> None:
     """Say what takes the place of settings of earlier systems that are still set."""
     from .former_settings import BRIDGE, of_bridge, of_sandbox
 
     if any(name.startswith(BRIDGE) for name in os.environ):
         for told in of_bridge(os.environ):
-            _say(f"sealab: {told}")
+            print_error(f"sealab: {told}")
     if home.servers_file.exists():
         from ..tools_registry.configuration import read_document
         from ..tools_registry.errors import ConfigurationRefused
@@ -308,7 +310,7 @@ def _say_former_settings(home: Home) -> None:
         with suppress(ConfigurationRefused):  # which is said when the servers are needed
             block = read_document(home.servers_file).get("sandbox")
             for told in of_sandbox(block, home.servers_file) if isinstance(block, dict) else ():
-                _say(f"sealab: {told}")
+                print_error(f"sealab: {told}")
 
 
 def _import_stdio() -> Callable[[App], Awaitable[None]]:
@@ -325,7 +327,7 @@ def _import_http(address: Address) -> Callable[[App], Awaitable[None]]:
 
 def _run(chosen: argparse.Namespace) -> int:
     home, settings = _home_and_settings(chosen)
-    _say_former_settings(home)
+    _print_former_settings(home)
     code = read_source(chosen.file)
     import asyncio
 
@@ -355,41 +357,6 @@ async def _running_once(settings: Settings, home: Home, request: CodeRequest) ->
 
     async with running(replace(settings, workers_spare=0), home) as app:
         return (await execute(app.executor, request)).report
-
-
-def print_run(report: Report) -> None:
-    """Print what the code wrote and its result; its own errors, how it failed, and what was cut, go to stderr."""
-    if report["output"]:
-        print(report["output"], end="" if report["output"].endswith("\n") else "\n")
-    if report["result"] is not None:
-        print(json.dumps(report["result"], ensure_ascii=False, indent=2))
-    sys.stdout.flush()
-    _say(report.get("stderr", "").rstrip("\n"))
-    error = report["error"]
-    if error is not None:
-        where = "" if error["line"] is None else f" in line {error['line']}"
-        _say(error["traceback"] or "")
-        _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
-        _say(_in_words_of_the_terminal(error["hint"] or ""))
-    if "images" in report:
-        count = len(report["images"])
-        _say(f"sealab: {count} figure{'s' * (count > 1)} not shown here. Save with savefig(path), then keep(path).")
-    for what, note in report.get("truncated", {}).items():
-        _say(f"sealab: {what}: {json.dumps(note, ensure_ascii=False)}")
-
-
-def read_source(file: str) -> str:
-    """Return the text of a file, or of stdin for `-`. Raises `UsageError`."""
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}. Name a file of Python code, or - for stdin."
-        ) from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
 
 
 def _complete_completion(completion: argparse.ArgumentParser) -> None:
@@ -431,18 +398,18 @@ def _init(chosen: argparse.Namespace) -> int:
 _COMMANDS: Mapping[str, tuple[str, Callable[[Parser], None]]] = {
     "serve": ("serve MCP on stdin and stdout, or over HTTP", _complete_serve),
     "run": ("run one file as execute_code would", _complete_run),
-    "init": ("set sealab up: find clients, import their servers, give them sealab, try it", _complete_init),
-    "demo": ("show the main job end to end, in a throw-away home", _complete_demo),
-    "doctor": ("say which isolation layers hold on this machine", _complete_doctor),
-    "container": ("build the image for isolation=container, or say how containers stand", _complete_container),
+    "init": ("set up sealab: find clients, import their servers, add sealab to them, test it", _complete_init),
+    "demo": ("run the main use case end to end, in a temporary home", _complete_demo),
+    "doctor": ("check which isolation layers work on this machine", _complete_doctor),
+    "container": ("build the image for isolation=container, or show the state of containers", _complete_container),
     "servers": ("list, add, remove and import the upstream MCP servers", _complete_group),
-    "pii": ("hide personal data in files, restore and forget it", _complete_group),
-    "tools": ("search and show upstream tools, write typed stubs of them", _complete_group),
-    "packages": ("say which modules of a package restricted code can import", _complete_group),
-    "skills": ("keep, run and test skills, and carry them in and out", _complete_group),
-    "completion": ("print what makes a shell complete sealab's command line", _complete_completion),
+    "pii": ("replace personal data in files by tokens, restore or delete it", _complete_group),
+    "tools": ("search and show upstream tools, write typed stubs for them", _complete_group),
+    "packages": ("check which modules of a package restricted code can import", _complete_group),
+    "skills": ("store, run and test skills, import and export them", _complete_group),
+    "completion": ("print the completion script of a shell", _complete_completion),
 }
-"""The commands, in the order in which help names them: what each is for, and what gives its parser all it takes."""
+"""The commands, in the order of the help: what each does, and the function that adds its arguments."""
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -450,14 +417,3 @@ def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _in_words_of_the_terminal(message: str) -> str:
-    """Return an error with commands and options in the place of the tools of MCP and their arguments."""
-    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
-    return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
-
-
-def _say(text: str) -> None:
-    if text:
-        print(text.rstrip("\n"), file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ class Opening(Generic[T]):
     """What is opened by the thread that first asks for it, while the others wait.
 
     Where that fails since a server does not answer, those that waited get that error, and do not try each in its turn;
-    from then on nobody waits for another's try.
+    from then on no caller waits for another's attempt.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
@@ -36,11 +36,11 @@ class Opening(Generic[T]):
             return self.made
         asked = time.monotonic()
         if not self._turn.acquire(blocking=self._failure is None):
-            raise self._told()
+            raise self._refusal()
         try:
             if self.made is None:
                 if self._failure is not None and self._failed_at >= asked:
-                    raise self._told()
+                    raise self._refusal()
                 self.made = self._made()
             return self.made
         finally:
@@ -55,7 +55,7 @@ class Opening(Generic[T]):
         self._failure = None
         return made
 
-    def _told(self) -> DatabaseUnreachable:
+    def _refusal(self) -> DatabaseUnreachable:
         return DatabaseUnreachable(*(() if self._failure is None else self._failure.args))
 
 

@@ -1,6 +1,6 @@
 """What the settings of earlier systems are called here: those of the bridge, and a `sandbox` block of theirs.
 
-They are not read. Whoever still sets them is told at start which setting has taken the place of each.
+They are not read. Where one is still set, the start names the setting that has taken its place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Whose a request's tokens and runs are.
 
 A security boundary: two callers that must not read each other's tokens or runs must get two scopes. Over the standard
-streams there is one caller, whoever started the process: the scope is the home's, as for the command line. Over HTTP a
-caller is told by the credentials that it sends, else by its MCP session; callers that send neither cannot be told
+streams there is one caller, who started the process: the scope is the home's, as for the command line. Over HTTP a
+caller is known by the credentials that it sends, else by its MCP session; callers that send neither cannot be told
 apart, and share one scope that is not the home's.
 
-A scope that only a session tells ends with it, since nobody can name it again: what the vault keeps for it is brief.
+A scope of a session alone ends with it, since it cannot be named again: what the vault keeps for it is brief.
 
 What callers with credentials of their own call a session is theirs too. Others name the same sessions: who has nothing
 but a connection may come back over another one.
@@ -41,7 +41,7 @@ def scope_of(ctx: ServerRequestContext[Any, Any]) -> str:
 
 
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
-    """Return what tells the connection of a request from others of the process; None where a request has none."""
+    """Return what marks the connection of a request among those of the process; None where a request has none."""
     headers = getattr(ctx.request, "headers", None)
     return "" if headers is None else headers.get("mcp-session-id")
 
@@ -51,13 +51,13 @@ def is_brief(scope: str) -> bool:
     return scope.startswith(_SESSION)
 
 
-def is_told(scope: str) -> bool:
+def is_one_user(scope: str) -> bool:
     """Return whether a scope is that of one user alone, and of the same one tomorrow."""
     return scope == LOCAL.scope or scope.startswith(_CREDENTIALS)
 
 
 def of_mcp_session(session: str) -> str:
-    """Return the scope of callers that nothing but an MCP session tells."""
+    """Return the scope of callers that are known by an MCP session alone."""
     return f"{_SESSION}{session}"
 
 

@@ -2,6 +2,9 @@
 
 The command line wins over the environment (`SEALAB_<NAME>`), which wins over `<home>/sealab.toml`, which wins over the
 defaults below. An unknown key or a bad value stops the start with an error that names the key.
+
+Parsed by functions, not by a pydantic model: commands such as `sealab servers list` need no pydantic, and would take
+1.6 times the CPU time with it (median of 12 starts each in turns).
 """
 
 from __future__ import annotations

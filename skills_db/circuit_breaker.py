@@ -1,4 +1,4 @@
-"""Spares callers the wait for a server that is known not to answer."""
+"""Refuses calls at once while a database server is known not to answer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ REST_SECONDS = 1.0
 class Silence:
     """Remembers that a server did not answer: until it does, one thread at a time asks it, the others are refused.
 
-    For a moment after a call failed none is tried, so that those that waited for a lock meanwhile do not each
-    ask in their turn. So the threads that are there for the database are free again, and however many callers wait for
-    them, all fail within the time that one answer may take. The next call after the server has come back finds that
-    it has.
+    For a moment after a call failed none is tried, so that those that waited for a lock meanwhile do not each ask one
+    after another. So the threads that are there for the database are free again, and however many callers wait for
+    them, all fail within the time that one answer may take. The next call after the server has come back finds that it
+    has.
     """
 
     def __init__(self, place: str) -> None:

@@ -1,4 +1,4 @@
-"""What one version of a skill holds, how large it may be, and the hash that shows whether two are the same."""
+"""What one version of a skill holds, its bounds and its hash, and what a list shows of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ TAG_MAX_CHARS = 128
 TEXT_MAX_BYTES = 1_000_000
 """The most that code or tests may each have, as UTF-8."""
 TOLD_MAX_CHARS = 10_000
-"""The most that description or signature may each have: they stand in lists and searches, for whoever asks."""
+"""The most that description or signature may each have: they stand in lists and searches."""
 JSON_MAX_BYTES = 10_000_000
 """The most that parameters, recordings or extra may each have, as JSON."""
 
@@ -125,3 +126,30 @@ def _check_json(part: str, value: object) -> None:
         raise SkillRefused(f"The {part} cannot be kept as JSON: {error}. Use JSON's own types.") from None
     if size > JSON_MAX_BYTES:
         raise SkillRefused(f"The {part} has {size:,} bytes as JSON. Keep it below {JSON_MAX_BYTES:,}.")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSummary:
+    """What a list says of a skill: its newest version in short, and how often and when last it ran."""
+
+    name: str
+    version: int
+    kind: SkillKind
+    description: str
+    signature: str
+    tags: tuple[str, ...]
+    created_at: datetime
+    runs: int
+    last_run: datetime | None
+
+    def has_tag(self, tag: str) -> bool:
+        """Return whether a tag is one of the skill's, in whatever case."""
+        return tag.casefold() in map(str.casefold, self.tags)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPage:
+    """The first skills of a list, and how many there are in all."""
+
+    total: int
+    skills: tuple[SkillSummary, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .columns import UtcTime
 from .errors import DatabaseNewer
+from .models import UtcTime
 from .sql import sa
 
 _LOCK = 0x5EA1AB01

@@ -158,7 +158,7 @@ def _begin(connection: sa.Connection, busy_seconds: float) -> None:
     bounded.answer_seconds = ANSWER_SECONDS + seconds - STATEMENT_SECONDS
     if purpose == "read":
         return
-    # Whoever waits gives up in time, and a program that was cut off holds up the others no longer than that.
+    # A statement that waits is cancelled in time, and a program that was cut off delays the others no longer than that.
     connection.exec_driver_sql(
         f"SET LOCAL lock_timeout = '{busy_seconds}s';"
         f"SET LOCAL idle_in_transaction_session_timeout = '{2 * busy_seconds}s';"

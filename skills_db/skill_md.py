@@ -8,26 +8,40 @@
 `written` and `read` are each other's inverse. Nothing here runs or parses code: what a folder says of parameters and
 signatures is for people, and is read anew from the code by who imports it.
 
+A plain name of a skill (lower-case words and digits, single underscores) and its folder's differ in their separator
+alone: `csv_profile`, `csv-profile`. Any other name is cut to what a folder may be called and ends in `-u` and eight
+digits of its hash, so that no two names meet; a plain name that happens to end so is marked too. The folder's SKILL.md
+says the name itself.
+
 Source of the format: https://agentskills.io/specification.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import keyword
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from .content import Json, SkillDraft
 from .errors import SkillRefused
-from .skill_names import folder_name, skill_name
 
 MANIFEST: Final = "SKILL.md"
 DESCRIPTION_CHARS_MAX: Final = 1024
 FILES_MAX: Final = 200
 FILE_BYTES_MAX: Final = 1_000_000
 FOLDER_BYTES_MAX: Final = 10_000_000
+FOLDER_CHARS_MAX = 64
+_READ_CHARS = 256
+"""Of a longer name no more is read: normalizing takes time by the square of the marks in a row."""
+_PLAIN = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_MARKED = re.compile(r"(?:.*_)?u[0-9a-f]{8}")
+_NOT_FOLDER = re.compile(r"[^a-z0-9]+")
+_NOT_NAME = re.compile(r"\W+")
 
 _NAME: Final = "sealab-name"
 _DESCRIPTION: Final = "sealab-description"
@@ -328,3 +342,20 @@ def _quoted(text: str) -> str:
         else:
             parts.append(char if char.isprintable() else f"\\U{ord(char):08x}")
     return '"' + "".join(parts).replace("---", "--\\x2d") + '"'
+
+
+def folder_name(name: str) -> str:
+    """Return the folder's name: 1 to 64 of `[a-z0-9-]`, never two hyphens together."""
+    if _PLAIN.fullmatch(name) and len(name) <= FOLDER_CHARS_MAX and not _MARKED.fullmatch(name):
+        return name.replace("_", "-")
+    mark = f"u{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    words = _NOT_FOLDER.sub("-", unicodedata.normalize("NFKD", name[:_READ_CHARS]).lower()).strip("-")
+    return f"{words[: FOLDER_CHARS_MAX - len(mark) - 1].strip('-')}-{mark}".lstrip("-")
+
+
+def skill_name(folder: str) -> str:
+    """Return a Python name for a folder that says none: that of `folder_name` where the folder came from there."""
+    name = _NOT_NAME.sub("_", unicodedata.normalize("NFKC", folder[:_READ_CHARS])).strip("_").lower()
+    if not name or not name[0].isalpha():
+        name = f"skill_{name}".rstrip("_")
+    return f"{name}_skill" if keyword.iskeyword(name) else name

@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, cast
 
-from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, storable
+from .content import STORE_BYTES_MAX, Json, SkillDraft, SkillKind, SkillPage, SkillSummary, storable
 from .engine import Database
 from .errors import SkillNotFound, StoreFull
-from .listing import SkillPage, SkillSummary
 from .models import RevisionRow, RunRow, SkillRow, VersionRow
 from .sql import SelectOfScalar, Session, col, sa, select
 

@@ -69,7 +69,7 @@ _BATCH = 400
 """Values in one statement: below the least number of parameters that SQLite was ever built with."""
 _SIZES_MAX = 1000
 _FEW = 4
-"""So many new values are faster inserted one by one, each telling its number, than together and then looked up."""
+"""So many new values are faster inserted one by one, each returning its number, than together and then looked up."""
 
 _T = TypeVar("_T")
 
@@ -134,7 +134,7 @@ class Vault:
     ) -> list[VaultEntry]:
         """Return the entry of each value, making those that are missing. A value known as another type keeps it.
 
-        Whoever has an entry already need not ask again until it `fades`. `durable`: see above. With a `salt` the tokens
+        A caller that has an entry need not ask again until it `fades`. `durable`: see above. With a `salt` the tokens
         are the scope's, but show only with the salt whether a value is the one of another token.
         Raises `VaultFull`, or what `admits` raises, and then stores none of them.
         """

@@ -6,7 +6,7 @@ This is a security boundary. All keys are derived from the master key with HMAC-
     token    ten letters of Crockford's base 32: HMAC of type, counter, form and value under a key of the scope; the
              counter goes up when another value has that token already
     lookup   HMAC of form and value under another key of the scope: shows that a value is known, whatever its type
-    apart    both of these again, under keys that a random salt is part of: for tokens that must not tell whether their
+    apart    both of these again, under keys that a random salt is part of: for tokens that must not show whether their
              value is the one of another token
     sealed   12 bytes of nonce, then AES-256-GCM of the value, with scope, type, token and form as associated data, so
              that no row can stand in for another

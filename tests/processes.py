@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from sealab.sandbox.worker.ahead import LEAST_PRIORITY
+from sealab.sandbox.worker.compiled_ahead import LEAST_PRIORITY
 
 _others: set[psutil.Process] = set()
 

@@ -98,17 +98,35 @@ def test_no_modules_import_one_another_in_a_circle_not_even_late() -> None:
     TopologicalSorter({each: graph.find_modules_directly_imported_by(each) for each in graph.modules}).prepare()
 
 
-@pytest.mark.parametrize("top", ["sandbox", "server"])
-def test_a_folder_holds_at_most_twenty_modules_and_no_two_have_one_name(top: str) -> None:
-    modules = [
+FOLDERS = ("sandbox", "server", "skills_db", "tools_registry", "workspace")
+
+
+def _modules(top: str) -> list[Path]:
+    return [
         path.relative_to(ROOT)
         for path in (ROOT / top).rglob("*.py")
-        if path.name != "__init__.py" and GUEST_MODULES not in path.parents
+        if path.name != "__init__.py" and GUEST_MODULES not in path.parents and "examples" not in path.parts
     ]
+
+
+@pytest.mark.parametrize("top", FOLDERS)
+def test_a_folder_holds_at_most_twenty_modules_and_no_two_have_one_name(top: str) -> None:
+    modules = _modules(top)
     alike = {"sandbox/dialect/facades/stand_ins"}
     sizes = Counter(str(path.parent) for path in modules if str(path.parent) not in alike)
     assert {folder: size for folder, size in sizes.items() if size > 20} == {}
     names = Counter(path.name for path in modules if path.parent.name != "commands")  # those have their commands' names
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("top", FOLDERS)
+def test_no_two_classes_of_a_folder_have_one_name(top: str) -> None:
+    names = Counter(
+        node.name
+        for path in _modules(top)
+        for node in ast.parse((ROOT / path).read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
     assert [name for name, times in names.items() if times > 1] == []
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KEYWORDS_PER_CHECK = 16
 _ERRORS_PER_BRANCH = 10
 _ERRORS_MAX = 50
-"""Errors of which the best is told: a list of 200,000 wrong items would give one for each."""
+"""Errors of which the best is reported: a list of 200,000 wrong items would give one for each."""
 _DIALECT_CHARS_MAX = 100
 _UNIQUE_VALUES_MAX = 20_000
 """Values in a list whose items are compared with one another: that is done in one step."""

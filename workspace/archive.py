@@ -5,7 +5,7 @@ directory itself sees neither its own runs there nor those of others.
 
 The archive is on the path of every execution, so nothing here waits for the disk: a run's folder is made under another
 name and renamed when it is whole, so a crash of the server leaves all of a run or nothing; after a power loss the last
-seconds may be missing. A run of which the report told everything is kept after its reply (`keep_soon`, `flush`), but
+seconds may be missing. A run whose report holds everything is kept after its reply (`keep_soon`, `flush`), but
 before anybody reads in `.runs`; a crash may lose those that wait. Making and removing folders costs a file system far
 more than renaming and overwriting, so once `kept` runs are there the oldest's folder becomes the newest's. It has a
 budget of its own (`kept` runs, `bytes_max` bytes) beside the workspace's quota.

@@ -148,7 +148,7 @@ class DryRunFiles(RunFiles):
         with self._turn:
             source, goal = self._parts(path), self._parts(target)
             is_missing = self._is_missing(path) if source is None else self._state(source) is None
-            # Of what is missing `super` says what is told first.
+            # `super` decides which missing name is reported first.
             if not is_missing and not any(map(is_top, (path, target))):
                 if source:
                     self._copy_all(path)

@@ -25,7 +25,7 @@ SHOWN_AT = "/workspace/"
 """Where the workspace stands for code, which may name a file in full."""
 
 HOME_OWNER = "home"
-"""Whoever has the home itself. Runs of other owners are kept under a mark of their owner."""
+"""The owner of the home itself. Runs of other owners are kept under a mark of their owner."""
 
 PART_PREFIX = ".sealab-part-"
 """Names of files that are being written; no caller can spell them and no list shows them."""
@@ -57,7 +57,7 @@ def run_folder(owner: str, run_id: str) -> str:
 
 
 def run_in(folder: str) -> str | None:
-    """Return the id of the run that a folder of this name keeps, whoever owns it; None where it keeps no run."""
+    """Return the id of the run that a folder of this name keeps, of any owner; None where it keeps no run."""
     found = _RUN_FOLDER.fullmatch(folder)
     return None if found is None else found[1]
 

@@ -219,7 +219,7 @@ class Root:
         self._open = _way_of_opening(self._handle)
 
     def close(self) -> None:
-        """Let go of the folder; the root cannot be used after that. May be called twice."""
+        """Close the folder; the root cannot be used after that. May be called twice."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -354,7 +354,7 @@ def refuse(error: OSError, name: Name) -> NoReturn:
             ) from None
         case errno.ENOSPC | errno.EDQUOT:
             raise Unavailable(
-                "The disk is full. Delete files, or tell whoever runs this machine.", errno.ENOSPC
+                "The disk is full. Delete files, or ask the operator of this machine for space.", errno.ENOSPC
             ) from None
         case _:
             reason = os.strerror(error.errno) if error.errno else "unknown error"

@@ -2,8 +2,9 @@
 
 The count lives in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
 workspace: code that sees the workspace could lock it with no right but to read. A process that dies in the middle of a
-change leaves the ledger marked as changing, and whoever takes the lock next counts the files anew. What other programs
-add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is refused.
+change leaves the ledger marked as changing, and the next process that takes the lock counts the files anew. What other
+programs add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is
+refused.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Ledger:
             ) from None
 
     def close(self) -> None:
-        """Let go of the file. May be called twice."""
+        """Close the file. May be called twice."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -78,7 +79,7 @@ class Ledger:
     def locked(self) -> Iterator[None]:
         """Hold the workspace against every other thread and process, with `used_bytes` and `entries` up to date.
 
-        Raises `Unavailable` when somebody else does not let go of it.
+        Raises `Unavailable` when another process holds it for too long.
         """
         deadline = time.monotonic() + LOCK_SECONDS
         if not self._turn.acquire(timeout=LOCK_SECONDS):

@@ -102,7 +102,7 @@ class RunFiles:
         workspace.live.add(self)
 
     def close(self) -> None:
-        """Let go of all files and remove the temporary ones. May be called twice."""
+        """Close all files and remove the temporary ones. May be called twice."""
         with self._turn:
             self._closed = True
             while self._handles:
@@ -204,7 +204,7 @@ class RunFiles:
                     os.ftruncate(handle, size)
 
     def release(self, identity: str) -> None:
-        """Let go of a file's descriptors."""
+        """Close a file's descriptors."""
         with self._turn:
             for writable in (True, False):
                 handle = self._handles.pop((identity, writable), None)

@@ -137,7 +137,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder. May be called twice."""
+        """Close the folder. May be called twice."""
         for files in list(self.live):
             files.close()
         if hasattr(self, "ledger"):

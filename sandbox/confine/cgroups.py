@@ -47,7 +47,7 @@ class _Place:
 def join(memory_bytes: int, processes: int, *, group: str | None = None) -> None:
     """Put this process, and whatever it forks, into a group with these limits, once they were seen to hold.
 
-    `group` is its name, which begins with the pid of whoever is to remove it; another zygote may be in it already. By
+    `group` is its name, beginning with the pid of the process that removes it; another zygote may be in it already. By
     default it is a new one. `processes` counts threads too. Raises OSError where no group can be made, or its limits
     hold nothing back.
     """
@@ -103,12 +103,12 @@ def remove_empty() -> None:
     for place in _places():
         for entry in os.scandir(place.folder):
             if entry.name.startswith(_PREFIX) and not _is_being_made(entry.name):
-                with contextlib.suppress(OSError):  # EBUSY: another zygote lives in it
+                with contextlib.suppress(OSError):  # EBUSY: another zygote is in it
                     os.rmdir(entry.path)
 
 
 def _is_being_made(group: str) -> bool:
-    """Return whether the process that a group is named for lives: then a zygote may be about to enter it."""
+    """Return whether the process that a group is named for runs: then a zygote may be about to enter it."""
     return os.path.exists(f"/proc/{group.removeprefix(_PREFIX).partition('-')[0]}")
 
 
@@ -157,7 +157,7 @@ def _places(*kinds: str) -> Sequence[_Place]:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A group of this process, where it is mounted, and its controllers; version 2 tells them elsewhere (None)."""
+    """A group of this process, where it is mounted, and its controllers; version 2 lists them elsewhere (None)."""
 
     folder: str
     mount_point: str

@@ -55,7 +55,7 @@ def prepare(
     full_python = isolation is not Isolation.RESTRICTED
     grouped = group_limits is not None and _join_group(*group_limits, group)
     try:
-        plan = _settle(
+        plan = _confine(
             probe,
             isolation,
             workspace if full_python else None,
@@ -80,7 +80,7 @@ def _join_group(memory_bytes: int, processes: int, group: str | None) -> bool:
     return True
 
 
-def _settle(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int, *, pinned: bool) -> Plan:
+def _confine(probe: Probe, isolation: Isolation, workspace: str | None, scratch_bytes: int, *, pinned: bool) -> Plan:
     files = layout.layout_for(isolation, workspace)
     namespaced = probe.has("namespaces")
     proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if namespaced else -1
@@ -136,7 +136,7 @@ def move_in(files: root.Layout, proc_fd: int) -> tuple[str, ...]:
     if owner_map_fd is not None:
         os.close(owner_map_fd)
     return tuple(
-        f"{path} is on a file system that cannot show its files with another owner, so code sees only what everybody "
+        f"{path} is on a file system that cannot show its files with another owner, so code sees only what all users "
         "may read there. Run the server as an ordinary user, or keep its home on another file system."
         for path in unmapped
     )

@@ -44,7 +44,7 @@ class LayerFinding:
 class Probe:
     """Everything the machine offers, found by trying it in throw-away processes.
 
-    `landlock_abi` is 0 without Landlock. `is_root` tells that workers must leave root first.
+    `landlock_abi` is 0 without Landlock. `is_root` says that workers must leave root first.
     """
 
     findings: tuple[LayerFinding, ...]

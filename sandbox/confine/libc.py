@@ -13,7 +13,7 @@ import resource
 import sys
 
 if sys.platform == "linux":
-    # The interpreter's lock is kept over a call: none waits, and to let go of it costs more than most of them do.
+    # The interpreter's lock is kept over a call: none waits, and releasing it costs more than most of them do.
     _LIBC = ctypes.PyDLL(None, use_errno=True)
     _LIBC.syscall.restype = ctypes.c_long
     raw_syscall = _LIBC.syscall

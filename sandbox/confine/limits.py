@@ -161,7 +161,7 @@ class Bounds:
     base_bytes: int | None
     native: bool
 
-    def stand(self) -> None:
+    def apply(self) -> None:
         """Set those limits of a spare that it did not inherit."""
         processes, open_files = self.standing.processes, self.standing.open_files
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
@@ -188,7 +188,7 @@ class Bounds:
             _set(resource.RLIMIT_CPU, allowance.cpu_seconds)
 
 
-def die_first() -> None:
+def prefer_for_oom_kill() -> None:
     """Have the kernel end this process, and those that it forks, before their host when memory runs out (proc(5))."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
         if int(file.read()) < _OOM_SCORE:

@@ -19,8 +19,8 @@ class Plan:
     worker, or the worker ends. `own_init` says that a process of its own stands between the zygote and the worker as
     the first of the pid namespace, so that signals, orphans and threads are to the worker what they are anywhere.
     `own_network` says that each worker has a network namespace of its own. Else it shares the zygote's, which is as
-    empty: no interface is up, nobody has a capability over it, and the filter allows no call that makes a socket with a
-    name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.
+    empty: no interface is up, no process has a capability over it, and the filter allows no call that makes a socket
+    with a name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.
     `ruleset_fd` is the Landlock domain, made ahead where it is the same for all workers. `notes` say, in sentences,
     what works less well on this machine, though nothing is less safe.
     """

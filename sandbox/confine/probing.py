@@ -90,7 +90,7 @@ def _landlock() -> tuple[int, LayerFinding]:
 
 
 def _namespaces() -> LayerFinding:
-    def live_in_them() -> None:
+    def enter_namespaces() -> None:
         proc_fd = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         confine_zygote.move_in(layout.layout_for(Isolation.RESTRICTED, None), proc_fd)
         privileges.leave_root()
@@ -106,7 +106,7 @@ def _namespaces() -> LayerFinding:
         if failure is not None:
             raise OSError(failure)
 
-    failure = _attempt(live_in_them)
+    failure = _attempt(enter_namespaces)
     if failure is None:
         return LayerFinding("namespaces", True, "user, mount, pid, net, ipc, uts, with a root of its own")
     return LayerFinding("namespaces", False, failure, _USER_NAMESPACES)

@@ -27,7 +27,7 @@ class HeldBy(StrEnum):
 def hold(share: float, *, group: str | None = None) -> HeldBy:
     """Hold this process, and whatever it forks, to that many processors; 1.5 is one and half of another.
 
-    It shares them with whoever is in the same `group` (`cgroups.join`).
+    It shares them with all zygotes of the same `group` (`cgroups.join`).
 
     Raises LevelMissing where neither a control group nor affinity can.
     """

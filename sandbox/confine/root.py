@@ -152,7 +152,7 @@ def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> N
 
 
 def show_as_another(directory: str, owner_map_fd: int) -> bool:
-    """Mount a directory upon itself, read-only and with translated owners; tell whether its file system can do that.
+    """Mount a directory upon itself, read-only and with translated owners; return whether its file system can do that.
 
     For a process in a mount namespace of its own, with CAP_SYS_ADMIN over it; nothing of it is seen outside.
     """

@@ -26,7 +26,7 @@ class ContainerState:
         self._places = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for path in _writable(self._proc)]
 
     def clean(self) -> bool:
-        """End every other process and empty what can be written; tell whether nothing is left."""
+        """End every other process and empty what can be written; return whether nothing is left."""
         try:
             _end_all()
             for place in self._places:

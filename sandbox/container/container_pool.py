@@ -85,11 +85,11 @@ class ContainerPool:
         return self._pool is not None and self._pool.has_session(name)
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         return self._pool is not None and await self._pool.end_session(name)
 
     def close_session(self, name: str) -> bool:
-        """End a session once it is idle; tell whether there was one."""
+        """End a session once it is idle; return whether there was one."""
         return self._pool is not None and self._pool.close_session(name)
 
     def sessions_of(self, caller: str) -> list[SessionState]:
@@ -115,7 +115,7 @@ class ContainerPool:
         finally:
             self._busy -= 1
             if not self._busy:
-                self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+                self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._stop_when_idle)
 
     async def _started(self) -> Pool:
         settings = self._settings
@@ -129,7 +129,7 @@ class ContainerPool:
         workspace = settings.pool.workspace
 
         def launch(config: ZygoteConfig) -> Containers:
-            # What is outside is no business of theirs; and the container itself is the wall around files.
+            # They do not concern what is outside; the container itself separates the files.
             inside = replace(config, workspace=None, required=Level.LIMITS)
             if found.cpus_held:
                 inside = replace(inside, cpus=None)
@@ -148,11 +148,11 @@ class ContainerPool:
         pool = Pool(replace(settings.pool, isolation=Isolation.CONTAINER), launch)
         return await pool.__aenter__()
 
-    def _go_to_rest(self) -> None:
+    def _stop_when_idle(self) -> None:
         if self._busy:
             return
         if self._pool is not None and self._pool.stats().sessions:
-            self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._go_to_rest)
+            self._rest = asyncio.get_running_loop().call_later(self._settings.idle_seconds, self._stop_when_idle)
             return
         task = asyncio.create_task(self._end())
         self._resting.add(task)

@@ -1,7 +1,7 @@
 """The host's side of containers: makes a pool's workers in them.
 
 Each worker has a container to itself. When it has ended and the fork server says that nothing is left of it, the
-container takes the next one; else another container takes its place. A worker that does not end when told to is ended
+container takes the next one; else another container takes its place. A worker that does not end when asked to is ended
 with its container. What a container says is bounded and never trusted: all that a hostile one can do is lie about the
 one run that it holds.
 """
@@ -31,7 +31,7 @@ from .host_link import DirectHostLink, HostLink, StreamHostLink
 from .image import ContainerImage
 
 KILL_SECONDS = 1.0
-"""How long a worker may take to end when told to, before its container is ended."""
+"""How long a worker may take to end when asked to, before its container is ended."""
 
 SPARE_SECONDS = 0.005
 """How long the making of a spare waits, so that it does not slow down the short run in whose place it will be."""
@@ -166,7 +166,7 @@ class _Container:
         self._said = asyncio.get_running_loop().create_future()
         self._link = await self._run(command)
         self._receiving = asyncio.create_task(self._receive_messages(self._link))
-        self._link.say(config=setup.config.to_json(), layers=list(setup.engine.layers))
+        self._link.send(config=setup.config.to_json(), layers=list(setup.engine.layers))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 said = await asyncio.shield(self._said)
@@ -211,7 +211,7 @@ class _Container:
     def kill_worker(self) -> None:
         """Have its fork server end the worker."""
         if self._link is not None and not self.gone:
-            self._link.say(kill=True)
+            self._link.send(kill=True)
 
     def kill_from_thread(self, pid: int) -> None:
         """Have its fork server end the worker of that number, where the link can be used from a thread."""
@@ -262,7 +262,7 @@ class _Container:
     async def _receive_messages(self, link: HostLink) -> None:
         try:
             while True:
-                self._handle_message(await link.heard())
+                self._handle_message(await link.receive())
         except EOFError:
             pass
         except Exception as error:  # noqa: BLE001 - what it says may be wrong in any way
@@ -286,7 +286,7 @@ class _Container:
         ended = ProcessExit(int(said["status"]), float(said["cpu_ms"]), float(said["memory_peak_mb"]))
         if said["clean"] is not True:
             self.end()
-        self._forget_worker(worker, ended)
+        self._detach_worker(worker, ended)
         self._done(self)
 
     def _lost(self) -> None:
@@ -297,12 +297,12 @@ class _Container:
             self._said.exception()
         worker, self._worker = self._worker, None
         if worker is not None:
-            self._forget_worker(worker, ProcessExit())
+            self._detach_worker(worker, ProcessExit())
         self._done(self)
 
-    def _forget_worker(self, worker: _ContainedWorker, ended: ProcessExit) -> None:
+    def _detach_worker(self, worker: _ContainedWorker, ended: ProcessExit) -> None:
         if self._link is not None:
-            self._link.forget_worker()
+            self._link.detach_worker()
         worker.has_ended(ended)
 
     async def _end(self) -> None:
@@ -379,7 +379,7 @@ class _ContainedWorker:
         """Return False: it cannot be stopped from here."""
         return False
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """No-op: it was never stopped."""
 
     def has_ended(self, ended: ProcessExit) -> None:

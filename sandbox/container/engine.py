@@ -1,7 +1,7 @@
-"""Finds a container engine, podman or docker, and says how it is told to run sealab's containers.
+"""Finds a container engine, podman or docker, and builds its command lines for sealab's containers.
 
 Engines differ in what works where: an OCI runtime may refuse a machine's control groups, an engine without root may
-ignore limits without a word. So nothing is believed: `find` runs a container with small limits and has it try them.
+ignore limits silently. So nothing is assumed: `find` runs a container with small limits and has it try them.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def require_running(wanted: str | None) -> None:
         raise ContainerMissing(f"{program} is installed, but not running. {_HOW_TO_START}")
 
 
-def give_to_docker(image: ContainerImage, wanted: str | None) -> str:
+def load_into_docker(image: ContainerImage, wanted: str | None) -> str:
     """Give docker a copy of an image that was built here, and return its name. Raises `ContainerMissing`."""
     program = (wanted or "").partition(":")[0] or "docker"
     assert image.root is not None
@@ -326,7 +326,7 @@ async def _passed_output_of(command: Sequence[str], *, seconds: float, cwd: str)
                 status, _said, complaint = await _output_of(given, seconds=seconds, cwd=cwd, pass_fds=[theirs.fileno()])
             os.close(writing)
             writing = -1
-        # What nobody took out of the socket was closed with it. Who did may live on and say nothing.
+        # What was not read from the socket was closed with it. A process that read it may run on silently.
         os.set_blocking(reading, False)
         try:
             answer = os.read(reading, _ANSWER_BYTES)

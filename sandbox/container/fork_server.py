@@ -3,8 +3,8 @@
 It does in a container what the zygote does beside the server, and forks the same workers; the host asks for them over
 a link (see `link`). When that ends, so does this process, and with it, as it is the first, everything in the container.
 
-One worker lives at a time. After it, everything is cleaned and looked at; if anything is left, or nothing kept the
-worker from hiding something, the host is told to replace the container.
+One worker runs at a time. After it, everything is cleaned and looked at; if anything is left, or nothing kept the
+worker from hiding something, the host is asked to replace the container.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from .stream_link import StreamLink
 
 
 def main() -> NoReturn:
-    """Be the first process of a container until its standard input ends."""
-    limits.die_first()
+    """Run as the first process of a container until its standard input ends."""
+    limits.prefer_for_oom_kill()
     dialect = dialect_of(Isolation.CONTAINER)
     dialect.prepare(())  # it may begin this process anew, so nothing has been read yet
     link: Link = DirectLink(socket.socket(fileno=messages.CONTROL_FD)) if _was_passed_in() else StreamLink()
     try:
         _ForkServer(link, dialect).work()
     except (SandboxError, OSError) as error:
-        link.say(failed=str(error))
+        link.send(failed=str(error))
         link.flush()
         raise SystemExit(1) from None
 
@@ -91,7 +91,7 @@ class _ForkServer:
         self._room.clean()
         gc.collect()
         gc.freeze()
-        link.say(
+        link.send(
             hello={
                 "limits": held,
                 "workspace": readable,
@@ -109,11 +109,11 @@ class _ForkServer:
             worker = self._worker
             ready = dict(poll.poll())
             for request in self._link.requests(ready):
-                self._obey(request)
+                self._handle_request(request)
             if worker is not None and worker[1] in ready:
                 self._reap(*worker)
 
-    def _obey(self, request: Request) -> None:
+    def _handle_request(self, request: Request) -> None:
         if "fork" in request.words:
             self._fork(request.descriptors)
         elif self._worker is not None and request.words.get("kill") in (True, self._worker[0]):
@@ -128,22 +128,22 @@ class _ForkServer:
                 runner.serve(self._prepared, channel_fd, output_fd)
         except OSError as error:
             self._link.finish()
-            self._link.say(refused=str(error))
+            self._link.send(refused=str(error))
             return
         finally:
             os.close(channel_fd)
             os.close(output_fd)
         self._worker = pid, os.pidfd_open(pid)
-        self._link.say(forked=pid)
+        self._link.send(forked=pid)
 
     def _reap(self, pid: int, pidfd: int) -> None:
-        """Clean up after a dead worker, and tell how it ended."""
+        """Clean up after a worker that ended, and report how it ended."""
         self._link.finish()
         _pid, status, usage = os.wait4(pid, 0)
         os.close(pidfd)
         self._worker = None
         clean = self._room.clean() and self._can_be_clean
-        self._link.say(
+        self._link.send(
             exit={
                 "status": os.waitstatus_to_exitcode(status),
                 "cpu_ms": (usage.ru_utime + usage.ru_stime) * 1000,

@@ -21,18 +21,18 @@ from . import messages
 class HostLink(Protocol):
     """How the host exchanges messages with a fork server, which may send anything and is never trusted."""
 
-    async def heard(self) -> Mapping[str, Any]:
+    async def receive(self) -> Mapping[str, Any]:
         """Wait for its next message. Raises EOFError at their end, ValueError for what is not a message."""
         ...
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send it a message."""
 
     def kill_from_thread(self, pid: int) -> None:
         """Have it end its worker of this number, from whatever thread, where that can be done."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for a worker with the other ends of these; `kill` is for when nobody talks to it any more.
+        """Ask for a worker with the other ends of these; `kill` ends it once it can no longer be reached.
 
         Raises `WorkerLost` where the asking finds no room.
         """
@@ -40,7 +40,7 @@ class HostLink(Protocol):
     def begin(self) -> None:
         """Prepare for a job that is about to be sent: the output begins anew."""
 
-    def forget_worker(self) -> None:
+    def detach_worker(self) -> None:
         """Give back what belonged to a worker that has ended."""
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class DirectHostLink:
         self._closing = threading.Lock()
         control.setblocking(False)
 
-    async def heard(self) -> Mapping[str, Any]:
+    async def receive(self) -> Mapping[str, Any]:
         """Wait for a packet."""
         try:
             data = await asyncio.get_running_loop().sock_recv(self._control, PACKET_BYTES_MAX)
@@ -66,8 +66,8 @@ class DirectHostLink:
             raise EOFError
         return cast("Mapping[str, Any]", json.loads(data))
 
-    def say(self, **words: Json) -> None:
-        """Send a packet; one that finds no room meets nobody who still listens, and who waits in vain gives up."""
+    def send(self, **words: Json) -> None:
+        """Send a packet. One that finds no room is dropped: the other end no longer reads, and its caller times out."""
         with suppress(OSError):
             self._control.send(json.dumps(words).encode())
 
@@ -75,13 +75,13 @@ class DirectHostLink:
         """Send a packet, whatever the loop does meanwhile."""
         with self._closing:
             if self._open:
-                self.say(kill=pid)
+                self.send(kill=pid)
 
     def ask_for_worker(
         self,
         channel: socket.socket,
         output_fd: int,
-        kill: Callable[[], None],  # noqa: ARG002 - the worker hears the end of its channel itself
+        kill: Callable[[], None],  # noqa: ARG002 - the worker sees the end of its channel itself
         **wanted: Json,
     ) -> None:
         """Pass its descriptors on."""
@@ -93,7 +93,7 @@ class DirectHostLink:
     def begin(self) -> None:
         """No-op: the worker shares the host's own buffer."""
 
-    def forget_worker(self) -> None:
+    def detach_worker(self) -> None:
         """No-op: what belonged to it was its own."""
 
     def close(self) -> None:
@@ -106,15 +106,15 @@ class DirectHostLink:
 
 
 class StreamHostLink:
-    """The container's standard streams, over which the worker's bytes and its output are carried too."""
+    """The container's standard streams, which also transport the worker's bytes and its output."""
 
     def __init__(self, reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
         self._reading = reading
         self._writing = writing
-        self._carried: _Carried | None = None
+        self._forwarded: _ForwardedWorker | None = None
 
-    async def heard(self) -> Mapping[str, Any]:
-        """Wait for a message of JSON, and carry what comes meanwhile."""
+    async def receive(self) -> Mapping[str, Any]:
+        """Wait for a message of JSON, and forward what comes meanwhile."""
         while True:
             try:
                 header = await self._reading.readexactly(messages.HEADER_BYTES)
@@ -125,46 +125,46 @@ class StreamHostLink:
             if kind == messages.JSON:
                 return cast("Mapping[str, Any]", json.loads(body))
             if kind == messages.DATA:
-                if self._carried is not None:
-                    await self._carried.hear(body)
+                if self._forwarded is not None:
+                    await self._forwarded.deliver(body)
             elif kind in {messages.OUTPUT, messages.ERRORS}:
                 (start,) = messages.POSITION.unpack_from(body)
-                if self._carried is not None:
-                    shared = self._carried.output
+                if self._forwarded is not None:
+                    shared = self._forwarded.output
                     fill = shared.fill if kind == messages.OUTPUT else shared.fill_errors
                     fill(start, body[messages.POSITION.size :])
             else:
                 raise ValueError("an unknown kind of message")
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a message of JSON."""
         self._send(messages.words(**words))
 
     def kill_from_thread(self, pid: int) -> None:
-        """No-op: only the loop may write to a stream, in whose middle another message may be."""
+        """No-op: only the loop may write to a stream, where a message may be half written."""
 
     def ask_for_worker(self, channel: socket.socket, output_fd: int, kill: Callable[[], None], **wanted: Json) -> None:
-        """Ask for one, and carry what the host sends it."""
-        self.forget_worker()
-        self._carried = _Carried(self, channel.dup(), Output(os.dup(output_fd)), kill)
-        self.say(fork=wanted)
+        """Ask for one, and forward what the host sends it."""
+        self.detach_worker()
+        self._forwarded = _ForwardedWorker(self, channel.dup(), Output(os.dup(output_fd)), kill)
+        self.send(fork=wanted)
 
     def begin(self) -> None:
         """Have the output begin anew."""
         self._send(messages.message(messages.BEGIN))
 
-    def forget_worker(self) -> None:
-        """Carry no more."""
-        carried, self._carried = self._carried, None
-        if carried is not None:
-            carried.close()
+    def detach_worker(self) -> None:
+        """Forward nothing more."""
+        worker, self._forwarded = self._forwarded, None
+        if worker is not None:
+            worker.close()
 
     def close(self) -> None:
         """Close its standard input."""
         with suppress(ConnectionError, RuntimeError):
             self._writing.close()
 
-    async def carry(self, data: bytes) -> None:
+    async def send_data(self, data: bytes) -> None:
         """Send a worker what the host has for it, as fast as that is read."""
         self._send(messages.message(messages.DATA, data))
         with suppress(ConnectionError):
@@ -175,7 +175,7 @@ class StreamHostLink:
             self._writing.write(message)
 
 
-class _Carried:
+class _ForwardedWorker:
     """The worker that there is: `channel` is the far end of the one that its `WorkerHandle` reads."""
 
     def __init__(self, link: StreamHostLink, channel: socket.socket, shared: Output, kill: Callable[[], None]) -> None:
@@ -184,24 +184,24 @@ class _Carried:
         self._kill = kill
         self.output = shared
         channel.setblocking(False)
-        self._carrying = asyncio.create_task(self._carry())
+        self._forwarding = asyncio.create_task(self._forward())
 
-    async def hear(self, data: bytes) -> None:
-        """Pass on what it said, as fast as that is read."""
+    async def deliver(self, data: bytes) -> None:
+        """Pass on what it sent, as fast as that is read."""
         with suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._channel, data)
 
     def close(self) -> None:
-        self._carrying.cancel()
+        self._forwarding.cancel()
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._channel)
         loop.remove_writer(self._channel)
         self._channel.close()
         self.output.close()
 
-    async def _carry(self) -> None:
+    async def _forward(self) -> None:
         loop = asyncio.get_running_loop()
         with suppress(OSError):
             while data := await loop.sock_recv(self._channel, messages.CHUNK_BYTES):
-                await self._link.carry(data)
+                await self._link.send_data(data)
         self._kill()

@@ -147,7 +147,7 @@ def remember_name(image: ContainerImage, name: str) -> ContainerImage:
 def code(folder: Path) -> Path:
     """Copy sealab's sandbox, and what it imports, to where a container can read it, and give that place.
 
-    A copy is made once for each state of the code; everybody may read it, as a container's user is nobody.
+    A copy is made once for each state of the code; all users may read it, as a container's user is `nobody`.
     """
     sources = {"sealab/sandbox": Path(__file__).resolve().parents[1], **_code_packages()}
     stamp = max(file.stat().st_mtime_ns for source in sources.values() for file in source.rglob("*.py"))
@@ -272,7 +272,7 @@ def _linked(binaries: Iterable[Path]) -> set[str]:
 
 
 def _open_to_all(root: Path) -> None:
-    """Let everybody read: the user of a container is not the owner of its files."""
+    """Make it readable for all: the user of a container is not the owner of its files."""
     for folder, _folders, files in os.walk(root):
         os.chmod(folder, 0o755)  # noqa: S103 - the folder above belongs to the user alone
         for file in files:

@@ -65,7 +65,7 @@ def _can(attempt: Callable[[], None]) -> bool:
     os.close(writing)
     try:
         ready, _, _ = select.select([reading], [], [], _WAIT_SECONDS)
-        # No answer in time is no proof that it was refused.
+        # No answer in time is not proof that it was refused.
         return not ready or os.read(reading, 1) == b"+"
     finally:
         os.close(reading)

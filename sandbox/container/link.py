@@ -1,7 +1,7 @@
 """The fork server's end of what it and the host say to each other: a socket that was passed in, if there is one.
 
 Then the host passes each worker's descriptors over it, as it does to a zygote, and nothing stands between a worker and
-the host. Engines that pass nothing in leave the standard streams, and much to carry: see `stream_link`.
+the host. Engines that pass nothing in leave the standard streams, over which all must be forwarded: see `stream_link`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class Request:
 
 
 class Link(Protocol):
-    """How the fork server hears its host. At the end of what it hears, the process ends."""
+    """How the fork server receives from its host. At the end of the stream the process ends."""
 
     def first(self) -> Mapping[str, Json]:
         """Wait for the first message, the configuration."""
         ...
 
     def watch(self, poll: select.poll) -> None:
-        """Say what it waits for."""
+        """Register what it waits for."""
 
     def requests(self, ready: Mapping[int, int]) -> Iterable[Request]:
         """Do what can be done now, `ready` being what poll(2) said of descriptors, and give what the host asked for."""
         ...
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send the host a message."""
 
     def finish(self) -> None:
@@ -68,7 +68,7 @@ class DirectLink:
         """Give the next one."""
         return (self._request(),) if self._control.fileno() in ready else ()
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a packet."""
         self._control.send(json.dumps(words).encode())
 

@@ -24,13 +24,13 @@ _HIGHEST_WAITING = 1 << 20
 
 
 class StreamLink:
-    """Reads messages whole, never waits for a reader, and carries for the one worker that there is."""
+    """Reads messages whole, never waits for a reader, and forwards for the one worker that there is."""
 
     def __init__(self) -> None:
         self._reading, self._writing = _own_streams()
         self._arrived = bytearray()
         self._waiting = bytearray()
-        self._carried: _Carried | None = None
+        self._worker: _LinkedWorker | None = None
         os.set_blocking(self._writing, False)
 
     def first(self) -> Mapping[str, Json]:
@@ -45,68 +45,68 @@ class StreamLink:
         poll.register(self._reading, select.POLLIN)
         if self._waiting:
             poll.register(self._writing, select.POLLOUT)
-        if self._carried is not None:
-            self._carried.watch(poll, full=len(self._waiting) >= _HIGHEST_WAITING)
+        if self._worker is not None:
+            self._worker.watch(poll, full=len(self._waiting) >= _HIGHEST_WAITING)
 
     def requests(self, ready: Mapping[int, int]) -> Iterable[Request]:
-        """Carry what can be carried, and give what the host asked for."""
+        """Forward what can be forwarded, and return the host's requests."""
         found: list[Request] = []
-        carried = self._carried
+        worker = self._worker
         if self._reading in ready:
             for kind, body in self._messages():
-                found += self._obeyed(kind, body)
+                found += self._handled(kind, body)
         if self._writing in ready:
             self._push()
-        if carried is not None:
-            events = ready.get(carried.channel.fileno(), 0)
+        if worker is not None:
+            events = ready.get(worker.channel.fileno(), 0)
             if events & select.POLLOUT:
-                carried.pass_down()
-            if events & (select.POLLIN | select.POLLHUP) and not self._pass_up(carried):
-                carried.closed = True  # nobody can talk to the worker any more
+                worker.pass_down()
+            if events & (select.POLLIN | select.POLLHUP) and not self._pass_up(worker):
+                worker.closed = True  # the worker can no longer be reached
                 found.append(Request({"kill": True}))
         return found
 
-    def say(self, **words: Json) -> None:
+    def send(self, **words: Json) -> None:
         """Send a message of JSON."""
         self._send(messages.words(**words))
 
     def finish(self) -> None:
-        """Carry what is left, and forget the worker."""
-        carried, self._carried = self._carried, None
-        if carried is None:
+        """Forward what is left, and detach the worker."""
+        worker, self._worker = self._worker, None
+        if worker is None:
             return
-        while select.select([carried.channel], [], [], 0)[0] and self._pass_up(carried):
+        while select.select([worker.channel], [], [], 0)[0] and self._pass_up(worker):
             pass
-        self._tell_output(carried)
-        carried.close()
+        self._send_output(worker)
+        worker.close()
 
     def flush(self) -> None:
         """Write everything, however long it takes."""
         os.set_blocking(self._writing, True)
         self._push()
 
-    def _obeyed(self, kind: bytes, body: bytes) -> Iterable[Request]:
+    def _handled(self, kind: bytes, body: bytes) -> Iterable[Request]:
         if kind == messages.JSON:
             words = cast("Mapping[str, Json]", json.loads(body))
             return (self._forking(words) if "fork" in words else Request(words),)
-        carried = self._carried
-        if carried is None:
+        worker = self._worker
+        if worker is None:
             return ()  # it was meant for a worker that has ended meanwhile
         if kind == messages.DATA:
-            carried.to_send += body
-            carried.pass_down()
+            worker.to_send += body
+            worker.pass_down()
         elif kind == messages.BEGIN:
-            carried.output.hand_over()
-            carried.told = -1
-            carried.told_errors = 0
+            worker.output.hand_over()
+            worker.sent = -1
+            worker.sent_errors = 0
         return ()
 
     def _forking(self, words: Mapping[str, Json]) -> Request:
-        assert self._carried is None
+        assert self._worker is None
         ours, theirs = socket.socketpair()
         wanted = cast("Mapping[str, int]", words["fork"])
         output_fd = output.create(wanted["output_bytes"])
-        self._carried = _Carried(ours, Output(os.dup(output_fd)))
+        self._worker = _LinkedWorker(ours, Output(os.dup(output_fd)))
         return Request(words, (theirs.detach(), output_fd))
 
     def _send(self, message: bytes) -> None:
@@ -139,46 +139,46 @@ class StreamLink:
             whole.append((body[:1], body[1:]))
         return whole
 
-    def _pass_up(self, carried: _Carried) -> bool:
-        """Carry one chunk, after what was printed before it; tell whether more may come."""
+    def _pass_up(self, worker: _LinkedWorker) -> bool:
+        """Carry one chunk, after what was printed before it; return whether more may come."""
         try:
-            data = carried.channel.recv(messages.CHUNK_BYTES)
+            data = worker.channel.recv(messages.CHUNK_BYTES)
         except BlockingIOError:
             return True
         except OSError:
             return False
         if data:
-            self._tell_output(carried)
+            self._send_output(worker)
             self._send(messages.message(messages.DATA, data))
         return bool(data)
 
-    def _tell_output(self, carried: _Carried) -> None:
-        text = carried.output.since(max(carried.told, 0))
+    def _send_output(self, worker: _LinkedWorker) -> None:
+        text = worker.output.since(max(worker.sent, 0))
         if text is None:
             return
-        if errors := carried.output.errors_since(carried.told_errors):
-            self._tell_text(messages.ERRORS, carried.told_errors, errors)
-            carried.told_errors += len(errors)
-        if not text and carried.told >= 0:
+        if errors := worker.output.errors_since(worker.sent_errors):
+            self._send_text(messages.ERRORS, worker.sent_errors, errors)
+            worker.sent_errors += len(errors)
+        if not text and worker.sent >= 0:
             return
-        start = carried.told = max(carried.told, 0)
-        self._tell_text(messages.OUTPUT, start, text)
-        carried.told = start + len(text)
+        start = worker.sent = max(worker.sent, 0)
+        self._send_text(messages.OUTPUT, start, text)
+        worker.sent = start + len(text)
 
-    def _tell_text(self, kind: bytes, start: int, text: bytes) -> None:
+    def _send_text(self, kind: bytes, start: int, text: bytes) -> None:
         for first in range(0, max(len(text), 1), messages.CHUNK_BYTES):
             chunk = text[first : first + messages.CHUNK_BYTES]
             self._send(messages.message(kind, messages.POSITION.pack(start + first) + chunk))
 
 
-class _Carried:
+class _LinkedWorker:
     """The worker that there is: this end of its channel, and its output buffer."""
 
     def __init__(self, channel: socket.socket, shared: Output) -> None:
         self.channel = channel
         self.output = shared
-        self.told = 0
-        self.told_errors = 0
+        self.sent = 0
+        self.sent_errors = 0
         self.to_send = bytearray()
         self.closed = False
         channel.setblocking(False)

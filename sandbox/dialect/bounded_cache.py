@@ -36,7 +36,7 @@ class _Key(list[object]):
 def bounded(
     func: Callable[..., object], maxsize: int, kind: Callable[[type], object] | None = None
 ) -> Callable[..., Any]:
-    """Return a function that keeps the `maxsize` results used last; `kind` gives what tells apart arguments by type.
+    """Return a function that keeps the `maxsize` results used last; `kind` gives what distinguishes arguments by type.
 
     It has `cache_info` and `cache_clear`. All that may run code of the guest (looking up, removing, dropping what was
     kept) happens while the ring is whole, and a result that left the ring meanwhile is not moved in it.

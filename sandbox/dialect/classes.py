@@ -1,8 +1,8 @@
 """Security boundary: what a class may be made from, and what guest code gets for `type`.
 
-A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements
-go through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type
-of an object, or makes a class by the same rules. What code derives from it is no metaclass to Python (`metaclasses`).
+A metaclass, or a class made from a dictionary, would define methods that no compiler has judged. So class statements go
+through `build_class`, which judges and respells what the body bound, and `type` is a stand-in that tells the type of an
+object, or makes a class by the same rules. What code derives from it is not a metaclass to Python (`metaclasses`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from functools import cache
 from itertools import combinations
 from typing import Any, Final, NamedTuple, Self, TypedDict, cast
 
+from ..guest.facade import Facade, Module
 from ..guest.ownership import is_guest_callable, is_guest_class, mark_body, mark_class
 from ..guest.real_classes import derives
 from ..guest_api.answers import Answer, AwaitableAnswer, AwaitableList, AwaitableText
 from . import metaclasses
 from .facades import gives
-from .facades.facade import Facade, Module
 from .metaclasses import GOVERNOR, AbstractMetaclass, Metaclass, governor_of, is_metaclass
 from .names import (
     CLASS_BODY,
@@ -60,7 +60,7 @@ _IMPLICIT: Final = frozenset(
 )
 
 
-class _Named(type):
+class _TypeStandIn(type):
     """The class of stand-ins for types: they test instances as the real type does, and cannot be called."""
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -82,7 +82,7 @@ class _Named(type):
         return f"<class {cls.__name__!r}>"
 
 
-class _TypeOfObject(_Named):
+class _TypeOfObject(_TypeStandIn):
     """The class of the stand-in for `type`."""
 
     def __call__(cls, *arguments: object, **keywords: object) -> type:
@@ -117,7 +117,7 @@ def opaque(real: type) -> type:
     return OPAQUE.get(real) or _stand_in(real)
 
 
-def _stand_in(real: type, kind: type[_Named] = _Named) -> type:
+def _stand_in(real: type, kind: type[_TypeStandIn] = _TypeStandIn) -> type:
     made = kind(real.__name__, (), {"__module__": "builtins", "__slots__": (), "__doc__": real.__doc__})
     _REAL[made] = real
     return made
@@ -205,7 +205,7 @@ def _shown_host_type(cls: type) -> type:
 
 
 def _is_given(cls: type) -> bool:
-    """Return whether code may call `cls`: what a call of any other class does, nobody has judged.
+    """Return whether code may call `cls`: what a call of any other class does was not judged.
 
     The class of `operator.attrgetter("x")` is such a one, and the base classes that stand-ins are made from.
     """
@@ -395,7 +395,7 @@ def _has_private_annotation(body: dict[str, object]) -> bool:
 
 
 def _check_base(base: object) -> None:
-    # The class of a base is what makes the new class, and `isinstance` believes what an object says of its class.
+    # The class of a base is what makes the new class, and `isinstance` uses what an object says of its class.
     if not issubclass(type(base), type):
         raise TypeError(f"a base must be a class, not an object of {shown_type(type(base)).__name__!r}")
     base = cast("type", base)

@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, Literal, NoReturn, cast
 
 from ..errors import Refused
+from ..guest.dynamic import dynamic
 from ..guest.guest import GUEST, variables_of
 from ..guest.ownership import is_guest_frame, marked_code
 from ..guest.runtime import Program
@@ -28,7 +29,6 @@ from ..report.newer_syntax import explained
 from ..report.results import result_of
 from . import event_loop, green_threads, guest_modules
 from .classes import keep_unmade
-from .facades.dynamic import dynamic
 from .facades.stand_ins import asyncio_
 from .guards import SecurityError
 from .guest_modules import ModuleText
@@ -60,7 +60,7 @@ own recursion does, so its limit stays as it is."""
 
 _IGNORE_ALL: Final = [("ignore", None, Warning, None, 0)]
 _NO_FILE: Final = ""
-"""What the compiler is told: of a file it would read, and show, the line that an error is in."""
+"""The file name that the compiler gets. Of a real file it would read and show the line of an error."""
 _SOURCE_CHARS_MAX: Final = 4_000_000
 
 

@@ -55,7 +55,7 @@ def set_channel(
     on_readable: Callable[[], None] | None = None,
     waiting: Callable[[], bool] | None = None,
 ) -> None:
-    """Call `on_readable()` whenever `readable` says so while a loop runs; None listens to nothing.
+    """Call `on_readable()` whenever `readable` has input while a loop runs; None watches nothing.
 
     `readable` polls one descriptor for input, which it may get later.
     `waiting()` says whether anything is still expected from there. Where it is given and false, a program whose tasks
@@ -132,7 +132,7 @@ _initialize_task: Final[Callable[..., None]] = asyncio.Task.__init__
 def keep_contexts() -> None:
     """Let no future or task of this process hand a real context to code.
 
-    Written in C, they tell their loop of one, and a task what it waits for. So their loop is a `GuestLoop`, and a task
+    In C, they pass a future to their loop, and to a task what it waits for. So their loop is a `GuestLoop`, and a task
     holds the stand-in for a context, which C takes as it is. A task that starts at once would need a real one: it
     starts in the next round, as it does in Python where no loop runs.
     """
@@ -289,7 +289,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             self._run(goal)
         except BaseException:
             if goal.done() and not goal.cancelled():
-                goal.exception()  # seen, so that nobody reports it as never retrieved
+                goal.exception()  # read, so that it is not reported as never retrieved
             raise
         return goal.result()
 
@@ -316,7 +316,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         self._wind_up()
 
     def get_debug(self) -> bool:
-        """Tell that there is no debug mode."""
+        """Return False: there is no debug mode."""
         return False
 
     def set_debug(self, enabled: bool) -> None:
@@ -334,7 +334,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             await asyncio.wait(set(self._calls), timeout=timeout)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Write an error that nobody waits for to standard error, as asyncio logs it."""
+        """Write an error that no task awaits to standard error, as asyncio logs it."""
         try:
             error = context.get("exception")
             told = f": {type(error).__name__}: {error}" if error is not None else ""

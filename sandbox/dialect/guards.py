@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
+from ..guest.dynamic import Dynamic, dynamic
+from ..guest.facade import Facade
 from ..guest.ownership import is_guest_callable, is_guest_class
 from ..guest.real_classes import derives
 from . import names
 from .classes import Slots, class_of, shown_type, spelled_match_args
 from .facades import call_records
 from .facades.call_records import ClassCell, Frame
-from .facades.dynamic import Dynamic, dynamic
-from .facades.facade import Facade
 from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .metaclasses import initialize_plainly
@@ -281,7 +281,7 @@ def _read(obj: object, name: str) -> object:
             if kept is not MISSING:
                 return kept
         if name in names.RUNTIME_PUBLIC and _is_dynamic(obj):
-            return builtins.getattr(obj, name)  # the name of somebody's tool or skill
+            return builtins.getattr(obj, name)  # the name of a tool or skill
         reader = _READERS.get(name)
         return _JUDGES.get(name, _judged)(builtins.getattr(obj, name), name) if reader is None else reader(obj, name)
     if verdict is Verdict.REFUSED:
@@ -294,7 +294,7 @@ def _read(obj: object, name: str) -> object:
 def record_of(obj: object, name: str, /) -> object:
     """Return what `obj.name` means in a module that is imported, of the names that lead into the interpreter.
 
-    Code can find it among builtins. Raises `SecurityError` for what is not told.
+    Code can find it among builtins. Raises `SecurityError` for what a record does not have.
     """
     if obj is None and name == "tb_next":  # tracebacks are None here
         return None
@@ -715,7 +715,7 @@ _JUDGES: Final[dict[str, Callable[[object, str], object]]] = {
 
 
 _HOST_DESCRIPTORS: Final[set[int]] = set()
-"""What stands in classes of the host and takes stores, by identity. It lives as long as they do."""
+"""What stands in classes of the host and takes stores, by identity. It exists as long as they do."""
 
 
 def keep_descriptors(descriptors: Iterable[object]) -> None:

@@ -22,10 +22,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final, NoReturn, cast
 
+from ..guest import facade
+from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..guest.ownership import marked_code
-from .facades import facade, package_data
-from .facades.facade import Facade
+from .facades import package_data
 from .facades.module_object import LOADED, GuestModule, make_module, set_member, variables_of
 
 STDLIB: Final = frozenset(
@@ -116,7 +117,7 @@ def names() -> Iterator[str]:
 
 
 def defines(module: str, name: str) -> bool:
-    """Return whether the source of a guest module binds a name at its top level, as far as its lines tell."""
+    """Return whether the source of a guest module binds a name at its top level, as far as its lines show."""
     text = _text(module)
     binds = rf"^(?:(?:class|def) {re.escape(name)}\b|{re.escape(name)} *=)"
     return text is not None and re.search(binds, text.text, re.MULTILINE) is not None

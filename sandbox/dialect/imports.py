@@ -18,11 +18,12 @@ from functools import cache
 from typing import Final, NoReturn
 
 from ..errors import Refused
+from ..guest.dynamic import dynamic
 from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
 from ..report.substitutes import SUBSTITUTES, instead_of
 from . import facades, guest_modules
-from .facades.dynamic import dynamic
+from .facades import module_tables
 from .facades.module_object import GuestModule, member, public_members, set_member
 from .guards import guarded_getattr
 from .names import PREFIX, exact
@@ -73,7 +74,7 @@ def is_left_out(module: str, name: str) -> bool:
     """Return whether a module that can be imported is known to be without a member, which others use instead."""
     listed = host_modules.listed(module) or facades.exports().get(module, frozenset())
     member_name = f"{module}.{name}"
-    # What stands in place of a whole package is no answer once the operator has installed it.
+    # What stands in place of a whole package is not an answer once the operator has installed it.
     instead = instead_of(member_name) if is_listed(module) else SUBSTITUTES.get(member_name)
     return name not in listed and not is_importable(member_name) and instead is not None
 
@@ -273,3 +274,6 @@ def preload() -> None:
     for name in _NEEDED_BY_C:
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
+
+
+module_tables.provide()

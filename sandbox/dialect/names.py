@@ -10,8 +10,7 @@ Every attribute name has one verdict, the same at compile time and for a name ma
     REFUSED   never means anything harmless
 
 Variables, parameters and keyword arguments keep their spelling: nothing of the sandbox's own lives under a name that
-source can spell. `PREFIX` is a legal start of an identifier (slots and dataclass fields need one), stable under NFKC,
-and refused in source.
+source can spell (`sealab.sandbox.guest.spelling`).
 """
 
 # ruff: noqa: SIM905 - a table of words is read as words, not as quoted strings
@@ -22,7 +21,9 @@ from enum import Enum
 from typing import Final
 from unicodedata import normalize
 
-PREFIX: Final = "\u16e5\u02c8"
+from ..guest.spelling import PREFIX, demangle, exact
+
+__all__ = ["PREFIX", "demangle", "exact"]  # the dialect has all that concerns names from here
 
 
 class Verdict(Enum):
@@ -58,7 +59,7 @@ INITIALIZER: Final = "__init__"
 """A class may define it. The host's own, called again, would change a descriptor in a class of the host."""
 
 REPLACING_METHOD: Final = "__replace__"
-"""A class may define it (Python 3.13). That of `SimpleNamespace` believes what a class of the code's own returns."""
+"""A class may define it (Python 3.13). That of `SimpleNamespace` trusts what a guest class returns."""
 
 KEPT_PRIVATELY: Final = _dunders("self defaults kwdefaults")
 """What objects of the code that stand for functions copy from these. Only the code itself finds what is stored."""
@@ -125,7 +126,7 @@ INSPECTION: Final = frozenset(
 """What leads from a traceback, generator or coroutine to a frame, and from there to everything."""
 
 LINEAGE: Final = _dunders("mro bases base")
-"""What a class derives from. Of a class of the host only a module that is imported is told it."""
+"""What a class derives from. Of a host class only a module that is imported receives it."""
 
 _USE_INSTEAD: Final = {
     "__globals__": "pass the values as arguments, or use globals()",
@@ -221,19 +222,6 @@ def mangle(name: str, class_name: str | None = None) -> str:
     if not name.startswith("_") or name in _KNOWN:
         return name
     return PREFIX + class_private(name, class_name)
-
-
-def exact(text: str) -> str:
-    """Return the characters of `text`: a subclass could answer for itself whatever is asked of it."""
-    return text if type(text) is str else str.__str__(text)
-
-
-def demangle(text: str) -> str:
-    """Spell every private name in `text` as its author did; works on names, messages and reprs."""
-    text = exact(text)
-    while PREFIX in text:  # what is taken out may leave another behind
-        text = text.replace(PREFIX, "")
-    return text
 
 
 def given(name: object, what: str = "a name") -> str:

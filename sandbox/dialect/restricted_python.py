@@ -9,7 +9,8 @@ from typing import TextIO, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel, HostGone
-from ..guest.runtime import Afterwards, Program
+from ..guest.known_modules import KNOWN_MODULES
+from ..guest.runtime import Program, RunExtras
 from ..report.unawaited import Unawaited
 from ..skill_source import docstrings
 from ..wire.output import Output
@@ -30,7 +31,7 @@ class RestrictedPython:
     _output: Output
 
     def __init__(self) -> None:
-        self._forgotten = Unawaited()
+        self._unawaited = Unawaited()
         self._nowhere = cast("TextIO", _Nowhere())
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:
@@ -53,12 +54,12 @@ class RestrictedPython:
 
     def may_mean(self, module: str, name: str) -> bool:
         """Return whether a module that can be imported has a member of that name."""
-        return name in facades.exports().get(module, ()) or guest_modules.defines(module, name)
+        return KNOWN_MODULES.defines(module, name)
 
     def new_namespace(self, helpers: Mapping[str, object]) -> dict[str, object]:
         """Return guarded builtins, the preloaded modules and `helpers`."""
         own = namespace.new_namespace(helpers)
-        self._forgotten.given(own)
+        self._unawaited.given(own)
         return own
 
     def module(self, program: Program, name: str, helpers: Mapping[str, object]) -> dict[str, object]:
@@ -73,10 +74,10 @@ class RestrictedPython:
         facades.set_arguments(words)
 
     def connections(self) -> tuple[HostChannel, Output]:
-        """Let coroutines hear the channel, and notice those that are never awaited."""
+        """Let coroutines wait for the channel, and notice those that are never awaited."""
         self._channel, self._output = HostChannel(), Output()
         event_loop.set_channel(self._channel.readable, self._channel.receive, self._channel.is_waited_for)
-        self._forgotten.watch()
+        self._unawaited.watch()
         return self._channel, self._output
 
     def open(self, channel_fd: int, output_fd: int) -> frozenset[int]:
@@ -85,14 +86,14 @@ class RestrictedPython:
         self._output.attach(output_fd)
         return frozenset({channel_fd})
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """Have random numbers of its own."""
         random.seed()
         sys.stderr = self._nowhere
 
     def begin(self) -> None:
-        """Forget what an earlier run forgot, and which streams it exchanged."""
-        self._forgotten.begin()
+        """Clear the notes of earlier runs, and restore the streams they exchanged."""
+        self._unawaited.begin()
         event_loop.take_cancelled()
         streams.restore()
 
@@ -104,9 +105,9 @@ class RestrictedPython:
         """Run under the guards."""
         return compiling.run_program(program, namespace)
 
-    def end(self, *, session: bool) -> Afterwards:  # noqa: ARG002 - the same for both
-        """Write what open files still hold. Tell what could not be, and which calls never ran or ended."""
-        return Afterwards(notes={**self._forgotten.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
+    def end(self, *, session: bool) -> RunExtras:  # noqa: ARG002 - the same for both
+        """Write what open files still hold. Note what could not be written, and which calls never ran or ended."""
+        return RunExtras(notes={**self._unawaited.notes(GUEST.namespace), **_cancelled_tasks(), **_unwritten()})
 
 
 def _unwritten() -> dict[str, str]:

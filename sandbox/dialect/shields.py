@@ -1,4 +1,4 @@
-"""Security boundary: stands between the host and those methods of a guest class that the host would tell too much.
+"""Security boundary: stands between the host and those methods of a guest class to which the host would pass too much.
 
 `__getattr__` and its kind are asked for every name, those of the host's private state among them: a subclass of
 `logging.Formatter` that answered to `_fill` would be handed what only the formatter may hold. `__subclasshook__` is
@@ -29,7 +29,7 @@ _PLAIN_ACCESS: Final[dict[str, Callable[..., Any]]] = {
 def shielded(name: str, method: object, shown_type: Callable[[type], type]) -> object:
     """Return what a class is to have under `name` in place of `method`; `shown_type` is `classes.shown_type`.
 
-    Raises `TypeError` for a `__subclasshook__` that is no class method.
+    Raises `TypeError` for a `__subclasshook__` that is not a class method.
     """
     if name == SUBCLASS_HOOK:
         return _hook(method, shown_type)

@@ -214,7 +214,7 @@ class Transformer(RestrictingNodeTransformer):
         return node
 
     def _annotation(self, annotation: ast.expr | None) -> ast.expr | None:
-        # Under `from __future__ import annotations` Python keeps the text, and whoever evaluates it compiles it anew.
+        # Under `from __future__ import annotations` Python keeps the text, and what evaluates it compiles it anew.
         if annotation is None or self._annotations_are_text:
             return annotation
         return cast("ast.expr", self.visit(annotation))
@@ -463,7 +463,7 @@ class ModuleTransformer(Transformer):
         return super().visit_Name(node)
 
     def _load(self, node: ast.Attribute) -> ast.AST:
-        """Let code read of its frames, functions and classes what is told of them, and no part of them."""
+        """Let code read records of its frames, functions and classes, and none of these themselves."""
         if node.attr in names.INSPECTION or node.attr in names.LINEAGE or node.attr == "__code__":
             return placed(hook_call(RECORD_HOOK, cast("ast.expr", self.visit(node.value)), node.attr), node)
         return super()._load(node)
@@ -504,7 +504,7 @@ class ModuleTransformer(Transformer):
         return True
 
     def _keep_last_value(self, node: ast.Module) -> None:
-        """Keep none: nobody asks for it."""
+        """Keep none: nothing reads it."""
 
 
 class GeneratedTransformer(Transformer):

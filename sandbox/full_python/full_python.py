@@ -1,7 +1,7 @@
 """Full CPython as a worker's Python: nothing of the language is restricted, everything else of the sandbox is.
 
-What the kernel's layers refuse is also said in words here, so that code which starts a process or opens a connection
-learns why; no protection depends on that.
+What the kernel's layers refuse is also explained here, so that code which starts a process or opens a connection gets a
+reason; no protection depends on that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NoReturn, cast
 
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostChannel
-from ..guest.runtime import PRELOADED, Afterwards, Program
+from ..guest.runtime import PRELOADED, Program, RunExtras
 from ..guest_api import host_modules, hosted_skills, keeping
 from ..report.results import result_of
 from ..report.substitutes import NO_NETWORK, NO_PROCESS
@@ -91,7 +91,7 @@ class FullPython:
 
     def __init__(self) -> None:
         self._figures = Figures()
-        self._forgotten = Unawaited()
+        self._unawaited = Unawaited()
 
     def prepare(self, packages: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002 - full Python imports what is installed
         """Set the environment and import ahead what is installed of `AHEAD`; on Linux without leaving a thread."""
@@ -140,7 +140,7 @@ class FullPython:
         own.update({name: importlib.import_module(name) for name in PRELOADED})
         own.update(helpers, keep=keeping.keep, exit=_exit, quit=_exit, exec=_exec)
         own["__builtins__"] = builtins
-        self._forgotten.given(own)
+        self._unawaited.given(own)
         return own
 
     def take_arguments(self, words: Sequence[str]) -> None:
@@ -169,8 +169,8 @@ class FullPython:
         self._output.attach(output_fd)
         return frozenset({_STDIN, channel_fd, self._output.descriptor})
 
-    def settle(self) -> None:
-        """Write to the output, seed every generator, and tell in words what the kernel refuses."""
+    def start(self) -> None:
+        """Write to the output, seed every generator, and explain what the kernel refuses."""
         self._output.become_standard_streams()
         random.seed()
         multiprocessing = importlib.import_module("_multiprocessing")
@@ -180,12 +180,12 @@ class FullPython:
             numpy_random.seed()
         sys.path[:] = [path for path in sys.path if path]
         sys.addaudithook(_refuse_in_words)
-        self._forgotten.watch()
+        self._unawaited.watch()
 
     def begin(self) -> None:
-        """Forget earlier figures, and what an earlier run forgot."""
+        """Drop figures and notes of earlier runs."""
         self._figures.forget()
-        self._forgotten.begin()
+        self._unawaited.begin()
 
     def compile(self, source: str, filename: str) -> Program:
         """Compile as Python does, with `await` at the top level. Raises `SyntaxError` and the like."""
@@ -213,10 +213,10 @@ class FullPython:
 
         return result_of(run, namespace, vars(builtins), _LAST_VALUE)
 
-    def end(self, *, session: bool) -> Afterwards:
+    def end(self, *, session: bool) -> RunExtras:
         """Write out what is held back, and give the figures that were shown or left open.
 
-        As at the end of any program, threads that are no daemons are waited for; a session's go on.
+        As at the end of any program, threads that are not daemons are waited for; a session's go on.
         """
         if not session:
             with suppress(Exception):
@@ -224,18 +224,18 @@ class FullPython:
         with suppress(Exception):
             self._figures.take_open()
         with suppress(Exception):
-            self._output.settle()
+            self._output.write_out()
         notes = dict(self._figures.notes())
         with suppress(Exception):
-            notes.update(self._forgotten.notes(GUEST.namespace))
-        return Afterwards(notes=notes, figures=self._figures.images())
+            notes.update(self._unawaited.notes(GUEST.namespace))
+        return RunExtras(notes=notes, figures=self._figures.images())
 
 
 def _import_ahead(name: str) -> None:
     try:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a broken library is the business of the code that imports it
+    except Exception:  # noqa: BLE001 - a broken library concerns the code that imports it
         for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name.partition(".")[0]]:
             del sys.modules[loaded]
 

@@ -34,7 +34,7 @@ def forget() -> None:
     sys.path[:] = [path for path in sys.path if os.path.exists(path)]
     for path in [path for path, finder in sys.path_importer_cache.items() if not _finds(path, finder)]:
         del sys.path_importer_cache[path]
-    disclosure.look_again()
+    disclosure.update_known_folders()
 
 
 def _forget_origin(module: ModuleType) -> None:

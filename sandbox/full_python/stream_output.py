@@ -44,7 +44,7 @@ class StreamOutput(Output):
         self.descriptor = _STREAMS[0]
         self.clear()
         for name, stream in zip(("stdout", "stderr"), _STREAMS, strict=True):
-            text = io.TextIOWrapper(_Stream(self, stream), "utf-8", "backslashreplace", line_buffering=True)
+            text = io.TextIOWrapper(_LimitedStream(self, stream), "utf-8", "backslashreplace", line_buffering=True)
             setattr(sys, name, text)
             setattr(sys, f"__{name}__", text)
 
@@ -77,7 +77,7 @@ class StreamOutput(Output):
     def _put(self, at: int, data: bytes) -> None:
         os.pwrite(self.descriptor, data, at)
 
-    def settle(self) -> None:
+    def write_out(self) -> None:
         """Have everything that is still held back written, by Python and by C (fflush(3))."""
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -88,12 +88,12 @@ class StreamOutput(Output):
         self.note_length()
 
     def note_length(self) -> None:
-        """Tell the host how far the text goes."""
+        """Report to the host how far the text goes."""
         end = min(os.lseek(self.descriptor, 0, os.SEEK_CUR), HEADER_BYTES + self._text_bytes_max)
         self._set_length(max(0, end - HEADER_BYTES))
 
 
-class _Stream(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A standard stream that stops at the output's limit instead of at the end of the buffer."""
 
     def __init__(self, output: StreamOutput, descriptor: int) -> None:

@@ -27,7 +27,7 @@ class ThreadSemaphore:
         self._changed = threading.Condition()
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """Take one, or wait for it; tell whether it was had."""
+        """Take one, or wait for it; return whether it was taken."""
         with self._changed:
             if self.kind == _RECURSIVE and self._is_mine():
                 self._held += 1

@@ -17,7 +17,7 @@ _UNANSWERED: Mapping[str, Json] = {
     "error": {"type": "RuntimeError", "message": "The run in which this was asked has ended, so there is no answer."}
 }
 _READER_LEAVES_MS = 50
-"""A thread that can neither write nor read looks so often whether there is still somebody who reads."""
+"""A thread that can neither write nor read checks so often whether another thread still reads."""
 
 
 class ThreadedChannel(HostChannel):
@@ -63,12 +63,12 @@ class ThreadedChannel(HostChannel):
                 loop.remove_reader(self.descriptor)
 
     def report(self, data: bytes) -> None:
-        """Send the report of a run. Who still waits for an answer is told that none will come."""
+        """Send the report of a run. Calls that still wait for an answer fail."""
         with self._sending:  # what is asked after this belongs to no run
             with self._news:
                 self._last_unanswered = self._calls
                 for future in self._waiting.values():
-                    _settle_in_its_loop(future, _UNANSWERED)
+                    _set_in_its_loop(future, _UNANSWERED)
                 self._waiting.clear()
                 self._answers.clear()
                 self._news.notify_all()
@@ -135,7 +135,7 @@ class ThreadedChannel(HostChannel):
         number = cast("int", frame["id"])
         future = self._waiting.pop(number, None)
         if future is not None:
-            _settle_in_its_loop(future, frame)
+            _set_in_its_loop(future, frame)
         elif number > self._last_unanswered:
             self._answers[number] = frame
 
@@ -146,12 +146,12 @@ def _polled(descriptor: int, events: int, milliseconds: int | None = None) -> in
     return sum(happened for _descriptor, happened in waiting.poll(milliseconds))
 
 
-def _settle_in_its_loop(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
+def _set_in_its_loop(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
     with suppress(RuntimeError):  # its loop was closed in the meantime
-        future.get_loop().call_soon_threadsafe(_settle, future, frame)
+        future.get_loop().call_soon_threadsafe(_set_result, future, frame)
 
 
-def _settle(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
+def _set_result(future: asyncio.Future[Json], frame: Mapping[str, Json]) -> None:
     if future.done():
         return
     try:

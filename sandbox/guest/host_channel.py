@@ -48,7 +48,7 @@ _ERRORS["ToolError"] = ToolError
 
 
 class HostGone(BaseException):
-    """The host closed the channel: this process has nobody left to work for."""
+    """The host closed the channel: this process has no more work."""
 
 
 class HostChannel:
@@ -94,7 +94,7 @@ class HostChannel:
         return self._runs.pop(0)
 
     def report(self, data: bytes) -> None:
-        """Send the report of a run. What is still waited for is dropped: nobody is there who asked."""
+        """Send the report of a run. Answers that are still awaited are dropped."""
         self._waiting.clear()
         self._answers.clear()
         self.send(data)
@@ -159,7 +159,7 @@ class HostChannel:
     def send(self, data: bytes) -> None:
         """Send a whole frame.
 
-        Answers are taken in meanwhile: a host that waits for us to read must not wait for ever.
+        Answers are taken in meanwhile: a host that waits for this side to read must not wait without end.
         """
         rest = memoryview(data)
         while rest:

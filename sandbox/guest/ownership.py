@@ -1,4 +1,4 @@
-"""Security boundary: tells the classes and functions that guest code made from those of the host.
+"""Security boundary: distinguishes the classes and functions that guest code made from those of the host.
 
 The mark of a class is one of its flags, which no store reaches: a name that came from data could otherwise shadow it.
 That of a function or a frame is the last constant of its code: the code of a function cannot be exchanged, whereas the

@@ -19,14 +19,14 @@ PRELOADED = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Source that was compiled. `is_async` tells that it awaits at the top level."""
+    """Source that was compiled. `is_async` says that it awaits at the top level."""
 
     code: CodeType
     is_async: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Afterwards:
+class RunExtras:
     """What a run left beside its result: notes by what they are about, and figures as PNG."""
 
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Afterwards:
 
 
 class Dialect(Protocol):
-    """One kind of Python, as a zygote prepares it and its workers run it; the methods stand in the order of a life."""
+    """One kind of Python, as a zygote prepares it and its workers run it; methods stand in the order of their calls."""
 
     layers: tuple[str, ...]
     """The layers of protection that the language itself is."""
@@ -81,7 +81,7 @@ class Dialect(Protocol):
         """Give the connections their descriptors, in the worker before it is confined; say which must stay open."""
         ...
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """Get the worker ready for code, once it is confined."""
 
     def begin(self) -> None:
@@ -95,6 +95,6 @@ class Dialect(Protocol):
         """Run a program and return what it shows: `result` if this run set it, else its last expression's value."""
         ...
 
-    def end(self, *, session: bool) -> Afterwards:
+    def end(self, *, session: bool) -> RunExtras:
         """End a run and gather what it left. Raises nothing."""
         ...

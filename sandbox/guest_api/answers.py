@@ -1,4 +1,4 @@
-"""What tools answer, as the code sees it: plain dicts, lists and texts that forgive two common slips.
+"""What tools answer, as the code sees it: plain dicts, lists and texts that accept two common mistakes.
 
 A field is found in either spelling: `row["userId"]` and `row["user_id"]` name the same one where no other field could
 be meant. It is an attribute too: `row.user_id`. What discovery answers may also be awaited, since code written for

@@ -1,6 +1,6 @@
 """Which calls of a program are made whenever it runs to its end: none that a condition or an empty list may leave out.
 
-Whoever refuses a program for a call asks this first: a program that would never have made the call must run. So all
+What refuses a program for a call asks this first: a program that would never have made the call must run. So all
 that is doubtful counts as not certain: what stands under `if`, `except` or `with`, in a loop whose items are not
 written in the program, behind a line that may leave, in a function that nothing certain calls. A program that names
 `exit` or `SystemExit` has no certain calls at all.
@@ -33,13 +33,13 @@ def certain_calls(tree: ast.Module, bound: Mapping[str, int], imported: Mapping[
         for each in tree.body
         if isinstance(each, _Function) and bound.get(each.name) == 1 and not each.decorator_list and not _yields(each)
     }
-    reading = _Reading(functions, {name for name, times in bound.items() if imported.get(name) != times})
+    reading = _CallFinder(functions, {name for name, times in bound.items() if imported.get(name) != times})
     reading.block(tree.body)
     return reading.found
 
 
 @dataclass(slots=True)
-class _Reading:
+class _CallFinder:
     functions: Mapping[str, _Function]
     rebound: set[str]
     """Names that the program binds otherwise than by an import."""

@@ -1,6 +1,6 @@
 """Arguments that came as JSON, made what the hints of a function say: dates, enums, dataclasses, sets, tuples.
 
-What a hint does not ask for stays as it came, and so does what cannot be converted: the function then says so itself.
+What a hint does not ask for stays as it came, and so does what cannot be converted: the function then raises an error.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 from ..guest.guest import GUEST
+from ..guest.known_modules import KNOWN_MODULES
+from ..guest.ownership import is_guest_callable
 
 DEPTH_MAX: Final = 16
 _FROM_TEXT: Final[dict[object, Callable[[str], object]]] = {
@@ -76,9 +78,7 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature. The code may have said itself what it is, in text that the real module would evaluate."""
     if GUEST.full_python:
         return inspect.signature(function)
-    from ..dialect import facades
-
-    return cast("inspect.Signature", getattr(facades.find("inspect"), "signature")(function))  # noqa: B009 - a facade has no static names
+    return KNOWN_MODULES.signature(function)
 
 
 def _hints(function: Callable[..., object]) -> Mapping[str, object]:
@@ -86,13 +86,10 @@ def _hints(function: Callable[..., object]) -> Mapping[str, object]:
     try:
         if GUEST.full_python:
             return typing.get_type_hints(function, include_extras=True)
-        from ..dialect import facades
-        from ..guest.ownership import is_guest_callable
-
         # A function of the code's own may wrap one of the host's, whose globals no source of the code's may run in.
         written = inspect.unwrap(function)
         scope = getattr(written, "__globals__", None) if is_guest_callable(written) else None
-        return cast("Mapping[str, object]", getattr(facades.find("typing"), "get_type_hints")(function, globalns=scope))  # noqa: B009 - a facade has no static names
+        return KNOWN_MODULES.type_hints(function, scope)
     except Exception:  # noqa: BLE001 - a hint may be anything; without hints everything stays as it came
         return {}
 

@@ -87,7 +87,7 @@ def format_output(data: object, max_chars: int = 5000) -> str:
 def _indented(data: object) -> str:
     try:
         return json.dumps(data, indent=2, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):  # keys that are no strings, cycles
+    except (TypeError, ValueError):  # keys that are not strings, cycles
         return str(data)
 
 

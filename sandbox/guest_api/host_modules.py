@@ -1,7 +1,7 @@
 """Security boundary: the importable modules that are made of host helpers, such as `skills` and `mcp.runtime`.
 
 `hosted.modules` is their table. Which names a fixed one has is known when code is compiled; a dynamic one
-(`facades.dynamic`) takes every public name, and whether it exists is found out when the import runs.
+(`guest.dynamic`) takes every public name, and whether it exists is found out when the import runs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from ..dialect.facades.dynamic import Dynamic, is_public
-from ..dialect.facades.facade import Facade, names
+from ..guest.dynamic import Dynamic, is_public
+from ..guest.facade import Facade, names
+from ..guest.known_modules import KNOWN_MODULES
 from . import hosted, hosted_tools
 
 
@@ -112,3 +113,7 @@ class _Missing(MetaPathFinder, Loader):
 
 def _cannot_import(module: str, name: str, why: str) -> ImportError:
     return ImportError(f"cannot import name {name!r} from {module!r}: {why}", name=module)
+
+
+KNOWN_MODULES.host_module = find
+KNOWN_MODULES.host_names = listed

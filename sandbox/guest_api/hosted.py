@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from ..dialect.facades.facade import Facade
+from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
 from . import hosted_privacy, hosted_runs, hosted_skills, hosted_tools

@@ -14,7 +14,7 @@ _EVERY_SECONDS = 0.1
 
 
 class _Progress:
-    """Tells the host how far the code is, at most every `_EVERY_SECONDS`, and always that it is done."""
+    """Reports to the host how far the code is, at most every `_EVERY_SECONDS`, and always that it is done."""
 
     def __init__(self) -> None:
         self._told = -math.inf
@@ -31,9 +31,9 @@ _PROGRESS = _Progress()
 
 
 def progress(fraction: float, message: str = "") -> None:
-    """Tell the client how far the code is: 0 is its beginning, 1 its end. What comes too often is left out.
+    """Report to the client how far the code is: 0 is its beginning, 1 its end. What comes too often is left out.
 
-    Raises TypeError for what is no number or no text, ValueError for a number that is not from 0 to 1.
+    Raises TypeError for what is not a number or not text, ValueError for a number that is not from 0 to 1.
     """
     if isinstance(fraction, bool) or not isinstance(fraction, int | float):
         raise TypeError(f"progress() takes a number from 0 to 1, not {type(fraction).__name__}. Write done / total.")

@@ -17,8 +17,8 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, Final, TypeVar, cast
 
-from ..dialect.facades.dynamic import Dynamic, dynamic
-from ..dialect.facades.facade import Facade
+from ..guest.dynamic import Dynamic, dynamic
+from ..guest.facade import Facade
 from ..guest.guest import GUEST
 from ..job import Json
 from .answers import answer_of, awaitable

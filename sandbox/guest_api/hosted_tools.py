@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import cast
 
-from ..dialect.facades.dynamic import Dynamic, dynamic
-from ..dialect.facades.facade import Facade, make
+from ..guest.dynamic import Dynamic, dynamic
+from ..guest.facade import Facade, make
 from ..guest.guest import GUEST
 from ..guest.host_channel import ToolError
 from ..job import Json

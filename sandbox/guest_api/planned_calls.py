@@ -1,7 +1,7 @@
 """Which upstream tools a program calls, as far as its source says it: so that the host can judge them before it runs.
 
 A program is refused for a name or an argument that its tool does not have, or for a missing `await`, only where a call
-is certain to be made and its failure is not caught. Nothing depends on it that protects anybody: the host judges each
+is certain to be made and its failure is not caught. No protection depends on it: the host judges each
 call again when it is made.
 """
 
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..dialect.facades.dynamic import Dynamic
 from ..errors import Refused
+from ..guest.dynamic import Dynamic
 from ..guest.guest import GUEST
 from ..job import Json
 from . import hosted_tools
@@ -25,11 +25,11 @@ from .unawaited_calls import unawaited_calls
 from .written_arguments import is_plain, written_arguments
 
 CALLS_MAX: Final = 200
-"""Calls that are told of one program; the host judges further ones when they are made."""
+"""Calls of one program that are sent; the host judges further ones when they are made."""
 
 _NAME_CHARS_MAX: Final = 200
 _ARGUMENTS_CHARS_MAX: Final = 100_000
-"""Characters of arguments that are told of one program, about."""
+"""Characters of arguments of one program that are sent, about."""
 _NO_TOOLS: Final = frozenset(
     {"get", "get_tool_definition", "items", "keys", "list_servers", "list_tools", "search_tools", "values"}
     | hosted_tools.RUNTIME_NAMES
@@ -53,7 +53,7 @@ def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
     end without it, nor after its failure.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
-    tool whose name only running it would tell.
+    tool whose name is known only when it runs.
     """
     roots = {
         name: path

@@ -10,13 +10,13 @@ from typing import Final
 from ..job import Json
 
 LITERAL_CHARS_MAX: Final = 1000
-"""Longer texts, and longer lists, count as values that only running the program would tell."""
+"""Longer texts, and longer lists, count as values that are known only when the program runs."""
 
 _DEPTH_MAX: Final = 20
 _WHOLE_BITS_MAX: Final = 63
 
 
-class _NotLiteral(Exception):
+class _UnknownValue(Exception):
     """The value of an expression is known only when it runs."""
 
 
@@ -41,7 +41,7 @@ class Written:
             return
         try:
             self.given[name] = _literal(value, _DEPTH_MAX)
-        except _NotLiteral:
+        except _UnknownValue:
             self.others.add(name)
 
 
@@ -80,13 +80,13 @@ def _add_dict(written: Written, items: ast.Dict) -> None:
 
 
 def is_plain(value: ast.expr) -> bool:
-    """Return whether a value is certain to be no dict."""
+    """Return whether a value is certainly not a dict."""
     return isinstance(value, ast.List | ast.Tuple | ast.JoinedStr | ast.Constant)
 
 
 def _literal(value: ast.expr, depth: int) -> Json:
     if depth == 0:
-        raise _NotLiteral
+        raise _UnknownValue
     match value:
         case ast.Constant(value=None | bool() as plain):
             return plain
@@ -104,14 +104,14 @@ def _literal(value: ast.expr, depth: int) -> Json:
             return [_literal(each, depth - 1) for each in items]
         case ast.Dict(keys=keys, values=values) if len(keys) <= LITERAL_CHARS_MAX:
             return {_key(key): _literal(each, depth - 1) for key, each in zip(keys, values, strict=True)}
-    raise _NotLiteral
+    raise _UnknownValue
 
 
 def _key(key: ast.expr | None) -> str:
     match key:
         case ast.Constant(value=str(text)) if _is_short(text):
             return text
-    raise _NotLiteral
+    raise _UnknownValue
 
 
 def _is_short(text: str) -> bool:

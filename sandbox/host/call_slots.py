@@ -1,7 +1,7 @@
 """Which host calls count as being worked on.
 
 A worker may have a few calls answered at the same time, since each may hold memory and threads of the host. A call that
-only waits for somebody else, an upstream server or a user, holds neither, and steps aside meanwhile: so a hundred calls
+only waits for an upstream server or a user, holds neither, and steps aside meanwhile: so a hundred calls
 of slow tools take as long as the slowest.
 """
 
@@ -17,7 +17,7 @@ CALL_SLOT: ContextVar[Callable[[], AbstractContextManager[None]] | None] = Conte
 
 @contextmanager
 def slot_given_back() -> Iterator[None]:
-    """Let the current host call not count while it waits for somebody else."""
+    """Do not count the current host call while it only waits."""
     slot = CALL_SLOT.get()
     if slot is None:
         yield

@@ -1,4 +1,4 @@
-"""Turns to compute, shared fairly between callers: who has the fewest is served next, whoever else waits.
+"""Turns to compute, shared fairly between callers: the caller with the fewest is served next.
 
 A job takes a turn before it begins, gives it back while it waits for something, and takes one again before it goes on.
 """
@@ -63,7 +63,7 @@ class Turn(Generic[_T]):
             self._turns._freed(self.caller)
 
     def take_if_free(self) -> bool:
-        """Take one again where nobody has to wait for that; return whether it is held."""
+        """Take one again where no other has to wait for that; return whether it is held."""
         if not self.held and not self._ended and self._turns.free > 0:
             self._leave()
             self._turns._given(self)
@@ -156,7 +156,7 @@ class Turns(Generic[_T]):
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody waits for a turn."""
+        """Whether a caller waits for a turn."""
         return bool(self._queues)
 
     @property
@@ -178,7 +178,7 @@ class Turns(Generic[_T]):
         return self._running[caller]
 
     def next_caller(self) -> str | None:
-        """Return the caller that gets the next turn, or None where nobody waits who could use one now."""
+        """Return the caller that gets the next turn, or None where none waits that could use one now."""
         return next(filter(self._is_ready, sorted(self._queues, key=self._running.__getitem__)), None)
 
     @asynccontextmanager
@@ -195,7 +195,7 @@ class Turns(Generic[_T]):
             turn.end()
 
     def serve(self) -> None:
-        """Hand free turns to who is next, as long as anybody waits who may begin or go on."""
+        """Give free turns to the next callers, as long as one waits that may begin or go on."""
         while self.free > 0 and self._queues and self._serve_one():
             pass
 
@@ -320,3 +320,8 @@ class Turns(Generic[_T]):
         if self._began:
             self._seconds_between += (now - self._began - self._seconds_between) * _WEIGHT_OF_NEWEST
         self._began = now
+
+
+def of_one_caller(places: int) -> int:
+    """Return how many places one caller may have: most of all, but never the last ones where there are several."""
+    return max(1, places - max(1, places // 4))

@@ -46,7 +46,7 @@ ALIVE_MAX = 2000
 _ALIVE_BYTES = {Isolation.RESTRICTED: 4 * 1024 * 1024, Isolation.PROCESS: 48 * 1024 * 1024}
 """What a worker that waits takes, with some air; 2.6 MB were measured for `restricted`. A container is not counted."""
 _ALIVE_DESCRIPTORS = 8
-"""File descriptors of this process for each run: three for its worker, and those of whoever asked for it."""
+"""File descriptors of this process for each run: three for its worker, and those of its caller."""
 _OTHER_DESCRIPTORS = 128
 
 _TRIES = 3
@@ -176,11 +176,11 @@ class Pool:
         return name in self._sessions
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         return self._sessions.end(name)
 
     def close_session(self, name: str) -> bool:
-        """End a session once it is idle; tell whether there was one."""
+        """End a session once it is idle; return whether there was one."""
         return self._sessions.end_when_idle(name)
 
     def sessions_of(self, caller: str) -> list[SessionState]:

@@ -14,7 +14,7 @@ from .pool import PoolStats
 from .repl_sessions import SessionState, shown
 
 
-class Runner(Protocol):
+class JobRunner(Protocol):
     """What runs jobs at one isolation, as `Pool` does: entered once, left at the end, perhaps by another task."""
 
     async def __aenter__(self) -> Self: ...
@@ -35,11 +35,11 @@ class Runner(Protocol):
         ...
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         ...
 
     def close_session(self, name: str) -> bool:
-        """End a session once it is idle; tell whether there was one."""
+        """End a session once it is idle; return whether there was one."""
         ...
 
     def sessions_of(self, caller: str) -> list[SessionState]:
@@ -58,9 +58,9 @@ class Pools:
     context, the others with their first job.
     """
 
-    def __init__(self, makers: Mapping[Isolation, Callable[[], Runner]]) -> None:
+    def __init__(self, makers: Mapping[Isolation, Callable[[], JobRunner]]) -> None:
         self._makers = makers
-        self._alive: dict[Isolation, Runner] = {}
+        self._alive: dict[Isolation, JobRunner] = {}
         self._stack = AsyncExitStack()
         self._starting = asyncio.Lock()
         self.default = next(iter(makers))
@@ -98,28 +98,28 @@ class Pools:
         return await (await self._runner(job.isolation)).run(job, host_calls)
 
     def home_of(self, session: str) -> Isolation | None:
-        """Return the isolation that a session lives at, or None where there is no such session."""
+        """Return the isolation of a session, or None where there is no such session."""
         return next((isolation for isolation, runner in self._alive.items() if runner.has_session(session)), None)
 
     async def end_session(self, name: str) -> bool:
-        """End a session; tell whether there was one."""
+        """End a session; return whether there was one."""
         home = self.home_of(name)
         return home is not None and await self._alive[home].end_session(name)
 
     def close_session(self, name: str) -> bool:
-        """End a session once no call is at work in it; tell whether there was one."""
+        """End a session once no call is at work in it; return whether there was one."""
         home = self.home_of(name)
         return home is not None and self._alive[home].close_session(name)
 
     def sessions_of(self, caller: str) -> list[tuple[Isolation, SessionState]]:
-        """Return the sessions that a caller began, each with the isolation that it lives at."""
+        """Return the sessions that a caller began, each with its isolation."""
         return [(isolation, each) for isolation, runner in self._alive.items() for each in runner.sessions_of(caller)]
 
     def stats(self) -> Mapping[Isolation, PoolStats]:
         """Count what there is now in each pool that has started."""
         return {isolation: runner.stats() for isolation, runner in self._alive.items()}
 
-    async def _runner(self, isolation: Isolation) -> Runner:
+    async def _runner(self, isolation: Isolation) -> JobRunner:
         maker = self._makers.get(isolation)
         if maker is None:
             raise LimitRefused(f"The isolation {isolation} is not offered here. Ask for {' or '.join(self._makers)}.")

@@ -1,7 +1,7 @@
 """Named sessions: a worker that is kept between calls, so that variables, functions and imports survive.
 
-Sessions never see each other. In a name, what stands before a slash says whose the session is, and is never told. Two
-calls at once take turns. What ends a session (a time-out, a crash, a cancelled call, idleness) is told in the report
+Sessions never see each other. In a name, what stands before a slash says whose the session is, and is never shown. Two
+calls at once take turns. What ends a session (a time-out, a crash, a cancelled call, idleness) stands in the report
 it ends with, if there is one, and in the next report of that name.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SessionRefused, WorkerLost
 from ..job import HostCalls, Isolation, Job, Outcome, Status
-from .caller_quota import of_one_caller
+from .fair_queue import of_one_caller
 from .scheduler import Seat
 from .worker import WorkerHandle
 
@@ -36,7 +36,7 @@ def shown(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as its owner is told of it; `idle_seconds` is None while a call is at work in it or waits for it."""
+    """A session as its owner sees it; `idle_seconds` is None while a call is at work in it or waits for it."""
 
     name: str
     calls: int
@@ -99,7 +99,7 @@ class Sessions:
             self._leave(session)
 
     def end(self, name: str, why: str = _ON_REQUEST) -> bool:
-        """End the session of that name; tell whether there was one."""
+        """End the session of that name; return whether there was one."""
         session = self._alive.pop(name, None)
         if session is None:
             return False
@@ -107,7 +107,7 @@ class Sessions:
         return True
 
     def end_when_idle(self, name: str) -> bool:
-        """End the session of that name once no call is at work in it or waits for it; tell whether there was one."""
+        """End the session of that name once no call is at work in it or waits for it; return whether there was one."""
         session = self._alive.get(name)
         if session is None:
             return False
@@ -149,7 +149,7 @@ class Sessions:
     def _make_room(self, caller: str) -> None:
         """Have an idle session end where a new one is one too many, or refuse the new one where none may.
 
-        A caller that has as many as one may have loses its own; where all places are taken, whoever has the most loses
+        A caller that has as many as one may have loses its own; where all places are taken, the one with the most loses
         one, the caller itself where it has as many, and of those the one that was idle for the longest. What is busy
         stays.
         """
@@ -272,7 +272,7 @@ class Sessions:
 
 
 def _lost_name_told(outcome: Outcome, name: str, why: str) -> Outcome:
-    """Return the outcome with what a name that is not defined may be for want of: the session's earlier variables."""
+    """Return the outcome; the hint of a name that is not defined mentions the session's lost variables."""
     error = outcome.error
     if error is None or error.type != "NameError":
         return outcome

@@ -1,10 +1,10 @@
 """Decides which runs begin, and which workers compute: turns are for computing, and a worker that waits needs none.
 
-What a worker does is seen from outside (`process_state`), never believed. While nobody waits for a turn nothing is
-looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that woke
-by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns than
-one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do not
-delay another's.
+What a worker does is seen from outside (`process_state`), never reported by itself. While none waits for a turn nothing
+is looked at. Else a worker that sleeps loses its turn, and takes one again before an answer is sent to it; one that
+woke by itself and computes without a turn takes a free one or is stopped until it has one. A caller with more turns
+than one that waits loses one: its run is stopped, and goes on when it is its turn again. So one caller's long runs do
+not delay another's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..job import Job
-from .caller_quota import of_one_caller
-from .fair_queue import Turn, Turns
+from .fair_queue import Turn, Turns, of_one_caller
 from .free_memory import Memory
 from .run_clock import Clock
 
 _LOOK_SECONDS = 0.01
 _LOOK_SELDOM_SECONDS = 0.05
-"""How often workers that hold a turn are looked at while somebody waits for one, and those that hold none."""
+"""How often workers that hold a turn are looked at while another waits for one, and those that hold none."""
 _LOOK_SECONDS_EACH = 0.0002
 """How much longer a look at those that hold none is put off for each of them: one costs some microseconds."""
 _AWAKE_CPU_SECONDS = 0.001
@@ -53,10 +52,10 @@ class ScheduledWorker(Protocol):
         ...
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
         ...
 
@@ -79,7 +78,7 @@ class Seat:
         self.queued_ms = queued_ms
         self.worker: ScheduledWorker | None = None
         self.clock: Clock | None = None
-        self.going_on: asyncio.Task[None] | None = None
+        self.resuming: asyncio.Task[None] | None = None
         self.cpu_seconds: float | None = None
         self.looks_asleep = 0
 
@@ -91,14 +90,14 @@ class Seat:
     def leave(self) -> None:
         """Note that the worker has ended with the job."""
         worker, self.worker = self.worker, None
-        going_on, self.going_on = self.going_on, None
-        if going_on is not None:
-            going_on.cancel()
+        resuming, self.resuming = self.resuming, None
+        if resuming is not None:
+            resuming.cancel()
             if worker is not None:
-                worker.go_on()  # a session's lives on
+                worker.resume()  # a session's lives on
         self.clock = None
 
-    async def to_go_on(self) -> None:
+    async def wait_to_resume(self) -> None:
         """Wait until the run may compute, before something is sent to it that it waits for."""
         if self.turn.held or self.clock is None:
             return
@@ -110,7 +109,7 @@ class Seat:
         """Stop the worker until it has a turn, and give back the one it has; return False where that cannot be done."""
         if self.worker is None or not self.worker.suspend():
             return False
-        self.going_on = asyncio.get_running_loop().create_task(self._go_on())
+        self.resuming = asyncio.get_running_loop().create_task(self._resume())
         self.turn.give_back()
         return True
 
@@ -119,12 +118,12 @@ class Seat:
         self.cpu_seconds = None
         self.looks_asleep = 0
 
-    async def _go_on(self) -> None:
+    async def _resume(self) -> None:
         worker = self.worker
-        await self.to_go_on()
-        self.going_on = None
+        await self.wait_to_resume()
+        self.resuming = None
         if worker is not None:
-            worker.go_on()
+            worker.resume()
 
 
 class Scheduler:
@@ -240,7 +239,7 @@ class Scheduler:
 
     def _judge_rest(self, seat: Seat) -> None:
         """Have a worker that computes without a turn take one, or stop it until it has one."""
-        if seat.worker is None or seat.going_on is not None:
+        if seat.worker is None or seat.resuming is not None:
             return
         cpu = seat.worker.cpu_seconds()
         if cpu is None or seat.cpu_seconds is None or cpu - seat.cpu_seconds < _AWAKE_CPU_SECONDS:

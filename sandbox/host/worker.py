@@ -39,7 +39,7 @@ from .worker_process import Launches, WorkerProcess
 CALLS_AT_ONCE_MAX = 16
 """Host calls of one worker that are answered at the same time; more wait unread in the channel.
 
-Those that wait for somebody else (`call_slots`) do not count."""
+Those that only wait (`call_slots`) do not count."""
 
 _READY_SECONDS = 10.0
 _EXIT_SECONDS = 2.0
@@ -55,7 +55,7 @@ _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")
 
 
 class WorkerHandle:
-    """One confined process that waits for a job. Made by `make`; whoever has it must `end` it."""
+    """One confined process that waits for a job. Made by `make`; its owner must `end` it."""
 
     def __init__(self, forked: WorkerProcess, channel: socket.socket, shared: Output, isolation: Isolation) -> None:
         self._forked = forked
@@ -90,7 +90,7 @@ class WorkerHandle:
             shared = Output(output_fd)
             worker = cls(forked, ours, shared, isolation)
             async with asyncio.timeout(_READY_SECONDS):
-                frame = _first_word(await worker._next_body())
+                frame = _first_frame(await worker._next_body())
         except BaseException as error:
             if shared is None:
                 os.close(output_fd)
@@ -127,14 +127,14 @@ class WorkerHandle:
         except BlockingIOError:
             return None
         except OSError as error:
-            return f"The worker cannot be heard any more: {error.strerror}."
+            return f"The worker's channel cannot be read: {error.strerror}."
 
     def on_exit(self, tell: Callable[[], None]) -> None:
         """Have `tell` called when the process has ended."""
         self._forked.exit.add_done_callback(lambda _exit: tell())
 
     def kill(self) -> None:
-        """End the process now; whoever reads its channel finds the end of it."""
+        """End the process now; its channel then ends for its reader."""
         self._killed = True
         if not self._ended:
             self._forked.kill()
@@ -175,16 +175,16 @@ class WorkerHandle:
         return 0 < len(self._answering) <= self._aside
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         return not self._ended and self._forked.suspend()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
         if not self._ended:
-            self._forked.go_on()
+            self._forked.resume()
 
     async def run(self, job: Job, host_calls: HostCalls, seat: Seat) -> Outcome:
-        """Run one job here and report it; the worker lives on only after a report of its own.
+        """Run one job here and report it; the worker is kept only after a report of its own.
 
         Raises `WorkerLost` if the worker was gone before it began, and `LimitRefused` if the job is too large to send:
         then nothing of the code ran. Cancelling kills the worker.
@@ -268,7 +268,7 @@ class WorkerHandle:
 
     def _drop_calls(self) -> None:
         for task in self._answering:
-            if not task.cancelling():  # a second time would break off what tells an upstream server of the first
+            if not task.cancelling():  # a second time would break off what notifies an upstream server of the first
                 task.cancel()
 
     async def _converse(self, host_calls: HostCalls, clock: Clock, seat: Seat) -> Done:
@@ -331,7 +331,7 @@ class WorkerHandle:
             if clock.expired:
                 raise EOFError
             if self._forked.exit.done():
-                self._drop_calls()  # nobody is there to hear their answers, but a report may still lie in the channel
+                self._drop_calls()  # nothing reads their answers any more, but a report may still lie in the channel
 
     @contextmanager
     def _step_aside(self) -> Iterator[None]:
@@ -382,7 +382,7 @@ class WorkerHandle:
         except Exception:  # noqa: BLE001 - what goes wrong in the host may hold what the code must not know
             _LOG.exception("A host call failed: %s", call.name)
             frame = _error_answer(number, "RuntimeError", f"{call.name} failed in the server; its log says why.")
-        await seat.to_go_on()
+        await seat.wait_to_resume()
         # A frame that has begun is sent to its end, even when the run ends meanwhile: a session reads on after it.
         send = asyncio.create_task(self._send(frame))
         self._sends.add(send)
@@ -400,7 +400,7 @@ class WorkerHandle:
             async with asyncio.timeout(_EXIT_WAIT_SECONDS):
                 await asyncio.shield(self._forked.exit)
         except TimeoutError:
-            _LOG.debug("A worker closed its channel and lived on.")
+            _LOG.debug("A worker closed its channel and did not end.")
 
     async def _outcome_without_report(self, job: Job, clock: Clock, error: EOFError | FrameError) -> Outcome:
         """Say why there is no report: from what the host itself did, and from how the process ended."""
@@ -430,7 +430,7 @@ def _ends(output_bytes: int) -> tuple[socket.socket, socket.socket, int]:
 
 
 @lru_cache(maxsize=16)  # all workers of a zygote say the same
-def _first_word(body: bytes) -> Ready | Call | Done:
+def _first_frame(body: bytes) -> Ready | Call | Done:
     return child_frame(body)
 
 

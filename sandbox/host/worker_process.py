@@ -1,4 +1,4 @@
-"""What the host knows of a worker process, whoever made it: a zygote beside it, or a fork server in a container."""
+"""What the host sees of a worker process, whatever made it: a zygote beside it, or a fork server in a container."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..wire.zygote_packets import ProcessExit
 
 
 class WorkerProcess(Protocol):
-    """A worker process as its launcher handed it over; `exit` tells how it ends."""
+    """A worker process as its launcher handed it over; `exit` says how it ends."""
 
     @property
     def pid(self) -> int:
-        """Its process id where it lives."""
+        """Its process id in its own namespace."""
         ...
 
     @property
@@ -43,15 +43,15 @@ class WorkerProcess(Protocol):
         ...
 
     def suspend(self) -> bool:
-        """Stop it until `go_on`; return False where that cannot be done."""
+        """Stop it until `resume`; return False where that cannot be done."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let it compute again."""
 
 
 class Launches(Protocol):
-    """What makes workers for a pool. A dead one stays dead; its owner makes another."""
+    """What makes workers for a pool. One that ended does not start again; its owner makes another."""
 
     @property
     def alive(self) -> bool:
@@ -60,7 +60,7 @@ class Launches(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a worker that it made lives, or is being made."""
+        """Whether a worker that it made runs, or is being made."""
         ...
 
     async def start(self) -> None:

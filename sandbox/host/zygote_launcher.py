@@ -1,4 +1,4 @@
-"""The host's side of one zygote: starts it, asks it for workers, and hears from it how each ended."""
+"""The host's side of one zygote: starts it, asks it for workers, and receives how each ended."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ForkedWorker:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     def kill_from_thread(self) -> None:
-        """End it now; whoever closes it makes sure that nobody does this any more."""
+        """End it now. Not called after `close`."""
         self.kill()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class ForkedWorker:
         self._signal(signal.SIGSTOP)
         return True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let them compute again."""
         self._signal(signal.SIGCONT)
 
@@ -137,7 +137,7 @@ class ZygoteLauncher:
 
     @property
     def busy(self) -> bool:
-        """Whether a worker that it forked lives, or is being forked."""
+        """Whether a worker that it forked runs, or is being forked."""
         return bool(self._forks or self._exits)
 
     @property
@@ -227,7 +227,7 @@ class ZygoteLauncher:
         self._stderr.seek(0)
         written = self._stderr.read().decode("utf-8", "replace")
         _LOG.debug("The zygote wrote: %s", written[-_STDERR_CHARS:])
-        return written.strip().rpartition("\n")[2] or "the zygote ended without a word"
+        return written.strip().rpartition("\n")[2] or "the zygote ended without a message"
 
     def _receive_packet(self) -> None:
         assert self._control is not None
@@ -263,7 +263,7 @@ class ZygoteLauncher:
                 alone = self._config.isolation is Isolation.RESTRICTED
                 forked = ForkedWorker(pid, pidfd, ended, behind_init, alone)
                 if waiting.done():
-                    forked.close()  # nobody wants it any more
+                    forked.close()  # its caller was cancelled
                 else:
                     waiting.set_result(forked)
             case zygote_packets.ForkRefused(number, reason):
@@ -278,7 +278,7 @@ class ZygoteLauncher:
                 self._hello.set_exception(LevelMissing(failed) if code == "level" else WorkerLost(failed))
 
     def _lost(self) -> None:
-        """Make sure that it is gone, and tell all who wait for it."""
+        """Make sure that it has ended, and fail all that wait for it."""
         connection, self._control = self._control, None
         if connection is None or self._loop is None or self._process is None:
             return
@@ -293,7 +293,7 @@ class ZygoteLauncher:
         for waiting in (self._hello, *self._forks.values()):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
-                waiting.exception()  # whoever waited may have left; then nobody else will look at it
+                waiting.exception()  # seen, since the caller that waited may have been cancelled
         self._forks.clear()
         for ended in self._exits.values():
             ended.set_result(ProcessExit())

@@ -42,14 +42,14 @@ def shape_of(answer: object) -> str:
     """Return the type of a JSON value as Python writes it, with the keys of objects; of lists the first item counts."""
     written = ""
     for depth in range(_DEPTH_MAX, -1, -1):
-        written = _Look().written(answer, depth)
+        written = _Traversal().written(answer, depth)
         if len(written) <= _SHAPE_CHARS_MAX:
             break
     return written
 
 
 @dataclass(slots=True)
-class _Look:
+class _Traversal:
     """One look at an answer, which ends when it has seen enough."""
 
     left: int = _NODES_MAX
@@ -80,7 +80,9 @@ class _Look:
         return f"{{{', '.join(written)}}}"
 
 
-def told(error: BaseException, message: str, source: str, line: int | None, answers: Mapping[str, str]) -> str | None:
+def described(
+    error: BaseException, message: str, source: str, line: int | None, answers: Mapping[str, str]
+) -> str | None:
     """Say what tools returned whose answers an error may be about, in a sentence; None where there is none.
 
     `answers` are the shapes by the tools' names as the code wrote them, such as `git.git_log`.

@@ -2,7 +2,7 @@
 
 Security boundary: every text that describes an object or an exception passes here. Names of the guest's own classes and
 functions are shown as the guest wrote them, memory addresses and paths of the interpreter, its packages and this
-program are taken out, and an object's own `__repr__` or `__str__` may raise, lie, or return what is no string.
+program are taken out, and an object's own `__repr__` or `__str__` may raise, lie, or return what is not a string.
 
 What is used here on hostile objects is captured at import, so that nothing the guest can change is relied on.
 """
@@ -16,8 +16,8 @@ import sysconfig
 from collections.abc import Callable
 from types import FunctionType
 
-from ..dialect.names import demangle
 from ..guest.real_classes import attribute_of_class, derives
+from ..guest.spelling import demangle
 
 REPR_CHARS_MAX = 500
 _NAME_CHARS_MAX = 200
@@ -35,7 +35,7 @@ _OWN_MODULE = re.compile(r"\b__main__\.|<locals>\.")
 
 
 def _host_folders() -> tuple[str, ...]:
-    """Return the folders whose paths tell something of the machine, longest first."""
+    """Return the folders whose paths reveal something of the machine, longest first."""
     found = {sys.executable, *sys.path}
     own = globals().get("__file__")
     if own is not None:
@@ -50,7 +50,7 @@ def _host_folders() -> tuple[str, ...]:
     found.update(sysconfig.get_paths().values())
     found.update((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
     found.update([os.path.realpath(path) for path in found if path])
-    # Folders that any program may mention, and that tell nothing.
+    # Folders that any program may mention, and that reveal nothing.
     found -= {"", ".", "/", "/usr", "/usr/local", "/usr/bin", "/usr/include", "/tmp"}  # noqa: S108 - a name, not used
     return tuple(sorted((path for path in found if path.startswith("/")), key=lambda path: (-len(path), path)))
 
@@ -62,8 +62,8 @@ def _any_of(folders: tuple[str, ...]) -> re.Pattern[str]:
 _HOST_FOLDERS = _any_of(_host_folders())
 
 
-def look_again() -> None:
-    """Know only of the folders that this process still knows of."""
+def update_known_folders() -> None:
+    """Keep only the folders that this process still knows."""
     global _HOST_FOLDERS  # noqa: PLW0603 - the zygote changes it once, before any worker
     re.purge()
     _HOST_FOLDERS = _any_of(_host_folders())

@@ -1,8 +1,9 @@
 """Describe an exception to the one who wrote the code: its type, message, own line, hint, and own traceback.
 
 Security boundary: the exception is hostile. Its attributes are read through the C descriptors of BaseException,
-captured at import; its `__str__` may raise, lie or return what is no string; chains may be long or circular, and groups
-deep. Source lines come from the source given, never from a file. Nothing of the host's frames, files or paths is shown.
+captured at import; its `__str__` may raise, lie or return what is not a string; chains may be long or circular, and
+groups deep. Source lines come from the source given, never from a file. Nothing of the host's frames, files or paths is
+shown.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import Final
 
-from ..dialect.names import demangle
 from ..errors import Refused
 from ..guest.real_classes import derives
+from ..guest.spelling import demangle
 from ..job import Failure
 from . import hints_by_type
 from .disclosure import bounded, plain_names, repr_of, said_by, type_name
@@ -70,7 +71,7 @@ def describe(
     """
     try:
         return _described(error, {**(earlier or {}), filename: source}, filename)
-    except BaseException:  # noqa: BLE001 - a failure that cannot be told must still be reported as one
+    except BaseException:  # noqa: BLE001 - a failure that cannot be described must still be reported
         return Failure(type=type_name(type(error)), message="The exception could not be described.")
 
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Final, cast
 
-from ..dialect import facades, guest_modules
-from ..dialect.facades.module_object import GuestModule, module_name, variable_names
-from ..dialect.names import demangle
 from ..errors import Refused
+from ..guest.facade import Facade, title
 from ..guest.guest import GUEST
+from ..guest.known_modules import KNOWN_MODULES
 from ..guest.real_classes import derives, mro_of
-from ..guest_api import host_modules
+from ..guest.spelling import demangle
 from . import answer_shapes
 from .disclosure import bounded, plain_names
 from .hints_by_message import by_message, sentence
@@ -122,7 +121,7 @@ def _of_answers(error: BaseException, message: str, scene: Scene) -> str | None:
     may_be_answered = kind in {list, str, int, float, bool} or (kind is not dict and derives(kind, dict))
     if owner is not None and not may_be_answered:
         return None
-    return answer_shapes.told(error, message, scene.source, scene.line, GUEST.answers)
+    return answer_shapes.described(error, message, scene.source, scene.line, GUEST.answers)
 
 
 def hint_for_refusal(refusal: Refused) -> str | None:
@@ -132,7 +131,7 @@ def hint_for_refusal(refusal: Refused) -> str | None:
         return sentence(refusal.instead) + (_or_ask() if wider else "")
     if refusal.module is None:
         return None
-    if refusal.module in _importable() or host_modules.find(refusal.module) is not None:
+    if refusal.module in KNOWN_MODULES.importable() or KNOWN_MODULES.host_module(refusal.module) is not None:
         missed = _MISSED_IMPORT.search(refusal.message)
         return None if missed is None else _of_module(refusal.module, missed[1])
     return _of_missing_module(refusal.module)
@@ -144,7 +143,7 @@ def _of_module(module: str, name: str, names: Iterable[str] = ()) -> str | None:
         return "Write out the names that you want."
     if _is_of_the_class_of_that_name(module, name):
         return f"{module} is the module here: write {module}.{module}.{name}, or `from {module} import {module}` first."
-    names = names or host_modules.listed(module) or facades.exports().get(module, ())
+    names = names or KNOWN_MODULES.host_names(module) or KNOWN_MODULES.public_names(module)
     close = nearest(name, names, _SURE)
     instead = None if close else instead_of(f"{module}.{name}")
     if instead is not None:
@@ -163,7 +162,7 @@ def _of_missing_module(module: str) -> str:
     instead = None if GUEST.full_python else instead_of(module)
     if instead is not None:
         return sentence(instead) + (_or_ask() if is_elsewhere(module) else "")
-    close = nearest(module, sys.stdlib_module_names if GUEST.full_python else _importable(), _SURE)
+    close = nearest(module, sys.stdlib_module_names if GUEST.full_python else KNOWN_MODULES.importable(), _SURE)
     if close is not None:
         return f"Did you mean {close!r}?"
     return f"Do without the module, which is not installed here.{_or_ask()}"
@@ -225,7 +224,7 @@ def _of_name_error(error: BaseException, _message: str, scene: Scene) -> str | N
 def _of_unknown_name(name: str, scene: Scene) -> str | None:
     """Return what to import for a name that nothing in scope is like."""
     module = _ALIASES.get(name, name)
-    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else _importable()
+    known = sys.stdlib_module_names | set(_ALIASES.values()) if GUEST.full_python else KNOWN_MODULES.importable()
     if module in known:
         return f"Write `import {module}{'' if module == name else f' as {name}'}` first."
     if not GUEST.full_python and f"{name}." in scene.text() and instead_of(module) is not None:
@@ -236,7 +235,7 @@ def _of_unknown_name(name: str, scene: Scene) -> str | None:
 
 def _of_skill(name: str, scene: Scene) -> str | None:
     """Return how to call a skill that the code called by its bare name. The host is asked only where a call stands."""
-    if f"{name}(" not in scene.text() or name not in dir(host_modules.find("skills")):
+    if f"{name}(" not in scene.text() or name not in dir(KNOWN_MODULES.host_module("skills")):
         return None
     return f"It is a skill: write skills.{name}(…), or `from skills import {name}` first."
 
@@ -251,13 +250,9 @@ def _of_server(module: object, name: str, scene: Scene) -> str | None:
     return f"{module} is the imported module here: write tools.{module}.{name}(…) for the server of that name."
 
 
-def _importable() -> frozenset[str]:
-    return frozenset((*facades.exports(), *guest_modules.names()))
-
-
 def _has(module: str, name: str) -> bool:
     if not GUEST.full_python:
-        return name in facades.exports().get(module, ()) or guest_modules.defines(module, name)
+        return KNOWN_MODULES.defines(module, name)
     loaded = sys.modules.get(module)
     return loaded is not None and name in vars(loaded)
 
@@ -283,11 +278,11 @@ def _of_attribute_error(error: BaseException, _message: str, scene: Scene) -> st
         close = nearest(name, keys, _SURE)
         if close is not None:
             return f"It is a dict: did you mean [{close!r}]?"
-    if type(owner) is GuestModule:
-        return _of_module(module_name(owner), name, variable_names(owner))
-    if derives(type(owner), facades.Facade):
-        title = facades.title(cast("facades.Facade", owner))
-        return _of_server(title, name, scene) or _of_module(title, name)
+    if (described := KNOWN_MODULES.described(owner)) is not None:
+        return _of_module(described[0], name, described[1])
+    if derives(type(owner), Facade):
+        module = title(cast("Facade", owner))
+        return _of_server(module, name, scene) or _of_module(module, name)
     if type(owner) is ModuleType and (hint := _of_server(vars(owner).get("__name__"), name, scene)) is not None:
         return hint
     close = nearest(name, public_names(owner), _LIKELY)

@@ -12,8 +12,8 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType, ModuleType
 from typing import cast
 
-from ..dialect.names import PREFIX, demangle
 from ..guest.real_classes import attribute_of_class, class_dict, derives, mro_of
+from ..guest.spelling import PREFIX, demangle
 
 NAMES_MAX = 2000
 NAME_CHARS_MAX = 100

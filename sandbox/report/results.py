@@ -59,7 +59,7 @@ def future_of(value: object) -> asyncio.Future[object] | None:
     return cast("asyncio.Future[object]", value) if any(type(value) is each for each in _FUTURES) else None
 
 
-def last_words(leaving: SystemExit) -> str:
+def exit_text(leaving: SystemExit) -> str:
     """Return what Python writes to standard error when code ends itself with a text or another object."""
     code = _exit_code_of(leaving)
     if code is None or type(code) in {int, bool}:

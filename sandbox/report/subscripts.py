@@ -13,8 +13,8 @@ from itertools import islice
 from types import FrameType, GetSetDescriptorType
 from typing import cast
 
-from ..dialect.names import mangle
 from ..guest.real_classes import attribute_of_class, derives
+from ..guest.spelling import PREFIX
 from .near_names import locals_of
 
 SOURCE_CHARS_MAX = 200_000
@@ -108,7 +108,7 @@ def _takes_from(node: ast.AST, name: str, line: int) -> bool:
 
 
 def _lists_of(items: ast.expr, frame: FrameType) -> Sequence[str] | None:
-    """Return the keys under which a dict has lists; None where an expression is no dict."""
+    """Return the keys under which a dict has lists; None where an expression is not a dict."""
     helper = _helper_of(items)
     if helper is not None:
         return [helper[1]]
@@ -150,7 +150,7 @@ def _look_up(node: ast.expr, frame: FrameType) -> object:
             own = _item(locals_of(frame), name)
             return _item(frame.f_globals, name) if own is _UNKNOWN else own
         case ast.Attribute(value=owner, attr=name):
-            return _attribute(_look_up(owner, frame), mangle(name))
+            return _attribute(_look_up(owner, frame), f"{PREFIX}{name}" if name.startswith("_") else name)
         case ast.Subscript(value=owner, slice=key):
             return _item(_look_up(owner, frame), _look_up(key, frame))
         case _:

@@ -144,7 +144,7 @@ OF_BUILTINS: Mapping[str, str] = MappingProxyType(
         "get_ipython": "there is no notebook here: write plain Python",
     }
 )
-"""Names that are no builtins of Python 3 → what to write instead."""
+"""Names that are not builtins of Python 3 → what to write instead."""
 
 
 def instead_of(module: str) -> str | None:

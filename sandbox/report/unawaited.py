@@ -1,4 +1,4 @@
-"""Notices coroutines that were made and never awaited, so that nothing of them ran: the commonest slip with tools.
+"""Notices coroutines that were made and never awaited, so that nothing of them ran: the commonest mistake with tools.
 
 CPython warns when such a coroutine is thrown away (`_warn_unawaited_coroutine`, PEP 492), and says nothing of one that
 a variable still holds when the code has ended. Here both become one note of the report, with the line of the call.
@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import Any, cast
 from weakref import WeakSet
 
-from ..dialect.names import demangle
+from ..guest.spelling import demangle
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000
@@ -33,18 +33,18 @@ class Unawaited:
         self._given = 0
 
     def watch(self) -> None:
-        """Hear of coroutines that are thrown away, and let each remember where it was made."""
+        """Note coroutines that are thrown away, and where each was made."""
         sys.set_coroutine_origin_tracking_depth(1)
         warnings._warn_unawaited_coroutine = self._note  # type: ignore[attr-defined]  # what CPython itself calls
 
     def begin(self) -> None:
-        """Forget what an earlier run forgot."""
+        """Clear the calls of an earlier run."""
         self._calls.clear()
 
     def given(self, namespace: dict[str, object]) -> None:
-        """Hear which variables the code starts with.
+        """Note which variables the code starts with.
 
-        Those are not looked at, even when they hold something else by then: to look at an object is to copy its page.
+        Those are not looked at, even when they hold something else by then: reading an object copies its page.
         """
         self._last_given = next(reversed(namespace), None)
         self._given = len(namespace)

@@ -22,7 +22,7 @@ _ORDINARY_FIELD = dataclasses._FIELD  # type: ignore[attr-defined]  # what sets 
 _ORDERED = (str, bytes, dt.date, dt.datetime, dt.time, dt.timedelta)
 
 _kind_of_field: dict[type, Callable[[object], object]] = {}
-"""How to tell what kind of field an instance of a class of fields is, read past anything that code could set."""
+"""How to find what kind of field an instance of a class of fields is, read past anything that code could set."""
 
 
 def recognise_fields(cls: type) -> None:

@@ -32,9 +32,9 @@ from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ..dialect.names import demangle
 from ..guest.guest import GUEST
 from ..guest.real_classes import derives, mro_of
+from ..guest.spelling import demangle
 from ..wire.result_paths import Path
 from .disclosure import repr_of, type_name
 from .rendering import TOO_LARGE, Rendering
@@ -94,7 +94,7 @@ def render(
         return Rendered(walk.render(value, None, depth_max), walk.notes.all())
     except MemoryError:
         raise
-    except BaseException:  # noqa: BLE001 - a value that nobody thought of must not fail a run that went well
+    except BaseException:  # noqa: BLE001 - an unforeseen value must not fail a run that succeeded
         kind = type_name(type(value))
         return Rendered(f"<{kind} object>", {name: f"{kind} object that could not be shown"})
 

@@ -2,7 +2,7 @@
 
 The script stays as it is. What is added at its end is a function that puts its arguments into `sys.argv` and calls the
 script's `main()`. Options are read where they are written out: `add_argument("--limit", type=int, default=10)`. One
-that cannot be read is no parameter: its default holds.
+that cannot be read is not a parameter: its default holds.
 """
 
 from __future__ import annotations

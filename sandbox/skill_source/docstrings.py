@@ -15,7 +15,7 @@ _EXAMPLE: Final = re.compile(r"^[^\S\n]*>>> ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DocstringParts:
     """A docstring, read: the description without its sections, and for each parameter its text and type."""
 
     description: str = ""
@@ -29,22 +29,22 @@ def preload() -> None:
     _parser()
 
 
-def read(docstring: str | None) -> Said:
+def read(docstring: str | None) -> DocstringParts:
     """Read a docstring; what no style explains is description."""
     if not docstring or not docstring.strip():
-        return Said()
+        return DocstringParts()
     text = inspect.cleandoc(docstring)[:TEXT_CHARS_MAX]
     examples = _EXAMPLE.search(text) is not None
     parser = _parser()
     if parser is None:
-        return Said(_SECTION.split(text, 1)[0].strip(), examples=examples)
+        return DocstringParts(_SECTION.split(text, 1)[0].strip(), examples=examples)
     try:
         said = parser.parse(text)
     except Exception:  # noqa: BLE001 - a docstring is free text: whatever the parser makes of it, the text stays
-        return Said(_without_examples(text), examples=examples)
+        return DocstringParts(_without_examples(text), examples=examples)
     parameters = [each for each in said.params if each.args and each.args[0] != "attribute"]
     parts = [said.short_description or "", _without_examples(said.long_description or "")]
-    return Said(
+    return DocstringParts(
         description="\n\n".join(part.strip() for part in parts if part.strip()),
         texts={_bare(each.arg_name): each.description.strip() for each in parameters if each.description},
         types={_bare(each.arg_name): each.type_name for each in parameters if each.type_name},

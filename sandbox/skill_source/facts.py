@@ -30,7 +30,7 @@ _HELPER_MODULES: Final = frozenset({"__future__", "mcp", "runtime", "servers", "
 _CALLS: Final = frozenset({"call_mcp_tool", "call_tool"})
 
 
-def told(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
+def describe(source: str, reading: Reading, known: Collection[str] = ()) -> dict[str, Json]:
     """Return the facts, or `{"problem": …}` where the source cannot be a skill or its tests are not valid Python."""
     try:
         return read(source, reading, known)
@@ -147,7 +147,7 @@ def _is_main_guard(part: ast.stmt) -> bool:
 
 
 def _parameters(
-    function: _Function, shapes: Shapes, said: docstrings.Said, remarks: Mapping[int, str]
+    function: _Function, shapes: Shapes, said: docstrings.DocstringParts, remarks: Mapping[int, str]
 ) -> tuple[Schema, list[Json]]:
     reader = Reader(shapes)
     given = function.args
@@ -167,7 +167,7 @@ def _parameters(
         if each.annotation is None and each.arg in said.types:
             schema = reader.text(said.types[each.arg])
             if value is not NOT_LITERAL and value is not None and not _may_be(plain(value), schema):
-                schema = {}  # the docstring does not tell all that it takes
+                schema = {}  # the docstring does not list all that it takes
         text = reader.described(each.annotation) or said.texts.get(each.arg) or told.get(each.arg)
         if default is not None and schema and value is None and not _admits_null(schema):
             schema = {"anyOf": [schema, {"type": "null"}]} if schema.keys() != {"type"} else _or_null(schema)
@@ -349,7 +349,7 @@ def _path(node: ast.expr) -> list[str] | None:
 
 
 def _tests(tests: str) -> dict[str, Json]:
-    """Tell which test functions there are to call, and whether the tests are examples (`>>>`)."""
+    """Return which test functions there are to call, and whether the tests are examples (`>>>`)."""
     if tests.lstrip().startswith(">>>"):
         return {"test_functions": [], "test_is_examples": True}
     functions: list[Json] = []

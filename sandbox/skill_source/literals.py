@@ -15,7 +15,7 @@ class _NotLiteral:
 
 
 NOT_LITERAL: Final = _NotLiteral()
-"""Stands for what is no literal, or one that JSON cannot hold."""
+"""Stands for what is not a literal, or one that JSON cannot hold."""
 
 _CHARS_MAX: Final = 20_000
 
@@ -41,7 +41,7 @@ def plain(value: object) -> Json:
 
 
 def _is_json(value: object, depth: int) -> bool:
-    if depth > 20:  # noqa: PLR2004 - deeper than anybody writes a default
+    if depth > 20:  # noqa: PLR2004 - deeper than any written default
         return False
     if isinstance(value, list | tuple):
         return all(_is_json(item, depth + 1) for item in value)

@@ -14,7 +14,7 @@ _ENUMS: Final = frozenset({"Enum", "StrEnum", "IntEnum", "Flag", "IntFlag"})
 
 @dataclass(frozen=True, slots=True)
 class ClassField:
-    """One field of a class; `default` is `NOT_LITERAL` where there is none or it is no literal."""
+    """One field of a class; `default` is `NOT_LITERAL` where there is none or it is not a literal."""
 
     name: str
     hint: ast.expr
@@ -66,7 +66,7 @@ class Shapes:
         return NOT_LITERAL
 
     def enum_values(self, cls: ast.ClassDef) -> list[Json] | None:
-        """Return the values of an enum's members, or None for a class that is no enum; empty if any is unknown."""
+        """Return the values of an enum's members, or None for a class that is not an enum; empty if any is unknown."""
         if not any(final_name(base) in _ENUMS for base in cls.bases):
             return None
         values = [value for _name, value in _members(cls)]

@@ -2,7 +2,7 @@
 
 CPython's decoder and encoder are linear, but one call holds the interpreter from beginning to end: for 32 MB that is
 most of a second, in which no other thread runs. Here no call gets more than `STEP_CHARS` of text or one scalar, so
-that whoever calls from a thread of its own holds up nobody. Every byte is looked at a fixed number of times.
+that a caller in a thread of its own delays no other. Every byte is looked at a fixed number of times.
 
 Depth and the number of values are bounded before anything is decoded, since a short text can decode to much memory.
 
@@ -60,14 +60,14 @@ def read(text: bytes, *, values_max: int) -> Json:
 
 def read_in_steps(text: bytes, *, values_max: int) -> dict[str, Json]:
     """Decode an object of UTF-8 in steps. Raises `ValueError` as `read` does."""
-    return _Reading(text, values_max).read()
+    return _BoundedReader(text, values_max).read()
 
 
 def check(text: bytes, *, values_max: int, names_max: int) -> None:
     """Raise `ValueError` for JSON that is too deep, has too many values or too many names of objects, or is not UTF-8.
 
     Nothing is decoded, and no step gets more than `STEP_CHARS`: it is cheap beside decoding, and ends at the bound.
-    Text that is no JSON may pass; a decoder stops where it is not, and what stands before is judged as the decoder
+    Text that is not JSON may pass; a decoder stops where it is not, and what stands before is judged as the decoder
     reads it.
     """
     if b"\0" in text:  # as UTF-16 and UTF-32 have it, whose quotes are not found here; JSON escapes it
@@ -128,7 +128,7 @@ def write_in_steps(value: Json) -> str:
     return "".join(_fragments(value))
 
 
-class _Reading:
+class _BoundedReader:
     """One text that is read in steps: `_at` is how far it was read, in `_container`, with those around it outside."""
 
     def __init__(self, text: bytes, values_max: int) -> None:
@@ -173,7 +173,7 @@ class _Reading:
             container = container if inner is None else inner
 
     def _next(self) -> str:
-        """Return the next character that is no space, or nothing at the end."""
+        """Return the next character that is not a space, or nothing at the end."""
         at = self._at
         while (end := cast("re.Match[str]", _SPACE.match(self._text, at, at + 64 * STEP_CHARS)).end()) != at:
             at = end

@@ -3,7 +3,7 @@
 Printing costs no system call, and what was printed before a SIGKILL is not lost. The buffer holds two 8-byte
 little-endian lengths, the UTF-8 text of standard output, and, in `ERROR_BYTES` at its end, that of standard error. Its
 size is sealed (memfd_create(2), fcntl(2) F_ADD_SEALS), so that a hostile child cannot shrink it under the parent
-(SIGBUS); the parent believes the lengths only up to that size.
+(SIGBUS); the parent accepts the lengths only up to that size.
 """
 
 from __future__ import annotations

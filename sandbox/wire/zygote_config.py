@@ -1,4 +1,4 @@
-"""What host and zygote have agreed on: how they talk, and what a zygote is told at its start."""
+"""What host and zygote have agreed on: how they talk, and the configuration of a zygote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..job import Isolation
 
 PACKET_BYTES_MAX = 1 << 16
 PACKETS = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
-"""Sockets that keep message boundaries; only Linux has the kind that also tells of the other end's death."""
+"""Sockets that keep message boundaries; only Linux has the kind that also reports the end of the other process."""
 
 _STDIN = 0
 START_BYTES_MAX = 1 << 20
@@ -23,7 +23,7 @@ START_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ZygoteConfig:
-    """What the host tells a zygote at its start: the most that any worker may use, and how it must be confined.
+    """The configuration of a zygote: the most that any worker may use, and how it must be confined.
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
@@ -66,7 +66,7 @@ class ZygoteConfig:
 def start_file(search_path: Sequence[str], config: ZygoteConfig) -> bytes:
     """Make the file that a zygote has as its standard input: where its modules are, and its configuration.
 
-    Full Python can read its own command line. A file that is closed before any code runs tells it nothing.
+    Full Python can read its own command line. A file that is closed before any code runs does not show it.
     """
     return json.dumps([search_path, config.to_json()]).encode()
 

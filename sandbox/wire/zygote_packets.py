@@ -23,7 +23,7 @@ _WORDS_BYTES_MAX = 1000
 class ProcessExit:
     """How a worker ended: `status` as in `subprocess` (a negative number is a signal), and what it had used in all.
 
-    Everything is None when the zygote died too and nobody can tell.
+    Everything is None when the zygote ended too and nothing is known.
     """
 
     status: int | None = None

@@ -20,15 +20,16 @@ from typing import Final, NoReturn, cast
 from .. import confine
 from ..confine import limits
 from ..confine.limits import Allowance, Bounds
-from ..dialect import names
+from ..dialect.facades import module_tables
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
-from ..guest.runtime import Afterwards, Dialect
+from ..guest.runtime import Dialect, RunExtras
+from ..guest.spelling import PREFIX
 from ..guest_api import data_helpers, hosted, hosted_skills, hosted_tools, planned_calls
 from ..job import Failure, Isolation, Job, Json, Reading, Status
 from ..report import failures, values
-from ..report.results import last_words
+from ..report.results import exit_text
 from ..skill_source import facts
 from ..wire import output
 from ..wire.frames import EXIT_WITHOUT_REPORT, FRAME_BYTES_MAX, encode
@@ -80,6 +81,9 @@ class Prepared:
         object.__setattr__(self, "ready", encode({"t": "ready", "layers": layers}))
 
 
+module_tables.provide()
+
+
 def starting_namespace(dialect: Dialect) -> dict[str, object]:
     """Make what every worker's code starts with."""
     return dialect.new_namespace({**hosted.helpers(), **data_helpers.helpers()})
@@ -100,14 +104,14 @@ def warm(dialect: Dialect, *, rounds: int = WARM_ROUNDS) -> None:
 
 
 def serve(prepared: Prepared, channel_fd: int, output_fd: int) -> NoReturn:
-    """Be a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
+    """Run a worker until the host closes the channel. Never returns; fails closed when a layer cannot be set up."""
     status = EXIT_WITHOUT_REPORT
     worker = prepared.worker
     try:
         keep_fds = prepared.dialect.open(channel_fd, output_fd)
         confine.enter(prepared.plan, keep_fds=keep_fds)
-        prepared.bounds.stand()
-        prepared.dialect.settle()
+        prepared.bounds.apply()
+        prepared.dialect.start()
         worker.channel.send(prepared.ready)
         if not worker.channel.readable.poll(_HURRY_MS):
             worker.rehearse()
@@ -203,7 +207,7 @@ class Worker:
         own.update(given)
         try:
             if reads is not None:
-                return _report(Status.OK, result=facts.told(code, Reading.from_json(reads), known=own))
+                return _report(Status.OK, result=facts.describe(code, Reading.from_json(reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
             if (calls := planned_calls.planned_calls(code, own)) and (
                 refused := planned_calls.judged(calls)
@@ -229,7 +233,7 @@ class Worker:
     def _failed(self, error: BaseException, code: str, filename: str) -> dict[str, Json]:
         if type(error) is SystemExit:
             with suppress(output.OutputFull):
-                GUEST.error_output(last_words(error))
+                GUEST.error_output(exit_text(error))
         if isinstance(error, MemoryError):
             limits.open_reserve()
         failure = failures.describe(error, code, filename, earlier={**self._calls, **GUEST.sources})
@@ -258,8 +262,8 @@ class Worker:
 
 
 def _variable(name: str) -> str:
-    """Give the name by which the code's own source will find a context variable. Raises `Refused`."""
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", names.PREFIX)):
+    """Return the name by which the code's own source will find a context variable. Raises `Refused`."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(("__", PREFIX)):
         raise Refused(
             f"{name!r} cannot be the name of a context variable.",
             type="ValueError",
@@ -268,9 +272,9 @@ def _variable(name: str) -> str:
     return name
 
 
-def _with(report: dict[str, Json], afterwards: Afterwards) -> dict[str, Json]:
-    notes = {**cast("Mapping[str, str]", report["notes"]), **afterwards.notes}
-    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in afterwards.figures]
+def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
+    notes = {**cast("Mapping[str, str]", report["notes"]), **extras.notes}
+    figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in extras.figures]
     return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
 
 

@@ -1,8 +1,8 @@
-"""The zygote: a process that imports everything once, holds no secret, and forks workers when told to.
+"""The zygote: a process that imports everything once, holds no secret, and forks workers on request.
 
 `python -I -S` starts it with an empty environment and no descriptor but its control socket. It has one thread and
 never reads a byte that a guest wrote: the host sends a request with two descriptors (the worker's end of its channel,
-its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later tells how the worker ended
+its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later reports how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
 They speak in packets (`zygote_packets`).
@@ -28,7 +28,7 @@ from ..job import Isolation
 from ..wire import output, zygote_packets
 from ..wire.zygote_config import close_start_file, read_start_file
 from . import runner
-from .ahead import CompiledAhead
+from .compiled_ahead import CompiledAhead
 from .dialect_choice import dialect_of
 from .huge_pages import HeapMap
 from .immortal import immortalize
@@ -43,7 +43,7 @@ _IDLE_MS = 100
 
 
 def main(control_fd: int) -> NoReturn:
-    """Be a zygote until the control socket ends."""
+    """Run a zygote until the control socket ends."""
     os.environ.clear()
     connection = socket.socket(fileno=control_fd)
     try:
@@ -60,7 +60,7 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         config = read_start_file()
-        limits.die_first()
+        limits.prefer_for_oom_kill()
         GUEST.wider = tuple(config.wider)
         probe = confine.probe()
         dialect = dialect_of(config.isolation)
@@ -83,7 +83,7 @@ class _Zygote:
         )
         standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
         packages = bool(config.packages)
-        # They name the workspace's place on the host, and what is alive below lives for ever.
+        # They name the workspace's place on the host, and what exists below is never freed.
         del config
         dialect.seal()
         confine.prove(self._plan)
@@ -110,7 +110,7 @@ class _Zygote:
             events = self._poll.poll(_ORPHAN_CHECK_MS if self._ahead is None else _IDLE_MS)
             for descriptor, _event in events:
                 if descriptor == listening:
-                    self._obey()
+                    self._handle_request()
                 else:
                     self._reap(descriptor)
             if self._ahead is not None:
@@ -119,7 +119,7 @@ class _Zygote:
                 if self._ahead.has_ended():
                     self._ahead = None
 
-    def _obey(self) -> None:
+    def _handle_request(self) -> None:
         try:
             data, ancillary, _flags, _address = self._connection.recvmsg(_REQUEST_BYTES, _TWO_DESCRIPTORS)
         except ConnectionError:

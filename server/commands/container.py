@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..home import Home
 from ..runs.isolations import NO_IMAGE, chosen_image
 from ..settings import Settings
 from ..startup.package_names import misnamed
+from .terminal import print_error
 
 Begin = Callable[[argparse.Namespace], tuple[Home, Settings]]
 """Reads the home and the settings that a command line names."""
@@ -53,8 +53,8 @@ def add_to(
     )
     status = commands.add_parser(
         "status",
-        help="say how containers stand here",
-        description="Say what would run containers here, what in, and which limits hold when tried.",
+        help="show the state of containers",
+        description="Show the container engine, the image, and which limits held when tried.",
         allow_abbrev=False,
     )
     for command, run in ((build, _build), (status, _status)):
@@ -71,11 +71,11 @@ def _build(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     copied = engine.needs_copy(settings.container_runtime)
     if copied:
         engine.require_running(settings.container_runtime)
-    built = image.build(home.containers, chosen.packages, lambda step: _say(f"{step} …"))
+    built = image.build(home.containers, chosen.packages, lambda step: print_error(f"{step} …"))
     if copied:
-        _say("Giving docker a copy …")
-        built = image.remember_name(built, engine.give_to_docker(built, settings.container_runtime))
-    _say("Running a container to see which limits hold …")
+        print_error("Giving docker a copy …")
+        built = image.remember_name(built, engine.load_into_docker(built, settings.container_runtime))
+    print_error("Running a container to see which limits hold …")
     status = asyncio.run(_status_of(settings, home))
     if chosen.json:
         print(json.dumps(status))
@@ -131,7 +131,3 @@ async def _status_of(settings: Settings, home: Home) -> ContainerStatus:
         packages={} if chosen is None else dict(chosen.packages or {}),
         problem=problem,
     )
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

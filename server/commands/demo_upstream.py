@@ -21,7 +21,7 @@ def list_packages(limit: int = 20) -> list[str]:
 
 @server.tool(annotations=_READS)
 def package_requirements(name: str) -> list[str]:
-    """Tell which other packages an installed package requires, one requirement a line."""
+    """List which other packages an installed package requires, one requirement a line."""
     try:
         return distribution(name).requires or []
     except PackageNotFoundError:

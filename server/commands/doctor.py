@@ -66,7 +66,7 @@ class Findings(TypedDict):
 
     `ok` says besides that every isolation that is set up runs, and that the database is whole and can be reached.
 
-    `layers` speak of the isolation that `auto` begins with. One that is allowed but not set up is no problem.
+    `layers` speak of the isolation that `auto` begins with. One that is allowed but not set up is not a problem.
     """
 
     ok: bool

@@ -90,10 +90,10 @@ def _is_for_linux(given: Sequence[str], machine: Machine) -> bool:
         return False
     if machine.system == "win32":
         return True
-    return given[0] in RUNS_CODE and not _told_limits(given, machine)
+    return given[0] in RUNS_CODE and not _allows_limits(given, machine)
 
 
-def _told_limits(given: Sequence[str], machine: Machine) -> bool:
+def _allows_limits(given: Sequence[str], machine: Machine) -> bool:
     """Return whether the operator said that the level `limits` is enough."""
     said = machine.environment.get("SEALAB_REQUIRED_LEVEL")
     if said is None:
@@ -188,7 +188,7 @@ def _http_port(given: Sequence[str]) -> int | None:
     if given[0] != "serve" or (asked := _option(given, "--http")) is None:
         return None
     port = asked.rpartition(":")[2]
-    # What is no port, the server in the container refuses with its own words.
+    # What is not a port, the server in the container refuses with its own words.
     return int(port) if port.isdecimal() and 0 < int(port) <= _PORT_MAX else None
 
 

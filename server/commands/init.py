@@ -88,15 +88,17 @@ class _Answers:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Give the parser of `sealab init` its options."""
-    parser.add_argument("--yes", action="store_true", help="ask nothing: do what is usual, and take no proposals")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
+    parser.add_argument(
+        "--yes", action="store_true", help="ask no questions: use the defaults, and accept no proposals"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, without doing it")
     parser.add_argument(
         "--client",
         dest="clients",
         metavar="NAME",
         action="append",
         default=[],
-        help="give the entry to this client alone; may be repeated (default: all that are found)",
+        help="add sealab to this client alone; may be repeated (default: all that are found)",
     )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
 

@@ -64,7 +64,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
     forget.add_argument(
         "--scope",
         metavar="SCOPE",
-        help="forget all values of this scope, as the audit names it; home is this home's own",
+        help="delete all values of this scope, as the audit names it; `home` is the scope of this home",
     )
     audit = command("audit", _audit, "say what was hidden and restored, without the values")
     audit.add_argument("--limit", metavar="N", type=int, default=_AUDIT_LINES, help="the newest N lines")
@@ -85,7 +85,7 @@ def _sanitize(chosen: argparse.Namespace, home: Home, settings: Settings) -> int
     types = tally.types()
     if chosen.json:
         _print_json({"sanitized_text": text, "pii_found": sum(types.values()), "pii_types": sorted(types)})
-    _say(f"Hidden: {_counted(types)}.")
+    _print_error(f"Hidden: {_counted(types)}.")
     return Exit.OK
 
 
@@ -102,10 +102,10 @@ def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     if chosen.json:
         count = sum(tally.replaced.values())
         _print_json({"restored_text": text, "restored": count, "unknown_tokens": list(tally.unknown)})
-    _say(f"Restored: {_counted(tally.replaced)}.")
+    _print_error(f"Restored: {_counted(tally.replaced)}.")
     if tally.unknown:
         some = ", ".join(list(tally.unknown)[:5])
-        _say(f"Left as they are, since this home does not know them: {len(tally.unknown)} tokens ({some}).")
+        _print_error(f"Left as they are, since this home does not know them: {len(tally.unknown)} tokens ({some}).")
     return Exit.OK
 
 
@@ -304,7 +304,7 @@ class _Progress:
 
 
 def _bytes(piece: str) -> bytes:
-    # A lone surrogate that was no byte comes from an escape in JSON, and has no bytes of its own but these.
+    # A lone surrogate that was not a byte comes from an escape in JSON, and has no bytes of its own but these.
     try:
         return piece.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -320,5 +320,5 @@ def _print_json(value: object) -> None:
     print(json.dumps(value))
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(f"sealab: {text}", file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
 """The system call filter with which an engine's container leaves room for all layers of sealab: the level `kernel`.
 
-An engine's own filter lets nobody make namespaces without a privilege, which leaves the level `landlock`. This one lets
-everybody make them, and refuses what a container has no use for: what loads code into the kernel, sets the machine's
+An engine's own filter allows no namespaces without a privilege, which leaves the level `landlock`. This one allows
+them, and refuses what a container has no use for: what loads code into the kernel, sets the machine's
 clocks and devices, or looks into other processes (seccomp(2), capabilities(7)). The sandbox adds its own allow list.
 """
 
@@ -63,8 +63,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     """Add `profile` to the commands of `sealab container`. It needs nothing that some system lacks."""
     command = commands.add_parser(
         "profile",
-        help="write the seccomp profile with which Docker leaves the level kernel",
-        description="Write the seccomp profile with which a container of Docker or Podman leaves the level kernel.",
+        help="write a seccomp profile with which Docker allows the level kernel",
+        description="Write a seccomp profile with which a container of Docker or Podman allows the level kernel.",
         allow_abbrev=False,
     )
     command.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: below the home)")

@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ..home import Home
 from ..terminal_escaping import one_line
 from . import servers_test
 from .group import Begin, Options, add_commands
+from .terminal import print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.clients.importing import FoundServer, ImportPlan
@@ -31,9 +31,11 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     add = make("add", _add, "add a server: NAME --url URL, or NAME -- COMMAND ARGUMENTS")
     add.takes_words = True
     add.usage = "sealab servers add NAME [options] (--url URL | -- COMMAND [ARGUMENT ...])"
-    add.add_argument("name", metavar="NAME", help="what to call it")
+    add.add_argument("name", metavar="NAME", help="the name of the server")
     add.add_argument("--url", help="the address of a server that is reached by HTTP")
-    add.add_argument("--transport", choices=["stdio", "http", "sse"], help="how it is reached, where that is not clear")
+    add.add_argument(
+        "--transport", choices=["stdio", "http", "sse"], help="how it is reached, where the address does not show it"
+    )
     add.add_argument(
         "--header",
         action="append",
@@ -58,7 +60,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     fetch.add_argument(
         "--project", metavar="DIR", default=".", help="a project whose files are read too (default: here)"
     )
-    fetch.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
+    fetch.add_argument("--dry-run", action="store_true", help="show what would be done, without doing it")
     fetch.add_argument(
         "--copy-secrets", action="store_true", help="copy secrets instead of putting ${VAR} in their place"
     )
@@ -69,7 +71,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
 
     configuration = read(home.servers_file, os.environ)
     written = servers_of(read_document(home.servers_file), home.servers_file)
-    listed = [_told(server, written[server.name]) for server in configuration.servers.values()]
+    listed = [_shown_server(server, written[server.name]) for server in configuration.servers.values()]
     listed += [{"name": name, "problem": problem} for name, problem in configuration.problems.items()]
     if chosen.json:
         print(json.dumps({"file": str(home.servers_file), "count": len(listed), "servers": listed}, ensure_ascii=False))
@@ -80,7 +82,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
     for name, problem in configuration.problems.items():
         print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
     if not listed:
-        _say(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
+        print_error(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
     return Exit.OK
 
 
@@ -96,7 +98,7 @@ def _add(chosen: argparse.Namespace, home: Home) -> int:
     except ConfigurationRefused as refusal:
         if "environment variable" not in str(refusal):
             raise
-        _say(f"sealab: {refusal}")
+        print_error(f"sealab: {refusal}")
     home.prepare()
     with editing(home.servers_file) as document:
         document.setdefault("mcpServers", {})
@@ -156,7 +158,7 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
             result = planned(servers)
             servers.update(result.added)
     if chosen.json:
-        print(json.dumps(_import_told(result, home, chosen), ensure_ascii=False))
+        print(json.dumps(_import_report(result, home, chosen), ensure_ascii=False))
     else:
         _print_import(result, home, chosen)
     return Exit.OK
@@ -196,7 +198,7 @@ def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip() if mark == ":" else value
 
 
-def _told(server: ServerConfig, written: object) -> dict[str, object]:
+def _shown_server(server: ServerConfig, written: object) -> dict[str, object]:
     """Return what may be shown of a server: as it is written, and of variables and headers the names alone."""
     entry = written if isinstance(written, dict) else {}
     told: dict[str, object] = {"name": server.name, "type": server.type.value}
@@ -214,7 +216,7 @@ def _reached(written: object) -> str:
     return str(entry["url"]) if "url" in entry else shlex.join(map(str, [entry["command"], *entry.get("args", [])]))
 
 
-def _import_told(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
+def _import_report(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:
     return {
         "file": str(home.servers_file),
         "dry_run": chosen.dry_run,
@@ -261,9 +263,9 @@ def _print_import(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> N
         for note in each.notes:
             print(f"{'':<{_WIDTH}} {one_line(note)}")
     for path, why in plan.problems:
-        _say(f"sealab: {path}: {why}")
+        print_error(f"sealab: {path}: {why}")
     for told in _sandboxes(plan):
-        _say(f"sealab: {told}")
+        print_error(f"sealab: {told}")
     count = len(plan.added)
     servers = f"{count} server{'s' * (count != 1)}"
     if not plan.found:
@@ -301,7 +303,3 @@ def _forget(home: Home, server: str) -> None:
         from ...tools_registry.describing.learned import LearnedTypes
 
         LearnedTypes(learned_of(home)).forget(server)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

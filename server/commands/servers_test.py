@@ -13,7 +13,6 @@ import glob
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 from ..errors import Exit, UsageError
 from ..home import Home
 from .group import Parser
+from .terminal import print_error
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,10 +40,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--accept",
         action="store_true",
-        help="pin what the server says now, end its quarantine, and take what is proposed of its tools",
+        help="pin what the server says now, end its quarantine, and accept the proposals for its tools",
     )
     parser.add_argument(
-        "--ask-again", action="store_true", help="forget the tools to all calls of which users said yes"
+        "--ask-again", action="store_true", help="withdraw the approval of all calls that users gave for tools"
     )
     parser.add_argument("--no-sign-in", action="store_true", help="do not wait for a user to sign in")
 
@@ -77,7 +77,9 @@ def run(chosen: argparse.Namespace, home: Home) -> int:
         for each in tested:
             _print(each)
         if not tested:
-            _say(f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`.")
+            print_error(
+                f"There are no servers in {home.servers_file}. Add some with `sealab servers add` or `… import`."
+            )
     return Exit.OK if all(each["ok"] for each in tested) else Exit.FAILED
 
 
@@ -139,7 +141,7 @@ async def _tested_one(
         "milliseconds": round((time.monotonic() - began) * 1000, 1),
         "stderr": stderr or upstreams.stderr_of(name)[-4000:],
         "always_approved": sorted(await upstreams.approved(name)),
-        **({} if inspection is None else _told(inspection, configuration.server(name), accepted=accept)),
+        **({} if inspection is None else _inspection_report(inspection, configuration.server(name), accepted=accept)),
     }
 
 
@@ -150,7 +152,9 @@ async def _signed_in(config: ServerConfig, home: Home, *, accept: bool) -> Inspe
     from ...tools_registry.upstream.upstreams import SIGN_INS, Upstreams
 
     async def show(address: str) -> None:
-        _say(f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n")
+        print_error(
+            f"Open this address to sign in to {config.name}, within {_SIGN_IN_SECONDS / 60:g} minutes:\n\n{address}\n"
+        )
 
     patient = replace(config, connect_timeout_seconds=config.connect_timeout_seconds + _SIGN_IN_SECONDS)
     async with signing_in(config, home.registry / SIGN_INS, show, _SIGN_IN_SECONDS) as auth:
@@ -173,7 +177,7 @@ def _remember(home: Home, config: ServerConfig, inspection: Inspection) -> None:
     catalog.replace_server(config.name, permitted, inspection.info.version)
 
 
-def _told(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
+def _inspection_report(inspection: Inspection, config: ServerConfig, *, accepted: bool) -> dict[str, object]:
     info, seen = inspection.info, inspection.seen
     return {
         "server": {"name": info.name, "version": info.version},
@@ -277,7 +281,3 @@ def _print(tested: dict[str, object]) -> None:
             print(f"{'':<{_WIDTH}} {tool['name']} {flag}")
         if isinstance(quarantined, list) and tool["name"] in quarantined:
             print(f"{'':<{_WIDTH}} {tool['name']} now says: {tool['description']}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

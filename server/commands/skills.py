@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -20,6 +19,7 @@ from ..home import Home
 from ..runs.isolations import AUTO, CHOICES
 from ..settings import Settings
 from .group import Begin, Options, Parser, add_commands
+from .terminal import print_error, print_run, read_source
 
 if TYPE_CHECKING:
     from ..app import App
@@ -115,9 +115,9 @@ async def _list(chosen: argparse.Namespace, app: App) -> int:
         for line in each["description"].splitlines():
             print(f"    {line}")
     if not found["skills"]:
-        _say("There are no such skills. `sealab skills save` and `sealab skills import --examples` make some.")
+        print_error("There are no such skills. `sealab skills save` and `sealab skills import --examples` make some.")
     elif found["count"] > len(found["skills"]):
-        _say(f"{found['count'] - len(found['skills'])} more. Raise --limit to see them.")
+        print_error(f"{found['count'] - len(found['skills'])} more. Raise --limit to see them.")
     return Exit.OK
 
 
@@ -151,9 +151,9 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
         app.skills,
         skills.SaveRequest(
             name=chosen.name,
-            code=",".join(chosen.parameter) if chosen.from_run is not None else _source(chosen.file),
+            code=",".join(chosen.parameter) if chosen.from_run is not None else read_source(chosen.file),
             description=chosen.description,
-            tests="" if chosen.tests is None else _source(chosen.tests),
+            tests="" if chosen.tests is None else read_source(chosen.tests),
             tags=chosen.tag,
             from_run=chosen.from_run,
             record=chosen.record,
@@ -163,12 +163,11 @@ async def _save(chosen: argparse.Namespace, app: App) -> int:
         json.dumps(saved, ensure_ascii=False) if chosen.json else f"{saved['signature']}  (version {saved['version']})"
     )
     for warning in () if chosen.json else saved["warnings"]:
-        _say(f"sealab: {warning}")
+        print_error(f"sealab: {warning}")
     return Exit.OK
 
 
 async def _run(chosen: argparse.Namespace, app: App) -> int:
-    from ..cli import print_run
     from ..skills import use_cases as skills
     from .skill_options import arguments_of, stdin_text
 
@@ -216,7 +215,7 @@ async def _test(chosen: argparse.Namespace, app: App) -> int:
         if not chosen.json:
             print(f"{'ok' if entry['ok'] else 'failed':<8}{name}{'' if plan.tests_something else '  (no tests)'}")
             if entry["problem"]:
-                _say(f"sealab: {entry['problem']}")
+                print_error(f"sealab: {entry['problem']}")
     failed = sum(not entry["ok"] for entry in told)
     if chosen.json:
         print(json.dumps({"tests": told, "passed": len(told) - failed, "failed": failed}, ensure_ascii=False))
@@ -234,14 +233,14 @@ async def _delete(chosen: argparse.Namespace, app: App) -> int:
         told = {"name": chosen.name, "purged_versions": purged}
     else:
         told = dict(await skills.delete(app.skills, chosen.name))
-    _tell(chosen, told)
+    _print_saved(chosen, told)
     return Exit.OK
 
 
 async def _purge(chosen: argparse.Namespace, app: App) -> int:
     before = datetime.now(UTC) - timedelta(days=chosen.days)
     purged = await app.skills.service.ask(lambda store: store.purge(deleted_before=before))
-    _tell(chosen, {"purged_versions": purged})
+    _print_saved(chosen, {"purged_versions": purged})
     return Exit.OK
 
 
@@ -268,7 +267,7 @@ async def _import(chosen: argparse.Namespace, app: App) -> int:
         print(json.dumps({"skills": [asdict(each) for each in imported]}, ensure_ascii=False))
     for each in imported:
         if each.refused is not None:
-            _say(f"sealab: {each.folder}: {each.refused}")
+            print_error(f"sealab: {each.folder}: {each.refused}")
         elif not chosen.json:
             print(f"{each.name}  (version {each.version}{'' if each.created else ', already there'})")
     return Exit.FAILED if any(each.refused is not None for each in imported) else Exit.OK
@@ -278,7 +277,7 @@ async def _backup(chosen: argparse.Namespace, app: App) -> int:
     from ...skills_db.backup import backup
 
     made = await asyncio.to_thread(lambda: backup(app.database(), chosen.file, overwrite=chosen.overwrite))
-    _tell(chosen, {**asdict(made), "path": str(made.path)})
+    _print_saved(chosen, {**asdict(made), "path": str(made.path)})
     return Exit.OK
 
 
@@ -286,11 +285,11 @@ async def _restore(chosen: argparse.Namespace, app: App) -> int:
     from ...skills_db.backup import restore
 
     restored = await asyncio.to_thread(lambda: restore(app.database(), chosen.file, replace=chosen.replace))
-    _tell(chosen, asdict(restored))
+    _print_saved(chosen, asdict(restored))
     return Exit.OK
 
 
-def _tell(chosen: argparse.Namespace, told: dict[str, object]) -> None:
+def _print_saved(chosen: argparse.Namespace, told: dict[str, object]) -> None:
     if chosen.json:
         print(json.dumps(told, ensure_ascii=False, default=str))
         return
@@ -299,13 +298,3 @@ def _tell(chosen: argparse.Namespace, told: dict[str, object]) -> None:
 
 def _path(text: str) -> Path:
     return Path(text).expanduser().absolute()
-
-
-def _source(file: str) -> str:
-    from ..cli import read_source
-
-    return read_source(file)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

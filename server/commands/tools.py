@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import shutil
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from ..home import Home
 from ..settings import Settings
 from ..upstream_tools.registry import Registry
 from .group import Begin, Options, Parser, add_commands
+from .terminal import print_error
 
 if TYPE_CHECKING:
     from ...tools_registry.models import Tool
@@ -56,7 +56,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     generate.add_argument("folder", metavar="DIR", help="where to write them; files of others are left alone")
     generate.add_argument("--server", action="append", default=[], help="only the tools of this server")
     generate.add_argument("--style", choices=_STYLES, default=_STYLES[0], help="what the models are")
-    add("examples", _examples, "copy example definitions of tools into the home, as a beginning for your own")
+    add("examples", _examples, "copy example definitions of tools into the home, as a start for your own")
     learn = make("learn", _learn, "call a read-only tool, and learn what it returns from the answer")
     learn.takes_options = True
     learn.usage = "sealab tools learn (NAME [--PARAMETER VALUE ...] | --from FILE | --propose FILE) [options]"
@@ -87,12 +87,12 @@ async def _search(chosen: argparse.Namespace, registry: Registry, _home: Home) -
         print(f"{tool['server']}.{tool['name']}" if tool["server"] else tool["name"])
         _print_indented(tool.get("signature"), tool.get("description"), _listed(tool.get("arguments")))
     if "weak" in answer:
-        _say(
+        print_error(
             "Perhaps none of these fits. Say in other words what the tool should do, or see `sealab tools categories`."
         )
     if not tools:
-        _say("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
-    _say_unreachable(answer)
+        print_error("Nothing was found. Say in other words what the tool should do, or see `sealab tools categories`.")
+    _print_unreachable(answer)
     return Exit.OK
 
 
@@ -123,7 +123,7 @@ async def _categories(chosen: argparse.Namespace, registry: Registry, _home: Hom
     print(
         f"{_counted(answer['total_tools'], 'tool')} of {_counted(len(cast('list[Json]', answer['servers'])), 'server')}"
     )
-    _say_unreachable(answer)
+    _print_unreachable(answer)
     return Exit.OK
 
 
@@ -131,7 +131,7 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
     from ...tools_registry.describing.stub_source import Style
     from ...tools_registry.describing.stubs import write_stubs
 
-    await registry.ask_unasked()
+    await registry.list_unlisted()
     catalog, learned = await registry.catalog(), await registry.learned()
     for server in chosen.server:
         if server not in catalog.servers():
@@ -162,9 +162,11 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
             f"{len(written.unchanged)} unchanged, {len(written.removed)} removed."
         )
     for path in written.kept:
-        _say(f"sealab: {path} was not made here, or was changed since, and is kept. Move it away to have it written.")
+        print_error(
+            f"sealab: {path} was not made here, or was changed since, and is kept. Move it away to have it written."
+        )
     unreachable = await registry.unreachable()
-    _say_unreachable({"unreachable": unreachable})
+    _print_unreachable({"unreachable": unreachable})
     return Exit.FAILED if written.kept else Exit.OK
 
 
@@ -185,7 +187,7 @@ async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) ->
         return Exit.OK
     print(signature)
     if says_shape(tool.output_schema):
-        _say("Its server publishes what it returns, so there was nothing to learn.")
+        print_error("Its server publishes what it returns, so there was nothing to learn.")
     return Exit.OK
 
 
@@ -223,7 +225,7 @@ async def _learn_all(chosen: argparse.Namespace, registry: Registry) -> int:
     if chosen.json:
         print(json.dumps({"tools": told}, ensure_ascii=False))
     for entry in () if chosen.json else told:
-        print(entry["signature"]) if entry["ok"] else _say(f"sealab: {entry['tool']}: {entry['problem']}")
+        print(entry["signature"]) if entry["ok"] else print_error(f"sealab: {entry['tool']}: {entry['problem']}")
     return Exit.OK if all(entry["ok"] for entry in told) else Exit.FAILED
 
 
@@ -232,7 +234,7 @@ async def _propose(chosen: argparse.Namespace, registry: Registry) -> int:
     from ...tools_registry.describing.examples import example_arguments
     from ..upstream_tools.wiring import config_of
 
-    await registry.ask_unasked()
+    await registry.list_unlisted()
     configuration = await registry.configuration()
     tools = [
         tool
@@ -353,11 +355,7 @@ def _counted(count: Json, thing: str) -> str:
     return f"{count} {thing}{'s' * (count != 1)}"
 
 
-def _say_unreachable(answer: Mapping[str, object]) -> None:
+def _print_unreachable(answer: Mapping[str, object]) -> None:
     unreachable = answer.get("unreachable")
     for server, reason in unreachable.items() if isinstance(unreachable, Mapping) else ():
-        _say(f"sealab: The tools of {server} are not known: {reason}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        print_error(f"sealab: The tools of {server} are not known: {reason}")

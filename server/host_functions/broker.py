@@ -23,7 +23,7 @@ from ..caller import LOCAL, Caller
 from ..errors import ServerError, shortage_in
 from ..host_work import Kind, in_thread
 from ..privacy.tokens.run_tokens import RunTokens
-from .approvals import Approvals
+from .approval_questions import Approvals
 from .attachments import Attachments
 from .call_log import CallLog
 
@@ -33,11 +33,11 @@ Arguments = Mapping[str, Json]
 Tell = Callable[[str], Awaitable[None]]
 """Told what an upstream tool says of its progress, in words."""
 
-TellProgress = Callable[[float, str], None]
+ReportProgress = Callable[[float, str], None]
 """Told how far the code says that it is, from 0 to 1, and in words."""
 
 PROGRESS_MAX = 10_000
-"""How often a run may say how far it is; that is no call of its budget."""
+"""How often a run may say how far it is; that is not a call of its budget."""
 
 _FREE: Mapping[str, int] = MappingProxyType({"progress": PROGRESS_MAX, "judge_calls": 1})
 """Host calls that are none of a run's budget: how many of them."""
@@ -80,7 +80,7 @@ class Calls:
     """Of all these together."""
     dry_run: bool = False
     tell: Tell | None = None
-    tell_progress: TellProgress | None = None
+    report_progress: ReportProgress | None = None
     attachments: Attachments = field(default_factory=Attachments)
     log: CallLog = field(default_factory=CallLog)
     skills: dict[str, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Calls:
         return self if self.within is None else self.within.outermost
 
     async def ended(self) -> None:
-        """Let go of the files that the run had open, also where whoever waits for it is cancelled."""
+        """Close the files that the run had open, also where its caller is cancelled."""
         files, self.files = self.files, None
         if files is not None:
             await asyncio.shield(in_thread(Kind.FILES, files.close, charged=False))

@@ -13,7 +13,7 @@ BYTES_MAX = 256 * 1024 * 1024
 """What one run may send to upstream tools and get from them in all, in bytes of JSON."""
 
 RETURNS_MAX = 5
-"""Tools of which one run tells what they return."""
+"""Tools of which one run reports what they return."""
 
 _NAME_CHARS_MAX = 200
 
@@ -42,7 +42,7 @@ class CallLog:
     entries: list[Entry] = field(default_factory=list)
     dry: list[dict[str, Json]] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
-    """What tools return of which the caller was not told before, as a Python type, by their full names."""
+    """What tools return that was not reported to the caller before, as a Python type, by their full names."""
     moved_bytes: int = 0
 
     @contextmanager
@@ -66,6 +66,6 @@ class CallLog:
         self.entries = [each for each in self.entries if each is not entry]
 
     def move(self, count: int) -> bool:
-        """Count bytes, and tell whether the run may still move more."""
+        """Count bytes, and return whether the run may still move more."""
         self.moved_bytes += count
         return self.moved_bytes <= BYTES_MAX

@@ -102,7 +102,7 @@ def files_of(calls: Calls, workspace: Workspace) -> RunFiles:
 
 
 def _note_dry(calls: Calls, name: str, arguments: Arguments) -> None:
-    """Note what a dry run would have changed in the workspace; what is temporary is nobody's concern."""
+    """Note what a dry run would have changed in the workspace; temporary files do not count."""
     if not calls.dry_run or name not in _CHANGES or arguments.get("mode") == "r":
         return
     paths = {each: cast("str", arguments[each]) for each in ("filename", "target") if each in arguments}
@@ -120,7 +120,7 @@ def _open(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
     if size > 0 and status.size:
         data = files.read(path, status.identity, 0, size)
         calls.move_file_bytes(len(data))
-    return {**_told(status), **_content(data)}
+    return {**_described(status), **_content(data)}
 
 
 def _read(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -161,11 +161,11 @@ def _truncate(calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
 
 
 def _status(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return _told(files.status(_path(arguments)))
+    return _described(files.status(_path(arguments)))
 
 
 def _list(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
-    return {"entries": [{"name": entry.name, **_told(entry.status)} for entry in files.list(_path(arguments))]}
+    return {"entries": [{"name": entry.name, **_described(entry.status)} for entry in files.list(_path(arguments))]}
 
 
 def _make_folder(_calls: Calls, files: RunFiles, arguments: Arguments) -> Json:
@@ -209,7 +209,7 @@ def _usage(_calls: Calls, files: RunFiles, _arguments: Arguments) -> Json:
     return {"total": usage.quota_bytes, "used": usage.used_bytes}
 
 
-def _told(status: Status) -> dict[str, Json]:
+def _described(status: Status) -> dict[str, Json]:
     return {
         "identity": status.identity,
         "folder": status.is_folder,

@@ -25,7 +25,7 @@ from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
 from ..upstream_tools.wiring import config_of
-from .approvals import approved, judge_calls
+from .approval_questions import approved, judge_calls
 from .broker import Arguments, Calls, Handler, Tell
 from .call_log import BYTES_MAX, RETURNS_MAX
 from .run_calls import MESSAGE_CHARS_MAX

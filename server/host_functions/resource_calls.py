@@ -19,7 +19,7 @@ from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import Decision
 from ..upstream_tools.large_json import chars_of
 from ..upstream_tools.registry import Registry
-from .approvals import approved
+from .approval_questions import approved
 from .broker import Arguments, Calls, Handler
 from .registry_calls import answered, failed, pay
 

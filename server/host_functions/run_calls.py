@@ -38,8 +38,8 @@ async def _progress(calls: Calls, arguments: Arguments) -> Json:
     fraction = cast("float", arguments["fraction"])
     if not 0 <= fraction <= 1:
         raise HostCallError("progress() takes a number from 0 to 1. Write done / total.", type="ValueError")
-    if calls.tell_progress is not None:
-        calls.tell_progress(fraction, cast("str", arguments["message"]))
+    if calls.report_progress is not None:
+        calls.report_progress(fraction, cast("str", arguments["message"]))
     return None
 
 

@@ -1,6 +1,6 @@
 """The calls that stand in a program, as its worker reads them in the source, and what is wrong with them.
 
-Nothing here is believed for more than a refusal: each call is judged again when it is made.
+Nothing here decides more than a refusal: each call is judged again when it is made.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Fault:
 
 
 def read_places(sent: Sequence[Json]) -> dict[str, list[Place]]:
-    """Return the places by the names of their tools; what is none is left out, since a worker is not believed."""
+    """Return the places by the names of their tools; what is none is left out, since a worker is not trusted."""
     named: dict[str, list[Place]] = {}
     for each in sent[:CALLS_JUDGED_MAX]:
         match each:
@@ -75,7 +75,7 @@ def unknown_faults(places: Iterable[Place], error: ToolUnknown | ToolAmbiguous, 
     """Return the faults of calls whose name means no tool.
 
     None is certain behind `first_line`, where the program first calls a tool that there is: servers may have further
-    tools after a call. A name much like that of a tool is taken for a slip all the same.
+    tools after a call. A name much like that of a tool counts as a misspelling all the same.
     """
     like_another = bool(error.candidates if isinstance(error, ToolAmbiguous) else error.nearest)
     return [

@@ -237,7 +237,7 @@ class Privacy:
     def forget_ended(self, alive: Collection[str]) -> None:
         """Forget the values of MCP sessions that have ended: of those that were served, all but those `alive`. Blocks.
 
-        Both are scopes. Where the process is killed, their values live on for a day at most.
+        Both are scopes. Where the process is killed, their values are kept for a day at most.
         """
         ended = [scope for scope in list(self._brief) if scope not in alive]
         if ended and self._vault.made is not None:

@@ -80,21 +80,21 @@ def short_in_the_middle(text: str) -> str:
     return f"{text[:half]}… [{len(text) - 2 * half} characters left out] …{text[-half:]}"
 
 
-class ToldLayers:
+class ReportedLayers:
     """Which layers the reports of each connection named: they do so once, and again where they are others."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+        self._reported: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
 
     def are_new(self, connection: str | None, report: Report) -> bool:
-        """Return whether a connection has to be told the layers of a report; None is a request without connection."""
+        """Return whether a report has to name its layers to a connection; None is a request without connection."""
         if connection is None:
             return True
         key = (connection, report["isolation"])
-        known = self._told.pop(key, None)
-        self._told[key] = report["layers"]
-        if len(self._told) > CONNECTIONS_MAX:
-            self._told.popitem(last=False)
+        known = self._reported.pop(key, None)
+        self._reported[key] = report["layers"]
+        if len(self._reported) > CONNECTIONS_MAX:
+            self._reported.popitem(last=False)
         return known != report["layers"]
 
 

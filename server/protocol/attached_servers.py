@@ -1,7 +1,7 @@
 """Names the attached servers in the description of `execute_code` and in the instructions, in both protocol eras.
 
 The words are the same from one request to the next, so that a client's prompt cache holds, and change with the servers
-alone; then clients are told that the list of tools changed.
+alone; then clients are notified that the list of tools changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AttachedServers:
         servers = await self._registry.overview()
         if not self._watched:
             self._watched = True
-            self._registry.watch_overview(self._tell)
+            self._registry.watch_overview(self._notify_clients)
         if ctx.method == _LIST:
             self._tool.description = f"{self._described} Servers: {servers}." if servers else self._described
             if ctx.protocol_version < _MODERN_SINCE:
@@ -57,8 +57,8 @@ class AttachedServers:
             greeting = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         return _with(greeting, servers) if isinstance(greeting, dict) else answer
 
-    async def _tell(self) -> None:
-        """Tell every client that listed the tools, or subscribed to changes, that they are others now."""
+    async def _notify_clients(self) -> None:
+        """Notify every client that listed the tools, or subscribed to changes, that they changed."""
         await self.bus.publish(ToolsListChanged())
         for connection in list(self._connections):
             with suppress(Exception):  # it may have closed
@@ -66,7 +66,7 @@ class AttachedServers:
 
 
 def _with(greeting: dict[str, Any], servers: str) -> dict[str, Any]:
-    """Return a greeting that names the servers, and says that changes of the list of tools are told."""
+    """Return a greeting that names the servers, and says that clients are notified of changes of the list of tools."""
     capabilities = greeting.get("capabilities", {})
     tools = {**capabilities.get("tools", {}), "listChanged": True}
     told = {**greeting, "capabilities": {**capabilities, "tools": tools}}

@@ -30,7 +30,7 @@ _RESULT_TYPE_SINCE = "2026-07-28"
 
 @dataclass(slots=True)
 class Peer:
-    """Whoever awaits the answer of one HTTP request, and the work that is done for it."""
+    """A waiting HTTP request, and the work that is done for it."""
 
     gone: bool = False
     works: set[CancelScope] = field(default_factory=set)

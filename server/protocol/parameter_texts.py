@@ -1,4 +1,4 @@
-"""What each parameter of the tools is for, in as few words as tell it: clients load them all up front.
+"""What each parameter of the tools is for, in as few words as possible: clients load them all up front.
 
 Some clients and models refuse a parameter without a description or without a type.
 """
@@ -51,5 +51,5 @@ _OF_ONE_TOOL: Mapping[tuple[str, str], str] = MappingProxyType(
 
 
 def description_of(tool: str, parameter: str) -> str:
-    """Return what a parameter of a tool is for. Raises `KeyError` for one that this page does not tell of."""
+    """Return what a parameter of a tool is for. Raises `KeyError` for one that this page does not list."""
     return _OF_ONE_TOOL.get((tool, parameter)) or _BY_NAME[parameter]

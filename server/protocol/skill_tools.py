@@ -19,7 +19,7 @@ from ..settings import OutputFormat
 from ..skills import use_cases as skills
 from ..skills.use_cases import DeletedSkill, LoadedSkill, RunSkillRequest, SavedSkill, SkillList
 from ..terminal_escaping import visible
-from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, ToldLayers, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, OptionalWhole, ReportedLayers, answered, answered_run
 from .elicitation import Conversations, Newest
 from .strict_tool import StrictTool, parsed_if_text
 
@@ -35,7 +35,9 @@ Tags = Annotated[
 ]
 
 
-def skill_tools(context: SkillContext, conversations: Conversations, told_layers: ToldLayers) -> list[StrictTool]:
+def skill_tools(
+    context: SkillContext, conversations: Conversations, reported_layers: ReportedLayers
+) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
     settings = context.executor.settings
 
@@ -98,7 +100,7 @@ def skill_tools(context: SkillContext, conversations: Conversations, told_layers
 
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await skills.run(context, asked, progress=tell)
-        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
+        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
 
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
         deleted = await skills.delete(context, name)

@@ -211,7 +211,7 @@ def _page(store: SkillStore, after: str, size: int) -> tuple[list[Served], bool]
 
 
 def _in_folder(store: SkillStore, folder: str) -> Served | None:
-    from ...skills_db.skill_names import folder_name, skill_name
+    from ...skills_db.skill_md import folder_name, skill_name
 
     likely = skill_name(folder)
     name = likely if folder_name(likely) == folder else None

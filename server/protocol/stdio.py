@@ -3,9 +3,9 @@
 The SDK's own reads and writes in threads, and hands each message on through a task and a queue. With this one the
 server's process takes 0.54 of the CPU time for a ping, and 0.82 for `execute_code`, that it takes with the SDK's
 (medians of 16 times 30 calls each in turns, those of `tests/benchmarks/stdio_latency.py`). Here the event loop waits
-for the descriptors, and nothing blocks it: neither is made non-blocking, since that would reach everybody who shares
-them (open(2), "open file description"); instead it reads what poll(2) says is there, and writes no more at once than
-poll(2) says there is room for.
+for the descriptors, and nothing blocks it: neither is made non-blocking, since that would change them for every process
+that shares them (open(2), "open file description"); instead it reads what poll(2) says is there, and writes no more at
+once than poll(2) says there is room for.
 
 A message above `MESSAGE_BYTES_MAX` is answered by an error, and what is left of its line is skipped without being kept.
 
@@ -57,7 +57,7 @@ class _Stream(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of it. May be called twice."""
+        """Close it. May be called twice."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +93,7 @@ class StandardInput(_Stream):
         self._ended = False
         self._listening = False
         self._polled = True
-        self._listen()
+        self._wait_for_input()
 
     def end(self) -> None:
         """Let the reader see the end of the input now, whatever is left of it. May be called twice."""
@@ -109,7 +109,7 @@ class StandardInput(_Stream):
             while not self._lines:
                 if self._ended:
                     raise StopAsyncIteration
-                self._listen()
+                self._wait_for_input()
                 self._more = self._loop.create_future()
                 await self._more
             line = self._lines.popleft()
@@ -156,7 +156,7 @@ class StandardInput(_Stream):
         """Read no more."""
         self.end()
 
-    def _listen(self) -> None:
+    def _wait_for_input(self) -> None:
         if self._listening or self._closing is not None or self._ended:
             return
         self._listening = True

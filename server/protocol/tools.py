@@ -22,7 +22,7 @@ from ..scopes import connection_of, scope_of
 from ..settings import OutputFormat, Surface
 from ..terminal_escaping import visible
 from ..upstream_tools.discovery import server_name
-from .answers import READS, OptionalFormat, OptionalText, ToldLayers, answered, answered_run
+from .answers import READS, OptionalFormat, OptionalText, ReportedLayers, answered, answered_run
 from .elicitation import Conversations, Newest
 from .privacy_tools import privacy_tools
 from .registry_tools import registry_tools
@@ -57,17 +57,17 @@ Variables = Annotated[dict[str, object], BeforeValidator(parsed_if_text), WithJs
 
 def tools_of(app: App) -> list[StrictTool]:
     """Return the tools that the operator's surface shows, with the operator's defaults in their schemas."""
-    conversations, told_layers = Conversations(), ToldLayers()
-    run = _execute_code(app, conversations, told_layers)
+    conversations, reported_layers = Conversations(), ReportedLayers()
+    run = _execute_code(app, conversations, reported_layers)
     if app.settings.surface is Surface.CODE:
         return [run]
     if app.settings.surface is Surface.BRIDGE:
-        return [_run_python(app, conversations, told_layers)]
+        return [_run_python(app, conversations, reported_layers)]
     chars_max = app.settings.output_max_chars
     tools = [
         run,
         *registry_tools(app.registry),
-        *skill_tools(app.skills, conversations, told_layers),
+        *skill_tools(app.skills, conversations, reported_layers),
         *privacy_tools(app.privacy),
         *workspace_tools(app.workspace, app.privacy, chars_max),
         _get_execution_stats(app),
@@ -75,7 +75,7 @@ def tools_of(app: App) -> list[StrictTool]:
     return [tool.bound(chars_max) for tool in tools]
 
 
-def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayers) -> StrictTool:
+def _execute_code(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:
     settings = app.settings
 
     async def execute_code(
@@ -104,7 +104,7 @@ def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayer
         connection = connection_of(ctx.request_context)
         return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
-    run = _runner(app, told_layers)
+    run = _runner(app, reported_layers)
     tool = StrictTool.published(
         execute_code,
         EXECUTE_CODE if settings.surface is Surface.FULL else EXECUTE_CODE_ALONE,
@@ -122,9 +122,9 @@ def _execute_code(app: App, conversations: Conversations, told_layers: ToldLayer
     return tool
 
 
-def _run_python(app: App, conversations: Conversations, told_layers: ToldLayers) -> StrictTool:
+def _run_python(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:
     """Return the one tool of the bridge: the same runs as `execute_code`, under the name and parameters it had."""
-    run = _runner(app, told_layers)
+    run = _runner(app, reported_layers)
 
     async def run_python(
         code: str,
@@ -151,8 +151,8 @@ def _run_python(app: App, conversations: Conversations, told_layers: ToldLayers)
 _Run = Callable[[CodeRequest, OutputFormat, str | None, Ask | None, Newest], Awaitable[CallToolResult]]
 
 
-def _runner(app: App, told_layers: ToldLayers) -> _Run:
-    """Return what runs code for a tool, and tells its client how far it is."""
+def _runner(app: App, reported_layers: ReportedLayers) -> _Run:
+    """Return what runs code for a tool, and reports its progress to the client."""
 
     async def run(
         request: CodeRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
@@ -163,7 +163,7 @@ def _runner(app: App, told_layers: ToldLayers) -> _Run:
         asked = replace(request, caller=replace(request.caller, ask=ask))
         execution = await execute(app.executor, asked, progress=tell)
         app.executor.last_runs.note(asked.caller.scope, execution.report["run_id"])
-        return answered_run(execution, form, layers=told_layers.are_new(connection, execution.report))
+        return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
 
     return run
 

@@ -37,7 +37,7 @@ class ReadAnswer(TypedDict):
     """A file, or the slice asked for; `size` is that of the whole file, in bytes.
 
     Of an image, asked for without an encoding, the content is empty: the image follows as content of its own.
-    Where more follows, `truncated` is true. `read_with` reads on where that is for want of a limit.
+    Where more follows, `truncated` is true. `read_with` reads on where that is for lack of a limit.
     """
 
     filename: str

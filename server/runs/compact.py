@@ -31,7 +31,7 @@ _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def written(value: Json, form: OutputFormat) -> str:
-    """Return a result as text in that form; what is no table is JSON in every form."""
+    """Return a result as text in that form; what is not a table is JSON in every form."""
     as_json = json.dumps(value, ensure_ascii=False)
     if form is OutputFormat.JSON or not has_table(value):
         return as_json

@@ -1,4 +1,4 @@
-"""The use case: run an agent's code and tell honestly what came of it."""
+"""The use case: run an agent's code and report what came of it."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         budget=executor.settings.tool_calls_max,
         caller=gate.caller,
         dry_run=request.dry_run,
-        tell=reporter.tell,
-        tell_progress=reporter.tell_progress,
+        tell=reporter.report_message,
+        report_progress=reporter.report_progress,
         attachments=Attachments(run_id),
         run_tokens=gate.tokens,
         source=job.code,
@@ -90,7 +90,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
                 outcome = await executor.pools.run(job, answer)
                 if request.isolation == AUTO:
                     outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
-                await reporter.told()
+                await reporter.flush()
             except Busy as busy:
                 outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
     except BaseException as error:
@@ -181,7 +181,7 @@ def _allowed(request: CodeRequest, executor: Executor) -> Job:
 
 
 def _kept_soon(executor: Executor, run_id: str, owner: str, run: EndedRun) -> Fitted | None:
-    """Have a small run that tells everything kept after its reply; None where that cannot be promised."""
+    """Keep a small run after its reply, if the report holds all of it; None where that cannot be promised."""
     outcome = run.outcome
     max_chars = min(executor.settings.output_max_chars, SHOWN_CHARS)
     if (

@@ -14,7 +14,7 @@ from ...sandbox.container import image as images
 from ...sandbox.container.image import ContainerImage
 from ...sandbox.errors import LevelMissing
 from ...sandbox.host.pool import Pool, PoolSettings
-from ...sandbox.host.pools import Runner
+from ...sandbox.host.pools import JobRunner
 from ...sandbox.job import Isolation, Limits
 from ...sandbox.python_versions import require_walked
 from ..errors import RequestRefused, SettingsError
@@ -38,7 +38,7 @@ class Offer:
     The first one is what a request gets that does not ask. `image` is what containers run, where they are offered.
     """
 
-    makers: Mapping[Isolation, Callable[[], Runner]]
+    makers: Mapping[Isolation, Callable[[], JobRunner]]
     missing: Mapping[Isolation, str]
     image: ContainerImage | None = None
 
@@ -68,7 +68,7 @@ def offer(settings: Settings, home: Home) -> Offer:
     PACKAGES that cannot be imported, or for a PROCESS_PYTHON that cannot be used.
     """
     wider: list[Isolation] = []
-    makers: dict[Isolation, Callable[[], Runner]] = {}
+    makers: dict[Isolation, Callable[[], JobRunner]] = {}
     missing: dict[Isolation, str] = {}
     image: ContainerImage | None = None
     for isolation in Isolation:
@@ -111,12 +111,12 @@ def _no_container(settings: Settings, image: ContainerImage | None) -> str | Non
 
 def _restricted_pool(
     settings: Settings, home: Home, wider: Sequence[Isolation], packages: tuple[tuple[str, str], ...]
-) -> Runner:
+) -> JobRunner:
     pool = _pool_settings(settings, home, Isolation.RESTRICTED, tuple(wider))  # read late: `wider` grows meanwhile
     return Pool(replace(pool, packages=packages))
 
 
-def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> Runner:
+def _container_pool(settings: Settings, home: Home, image: ContainerImage) -> JobRunner:
     from ...sandbox.container.container_pool import ContainerPool, ContainerSettings
 
     pool = _pool_settings(settings, home, Isolation.CONTAINER, ())

@@ -1,8 +1,8 @@
-"""Tells a client how a run is getting on: what its code says, else the time it has taken and what its tools say.
+"""Reports the progress of a run to a client: what its code says, else the time it has taken and what its tools say.
 
-What is told never goes back (MCP, "Progress": the value must increase). Until the code says how far it is, the value is
+The value never goes back (MCP, "Progress": the value must increase). Until the code says how far it is, the value is
 seconds of all that the run may take. From then on it is the code's own share of a total that is 1, or more where
-seconds were told before.
+seconds were sent before.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _STEP = 0.001
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Tells about once a second, for as long as the context lasts, and when `tell` is called; without `to`, nobody.
+    """Sends about once a second, for as long as the context lasts, and on `report_message`; without `to`, nothing.
 
-    Most runs are over long before the first second is: to them it is a timer that is set and taken back.
+    Most runs end before the first second does: for them it is a timer that is set and cancelled.
     """
 
     to: Progress | None
     timeout_seconds: float
     _began: float = field(default_factory=time.monotonic)
-    _told: float = 0.0
+    _sent_at: float = 0.0
     _timer: asyncio.TimerHandle | None = None
-    _telling: asyncio.Task[None] | None = None
+    _elapsed: asyncio.Task[None] | None = None
     _value: float = 0.0
     _total: float | None = None
     _fraction: float = -1.0
     _latest: tuple[float, str] | None = None
     _sending: asyncio.Task[None] | None = None
-    _hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    _flushing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __enter__(self) -> Self:
         if self.to is not None:
-            self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._begin)
+            self._timer = asyncio.get_running_loop().call_later(EVERY_SECONDS, self._start_sending)
         return self
 
     def __exit__(
@@ -51,58 +51,58 @@ class ProgressReporter:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for task in (self._telling, self._sending):
+        for task in (self._elapsed, self._sending):
             if task is not None:
                 task.cancel()
 
-    def tell_progress(self, fraction: float, message: str) -> None:
-        """Tell how far the code says that it is; of what comes too thick and fast only the latest."""
+    def report_progress(self, fraction: float, message: str) -> None:
+        """Send how far the code says that it is; of several within a short time only the latest."""
         if self.to is None or fraction <= max(self._fraction, self._latest[0] if self._latest else -1.0):
             return
         self._latest = fraction, message
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_latest())
 
-    async def told(self) -> None:
-        """Tell at once what waits to be told: the code has ended."""
-        self._hurry.set()
+    async def flush(self) -> None:
+        """Send at once what waits to be sent: the code has ended."""
+        self._flushing.set()
         if self._sending is not None:
             await self._sending
 
     async def _send_latest(self) -> None:
         while self._latest is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._told + _AT_LEAST_SECONDS - time.monotonic()):
-                    await self._hurry.wait()
-            await self._tell_fraction()
+                async with asyncio.timeout(self._sent_at + _AT_LEAST_SECONDS - time.monotonic()):
+                    await self._flushing.wait()
+            await self._send_fraction()
 
-    async def _tell_fraction(self) -> None:
+    async def _send_fraction(self) -> None:
         if self.to is None or self._latest is None:
             return
         (self._fraction, message), self._latest = self._latest, None
         if self._total is None:
-            # The least total of which this share is more than the seconds that were told.
+            # The least total of which this share is more than the seconds that were sent.
             self._total = 1.0 if not self._value else (self._value + _STEP) / max(self._fraction, _STEP)
-        self._told = time.monotonic()
+        self._sent_at = time.monotonic()
         self._value = max(self._fraction * self._total, self._value)
         await self.to(self._value, self._total, message or RUNNING)
 
-    async def tell(self, message: str) -> None:
-        """Tell what is going on; what comes too thick and fast is left out."""
+    async def report_message(self, message: str) -> None:
+        """Send a message; what follows another too soon is left out."""
         now = time.monotonic()
-        if self.to is not None and self._total is None and now - self._told >= _AT_LEAST_SECONDS:
-            self._told = now
-            await self._tell_seconds(message)
+        if self.to is not None and self._total is None and now - self._sent_at >= _AT_LEAST_SECONDS:
+            self._sent_at = now
+            await self._send_elapsed(message)
 
-    def _begin(self) -> None:
-        self._telling = asyncio.create_task(self._go_on())
+    def _start_sending(self) -> None:
+        self._elapsed = asyncio.create_task(self._send_each_second())
 
-    async def _go_on(self) -> None:
+    async def _send_each_second(self) -> None:
         while self._total is None:
-            await self._tell_seconds(RUNNING)
+            await self._send_elapsed(RUNNING)
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def _tell_seconds(self, message: str) -> None:
+    async def _send_elapsed(self, message: str) -> None:
         if self.to is not None:
             self._value = round(time.monotonic() - self._began, 3)
             await self.to(self._value, self.timeout_seconds, message)

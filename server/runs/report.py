@@ -78,11 +78,11 @@ class Hidden(TypedDict):
 
 
 class Report(TypedDict):
-    """One execution, told to whoever asked for it. Keys that would be empty are left out where they may be.
+    """One execution, as its caller sees it. Keys that would be empty are left out where they may be.
 
-    The host's own reports have all keys that stand first; `brief` leaves out what callers over MCP need not be told.
+    The host's own reports have all keys that stand first; `brief` leaves out what callers over MCP do not need.
 
-    `returns` says of tools that the code called what they return, where the caller was not told before. A dry run has
+    `returns` says what tools return that the code called, where the caller has not seen it before. A dry run has
     `dry_run`, even where there was nothing to note down.
     """
 

@@ -247,7 +247,7 @@ def _fit_result(
 
 def _same_start(one: str, other: str) -> int:
     """Return how many characters two texts have in common at their start."""
-    return len(commonprefix([one, other]))  # noqa: RUF071 - of texts, which are no paths
+    return len(commonprefix([one, other]))  # noqa: RUF071 - of texts, which are not paths
 
 
 class _Cutter:

@@ -55,8 +55,7 @@ async def export_to(context: SkillContext, target: Path, names: Iterable[str] = 
 
 def files_of(skill: StoredSkill) -> tuple[str, dict[str, bytes]]:
     """Return a stored skill's folder: its name, and its files by their paths in it."""
-    from ...skills_db.skill_md import portable, written
-    from ...skills_db.skill_names import folder_name
+    from ...skills_db.skill_md import folder_name, portable, written
 
     return folder_name(skill.name), written(portable(skill.draft), skill.draft)
 

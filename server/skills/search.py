@@ -17,8 +17,7 @@ from ..host_work import Kind, in_thread
 from .service import SkillService
 
 if TYPE_CHECKING:
-    from ...skills_db.content import SkillDraft
-    from ...skills_db.listing import SkillPage, SkillSummary
+    from ...skills_db.content import SkillDraft, SkillPage, SkillSummary
     from ...skills_db.skills import SkillStore
     from ...tools_registry.search.ranking import DocumentReader, Searchable, SearchIndex
     from ..upstream_tools.extras import Extra
@@ -76,7 +75,7 @@ class SkillIndex:
         if not asked.done():
             _LOG.warning("The skills that searches find may be old: the database has not answered yet.")
             self._late = asked
-            asked.add_done_callback(_forgotten)
+            asked.add_done_callback(_log_failure)
             return
         try:
             asked.result()
@@ -98,7 +97,7 @@ class SkillIndex:
         return await self._service.ask(partial(self._page, query, tag, limit))
 
     def _page(self, query: str, tag: str | None, limit: int, store: SkillStore) -> SkillPage:
-        from ...skills_db.listing import SkillPage
+        from ...skills_db.content import SkillPage
 
         seen, index = self._indexed(store)
         names = index.matches(query) if any(map(str.isalnum, query)) else _with_signs(query.strip(), seen.summaries)
@@ -157,12 +156,12 @@ class SkillIndex:
 
 
 def about_of(description: str) -> str:
-    """Return what lists and searches tell of a description: its first paragraph, cut with … where it is long."""
+    """Return what lists and searches show of a description: its first paragraph, cut with … where it is long."""
     first = description[: ABOUT_CHARS_MAX + 1].partition("\n\n")[0]
     return first if len(first) <= ABOUT_CHARS_MAX else f"{first[:ABOUT_CHARS_MAX]}…"
 
 
-def _forgotten(asked: asyncio.Task[_Seen]) -> None:
+def _log_failure(asked: asyncio.Task[_Seen]) -> None:
     """Take the failure of a task that is no longer awaited, so that asyncio does not report it."""
     if not asked.cancelled():
         asked.exception()

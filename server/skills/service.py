@@ -31,7 +31,7 @@ _PENDING_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _EndedRun:
     """A run that ended, and the version of a skill that it used; `ended` in seconds since the epoch."""
 
     run_id: str
@@ -55,7 +55,7 @@ class SkillService:
         self._keeps_plain_runs = keeps_plain_runs
         self._store: SkillStore | None = None
         self._runs: RunStore | None = None
-        self._ended: WriteBehind[_Ended] = WriteBehind(
+        self._ended: WriteBehind[_EndedRun] = WriteBehind(
             "records of runs",
             self._write,
             every_seconds=_PAUSE_SECONDS,
@@ -98,7 +98,7 @@ class SkillService:
             return
         now = time.time()
         self._ended.add(
-            *(_Ended(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used)
+            *(_EndedRun(own_id, name, version, now, duration_ms, status, isolation) for own_id, name, version in used)
         )
         if self._keeps_plain_runs:
             self._ended.start()
@@ -110,7 +110,7 @@ class SkillService:
         if self._store or self._runs or any(each.skill is not None for each in self._ended.waiting()):
             self._ended.flush()
 
-    def _write(self, ended: list[_Ended]) -> None:
+    def _write(self, ended: list[_EndedRun]) -> None:
         from ...skills_db.runs import RunRecord
 
         self.run_store().record(

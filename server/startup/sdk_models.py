@@ -4,7 +4,7 @@ The SDK describes each message of each version of the protocol by a pydantic mod
 conversation uses a few dozen. Pydantic can put off building a model that asks for it (`defer_build`,
 docs.pydantic.dev/latest/api/config); here it does so for all that are defined within a `with` block, by public names
 alone: the configuration that every model inherits, and the `TypeAdapter` that modules import from pydantic. Each model
-and adapter then behaves as ever, only later. Where pydantic should come to differ, they are built at once, as without
+and adapter then behaves as before, only later. Where pydantic should come to differ, they are built at once, as without
 this module.
 
 The garbage collector is off meanwhile: what an import makes, stays.

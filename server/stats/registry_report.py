@@ -18,8 +18,8 @@ class RegistryReport(TypedDict):
     """How much is known of upstream tools, and what it spared a model.
 
     Tokens are estimated, at four characters each: `tokens_of_all_definitions` is what every client would pay that loads
-    all names, descriptions and schemas, `tokens_told` what models were told of tools since the start. `tokens_saved` is
-    the difference, and negative once more was told than all definitions hold.
+    all names, descriptions and schemas, `tokens_told` what was sent to models of tools since the start. `tokens_saved`
+    is the difference, and negative once more was sent than all definitions hold.
     """
 
     servers: int
@@ -40,7 +40,7 @@ class Tokens(TypedDict):
 
 
 def tokens(all_chars: int, told_chars: int) -> Tokens:
-    """Estimate tokens from the characters of all definitions and of what was told."""
+    """Estimate tokens from the characters of all definitions and of what was sent."""
     whole, told = all_chars // _CHARS_PER_TOKEN, told_chars // _CHARS_PER_TOKEN
     return Tokens(tokens_of_all_definitions=whole, tokens_told=told, tokens_saved=whole - told)
 

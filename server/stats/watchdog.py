@@ -60,7 +60,7 @@ class _Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _EndedBlock:
     """What the loop did for long and does no more: seconds in all, on a processor, and the thread's waits so far."""
 
     began: float
@@ -75,14 +75,14 @@ class WatchedSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.busy: _Busy | None = None
-        self.ended: deque[_Ended] = deque()
+        self.ended: deque[_EndedBlock] = deque()
         self.queue = _RunQueue()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for events."""
         busy, self.busy = self.busy, None
         if busy is not None and (now := time.monotonic()) - busy.began >= HELD_SECONDS:
-            self.ended.append(_Ended(busy.began, now, time.thread_time() - busy.cpu, self.queue.waited()))
+            self.ended.append(_EndedBlock(busy.began, now, time.thread_time() - busy.cpu, self.queue.waited()))
         events = super().select(timeout)
         self.busy = _Busy(time.monotonic(), time.thread_time())
         return events
@@ -134,7 +134,7 @@ class _Watchdog:
         self._loop_thread = loop_thread
         self._stats = stats
         self._report = _report_to()
-        self._last_look = time.monotonic()
+        self._last_sample = time.monotonic()
         self._last_cpu = time.process_time()
         self._last_waited = selector.queue.waited()
         self._began = 0.0
@@ -150,16 +150,16 @@ class _Watchdog:
     def watch(self, stop: threading.Event) -> None:
         """Look until it is stopped."""
         while not stop.wait(LOOK_SECONDS):
-            self._look()
-        self._look()
+            self._sample()
+        self._sample()
         if self._left_out:
             _LOG.warning("The event loop was held %s.", self._more())
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         busy = self._selector.busy
         now, cpu, waited = time.monotonic(), time.process_time(), self._selector.queue.waited()
         # Where this thread slept for longer than it should, the process did something at most while it used processors.
-        lost = max(0.0, now - self._last_look - LOOK_SECONDS - (cpu - self._last_cpu))
+        lost = max(0.0, now - self._last_sample - LOOK_SECONDS - (cpu - self._last_cpu))
         while self._selector.ended:
             self._judge(self._selector.ended.popleft(), lost)
         if busy is not None:
@@ -170,9 +170,9 @@ class _Watchdog:
                 self._lost += lost
             if now - busy.began >= HELD_SECONDS / 2 and self._stack_after < HELD_SECONDS:
                 self._stack, self._stack_after = self._stack_now(), now - busy.began
-        self._last_look, self._last_cpu, self._last_waited = now, cpu, waited
+        self._last_sample, self._last_cpu, self._last_waited = now, cpu, waited
 
-    def _judge(self, what: _Ended, lost: float) -> None:
+    def _judge(self, what: _EndedBlock, lost: float) -> None:
         seen = what.began == self._began
         waited_before = self._waited_before if seen else self._last_waited
         held = what.cpu
@@ -180,9 +180,9 @@ class _Watchdog:
             lost += self._lost if seen else 0.0
             held = max(held, what.ended - what.began - (what.waited - waited_before) - lost)
         if held >= HELD_SECONDS:
-            self._tell(held * 1000, self._stack if seen else ())
+            self._log(held * 1000, self._stack if seen else ())
 
-    def _tell(self, milliseconds: float, stack: tuple[str, ...]) -> None:
+    def _log(self, milliseconds: float, stack: tuple[str, ...]) -> None:
         self._stats.count(milliseconds)
         where = next(
             (frame for frame in stack if frame.startswith("sealab.")), stack[0] if stack else "an unknown place"

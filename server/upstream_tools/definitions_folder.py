@@ -13,14 +13,14 @@ class DefinitionsFolder:
     """The folder of definitions, looked at so seldom that looking takes no more than its share of the time."""
 
     def __init__(self, path: Path) -> None:
-        self._looks = (_Look(path, depth=1), _Look(path, depth=2))
+        self._looks = (_Scan(path, depth=1), _Scan(path, depth=2))
 
     def last_change(self) -> int:
         """Return when a file below it was last added, removed or written, in nanoseconds, as far as was looked."""
         return max(look.last_change() for look in self._looks)
 
 
-class _Look:
+class _Scan:
     """Looks that go so deep: into the categories takes longer, and so is done less often."""
 
     def __init__(self, path: Path, *, depth: int) -> None:

@@ -15,7 +15,7 @@ from ...tools_registry.names import fold, identifier, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
-from .helpers_in_code import told_of
+from .helpers_in_code import helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
@@ -66,7 +66,7 @@ async def search(
         limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
     if not 1 <= limit <= LIMIT_MAX:
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
-    await registry.ask_unasked()
+    await registry.list_unlisted()
     index = await registry.index()
     search_index = partial(index.search, query, category=category, limit=limit)
     owner = asked_by or told_to
@@ -93,7 +93,7 @@ async def search(
     }
     if hits and all(hit.weak for hit in hits):
         answer["weak"] = NOTHING_FITS
-    helpers = told_of(query)
+    helpers = helpers_for_query(query)
     if helpers is not None:
         answer["in_code"] = helpers
     unreachable = await registry.unreachable()
@@ -173,7 +173,7 @@ async def found(registry: Registry, name: str, category: str | None = None) -> T
 
 async def _having(registry: Registry, name: str) -> list[str]:
     """Return how code calls the tools of that name, on whatever server."""
-    await registry.ask_unasked()
+    await registry.list_unlisted()
     catalog, configuration = await registry.catalog(), await registry.configuration()
     tool = fold(name.rpartition(".")[2])
     having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]
@@ -186,7 +186,7 @@ async def categories(registry: Registry, *, told_to: str | None = None) -> dict[
     `told_to` is as in `search`. `unreachable` says of servers whose tools are not known why that is so, and `problems`
     of files of definitions why they were left out; each is there only where there is something to say.
     """
-    await registry.ask_unasked()
+    await registry.list_unlisted()
     configuration = await registry.configuration()
     catalog = await registry.catalog()
     grouped = {
@@ -285,7 +285,7 @@ async def tools_of(
     """
     level = _level(detail_level)
     if name is None:
-        await registry.ask_unasked()
+        await registry.list_unlisted()
         catalog, configuration = await registry.catalog(), await registry.configuration()
         permitted = [each for each in catalog.tools() if is_permitted(each, configuration)]
         return [*await _told(registry, permitted, level)]
@@ -345,13 +345,13 @@ def offered(name: str, known: Mapping[str, object]) -> str:
 
 async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | None:
     """Return what a tool's answers are, where that is known and this caller was not told, and note that it is now."""
-    if registry.told_shapes.knows(scope, tool.full_name):
+    if registry.shown_return_types.has(scope, tool.full_name):
         return None
     describer = await registry.describer()
     known = await in_thread(Kind.SEARCH, partial(describer.returns, tool, _RETURN_CHARS_MAX))
     if not known:
         return None
-    registry.told_shapes.note(scope, tool.full_name)
+    registry.shown_return_types.note(scope, tool.full_name)
     return known
 
 
@@ -434,5 +434,5 @@ async def _sent(
         for each in tools:
             told = str(each.get("returns", each.get("signature", ""))) if isinstance(each, dict) else ""
             if isinstance(each, dict) and told and tells_returns(told):
-                registry.told_shapes.note(told_to, f"{each['server']}.{each['name']}")
+                registry.shown_return_types.note(told_to, f"{each['server']}.{each['name']}")
     return answer

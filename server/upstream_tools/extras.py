@@ -1,4 +1,4 @@
-"""What searches find beside upstream tools, such as skills, told in the keys that tools have."""
+"""What searches find beside upstream tools, such as skills, described in the keys that tools have."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Extra:
     details: Callable[[], Awaitable[Mapping[str, Json]]]
 
     async def defined(self, level: DetailLevel) -> dict[str, Json]:
-        """Return what is told of it at a level of detail, all of it at `full`."""
+        """Return its description at a level of detail, all of it at `full`."""
         more = await self.details() if level.value == "full" else {}
         return {**self.told(level), **more}
 
     def told(self, level: DetailLevel) -> dict[str, Json]:
-        """Return what is told of it at a level of detail, in the keys that tools have."""
+        """Return its description at a level of detail, in the keys that tools have."""
         document = self.document
         told: dict[str, Json] = {"name": document.name, "server": document.server, "category": document.category}
         match level.value:

@@ -1,4 +1,4 @@
-"""Which functions code has beside the tools, told to those who look for one among the tools."""
+"""Names the functions that code has beside the tools, where a search or a call looks for one among the tools."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BY_WORD = MappingProxyType(
 _WORD = re.compile(r"[a-z]+")
 
 
-def told_of(text: str) -> str | None:
+def helpers_for_query(text: str) -> str | None:
     """Say which functions of code a query may mean; None without one."""
     words = {word.removesuffix("s") for word in _WORD.findall(text.lower())}
     calls = [call for word, found in _BY_WORD.items() if word in words for call in found]
     return f"Code also has {', '.join(calls)}, which are no tools." if calls else None
 
 
-def meant_by(tool: str) -> str | None:
+def helper_for_tool_name(tool: str) -> str | None:
     """Say which function of code a tool's name means, such as `fs.list_resources`; None where it means none."""
     wanted = tool.rpartition(".")[2]
     calls = (call for found in _BY_WORD.values() for call in found)

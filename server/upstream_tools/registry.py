@@ -27,10 +27,10 @@ from ..stats.registry_report import RegistryReport, published_chars, tokens
 from .approval import Decision, decide
 from .definitions_folder import DefinitionsFolder
 from .extras import Extra, Extras
-from .helpers_in_code import meant_by
+from .helpers_in_code import helper_for_tool_name
 from .overview import overview
-from .told_shapes import ToldShapes
-from .wiring import Wired, index_of, is_permitted, say_problems, wire
+from .shown_return_types import ShownReturnTypes
+from .wiring import Wired, index_of, is_permitted, log_problems, wire
 
 if TYPE_CHECKING:
     from ...tools_registry.catalog import Catalog
@@ -87,8 +87,8 @@ class Registry:
         self._sent_chars = 0
         self._flagged: dict[str, tuple[Tool, tuple[str, ...]]] = {}
         self._overview: tuple[object, str] = None, ""
-        self.told_shapes = ToldShapes()
-        """What each caller was told of what tools return."""
+        self.shown_return_types = ShownReturnTypes()
+        """Which return types each caller has seen."""
         self.extra_documents: list[Extras] = []
         """What else searches find, such as skills; their owners append to this."""
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
@@ -147,7 +147,7 @@ class Registry:
     def _indexed(self, build: asyncio.Task[SearchIndex]) -> None:
         self._background.discard(build)
         if not build.cancelled():
-            build.exception()  # whoever waited for it has raised it
+            build.exception()  # the caller that waited for it has raised it
 
     async def _built(self) -> SearchIndex:
         async with self._indexing:
@@ -183,7 +183,7 @@ class Registry:
         return None
 
     async def describer(self) -> Describer:
-        """Return what tells of tools, with what was learned of their answers."""
+        """Return what describes tools, with what was learned of their answers."""
         from ...tools_registry.describing.details import Describer
 
         return Describer(await self.catalog(), await self.learned(), await self.asks())
@@ -242,7 +242,7 @@ class Registry:
         return self._overview[1]
 
     def watch_overview(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Have `tell` called whenever the overview has changed, until `close`."""
+        """Call `tell` whenever the overview has changed, until `close`."""
         self._in_background(self._watched(tell))
 
     async def _watched(self, tell: Callable[[], Awaitable[None]]) -> None:
@@ -259,7 +259,7 @@ class Registry:
         return await (await self._current()).upstreams.quarantined()
 
     def count_sent(self, chars: int) -> None:
-        """Count what a model was told of tools, to compare with what telling all would have cost."""
+        """Count what was sent to a model of tools, to compare with what all definitions would have cost."""
         self._sent_chars += chars
 
     async def find(self, name: str, category: str | None = None) -> Tool:
@@ -270,14 +270,14 @@ class Registry:
         wired = await self._current()
         server = wired.named_server(name)
         if "." not in name:
-            await self.ask_unasked()  # else it would mean one tool now and none later, when more servers have it
+            await self.list_unlisted()  # else it would mean one tool now and none later, when more servers have it
         elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
             return wired.catalog.get(name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
-            helper = meant_by(name)
+            helper = helper_for_tool_name(name)
             if helper is not None:
                 raise ToolUnknown(helper) from None
             if server is None or server in wired.fresh:
@@ -329,15 +329,15 @@ class Registry:
             return False
 
     async def refresh(self, server: str) -> bool:
-        """Ask a server what it has unless it was asked in this session; tell whether it was. Raises `RegistryError`."""
+        """List a server's tools unless done in this session; return whether it was. Raises `RegistryError`."""
         wired = await self._current()
         if server in wired.fresh:
             return False
         await self._ask_one(wired, server)
         return True
 
-    async def ask_unasked(self) -> None:
-        """Ask every server that has never said what it has, all at once, and wait `ASK_SECONDS` at most."""
+    async def list_unlisted(self) -> None:
+        """List the tools of every server that were never listed, all at once, and wait `ASK_SECONDS` at most."""
         wired = await self._current()
         tasks = [self._asked(wired, server) for server in self._unasked(wired)]
         if tasks:
@@ -397,7 +397,7 @@ class Registry:
             elif wired.defined != defined:
                 await asyncio.to_thread(wired.catalog.reload_files)
                 wired.defined = defined
-                say_problems(wired.catalog)
+                log_problems(wired.catalog)
             assert self._wired is not None
             return self._wired
 

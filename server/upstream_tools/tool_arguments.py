@@ -19,7 +19,7 @@ from ..host_work import checked as with_checkpoints
 from ..privacy.token_texts import mentions_in
 
 MISFITS_TOLD_MAX: Final = 20
-"""Unknown arguments of one call that are told, missing ones, and values that are judged alone."""
+"""Unknown arguments of one call that are named, missing ones, and values that are judged alone."""
 
 _NAMES_SHOWN = 50
 _NAME_CHARS_SHOWN = 100
@@ -43,7 +43,7 @@ def misfits_as_written(tool: Tool, given: Mapping[str, Json], others: Collection
 
     The values of `given` stand in the source, those of `others` do not; with `more` there may be further arguments.
     Texts with a token in them are not judged, since the call may have a value in its place. Of much that is wrong the
-    first is told, see `MISFITS_TOLD_MAX`.
+    first is named, see `MISFITS_TOLD_MAX`.
     """
     written = as_published(tool, {name: name for name in (*given, *others)})
     values = {name: given[own] for name, own in written.items() if own in given and not _has_token(given[own])}

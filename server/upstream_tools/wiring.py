@@ -103,7 +103,7 @@ def wire(
     for name, problem in configuration.problems.items():
         _LOG.warning("The server %s cannot be used: %s", name, problem)
     catalog = Catalog.load(home.tools, lists_of(home), configuration.servers)
-    say_problems(catalog)
+    log_problems(catalog)
     upstreams = Upstreams(
         configuration,
         state=home.registry,
@@ -127,7 +127,7 @@ def lists_of(home: Home) -> Path:
     return home.registry / "lists"
 
 
-def say_problems(catalog: Catalog) -> None:
+def log_problems(catalog: Catalog) -> None:
     """Log which definitions were left out, and why."""
     for found in catalog.problems:
         _LOG.warning("A definition was left out: %s", found)

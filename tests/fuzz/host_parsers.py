@@ -232,7 +232,7 @@ def name_of_run(text: str) -> object:
 
 def name_of_skill(text: str) -> object:
     from sealab.server.skills.name_rules import judge_name
-    from sealab.skills_db.skill_names import folder_name, skill_name
+    from sealab.skills_db.skill_md import folder_name, skill_name
 
     skill_name(text)
     folder_name(text)

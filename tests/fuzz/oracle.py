@@ -78,7 +78,7 @@ _METHODS_GIVEN: Final = frozenset(
     {id(classes._of_type), id(event_loop._future_of_loop), id(event_loop._task_of_loop)}
 ) | frozenset(
     id(value)
-    for cls in (*_OWN_TYPES_GIVEN, classes._Named, classes._TypeOfObject)
+    for cls in (*_OWN_TYPES_GIVEN, classes._TypeStandIn, classes._TypeOfObject)
     for base in _mro(cls)
     for value in _own_dict(base).values()
 )

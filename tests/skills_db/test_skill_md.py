@@ -16,8 +16,7 @@ from skills_ref.validator import validate
 
 from sealab.skills_db.content import SkillDraft
 from sealab.skills_db.errors import SkillRefused
-from sealab.skills_db.skill_md import MANIFEST, PortableSkill, portable, read, written
-from sealab.skills_db.skill_names import folder_name, skill_name
+from sealab.skills_db.skill_md import MANIFEST, PortableSkill, folder_name, portable, read, skill_name, written
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 SAID = TEXT.map(str.strip)

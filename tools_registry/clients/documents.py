@@ -32,7 +32,7 @@ def read(path: Path) -> object:
 
 
 def parsed(content: bytes, suffix: str) -> object:
-    """Return what the content of a file says; `suffix` tells its form. Raises `ConfigurationRefused`."""
+    """Return what the content of a file says; `suffix` says its form. Raises `ConfigurationRefused`."""
     try:
         text = content.decode("utf-8-sig")
         match suffix.lower():

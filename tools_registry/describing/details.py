@@ -36,7 +36,7 @@ class DetailLevel(StrEnum):
     FULL = "full"
 
 
-class LearnedTypes(Protocol):
+class AnswerShapes(Protocol):
     """Knows which shape a tool's answers were seen to have."""
 
     def get(self, full_name: str) -> Learned | None:
@@ -46,10 +46,10 @@ class LearnedTypes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Describer:
-    """Tells of a catalog's tools, in the names that code calls them by."""
+    """Describes a catalog's tools, by the names that code calls them by."""
 
     catalog: Catalog
-    learned: LearnedTypes | None = None
+    learned: AnswerShapes | None = None
     asks: Callable[[Tool], bool] = lambda _tool: False
     """Says whether a user is asked before a call of a tool."""
 

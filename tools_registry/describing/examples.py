@@ -74,11 +74,11 @@ def example_call(tool: Tool, call: str) -> str:
 
 def example_arguments(tool: Tool) -> dict[str, Json]:
     """Return values for the required arguments, by name: the schema's default, its example, or a plausible one."""
-    maker = _Maker(SchemaReader(tool.input_schema))
+    maker = _ExampleMaker(SchemaReader(tool.input_schema))
     return {each.name: maker.value(each.schema, each.name, 0) for each in parameters_of(tool) if each.required}
 
 
-class _Maker:
+class _ExampleMaker:
     """Makes values for the parts of one schema."""
 
     def __init__(self, reader: SchemaReader) -> None:

@@ -102,11 +102,11 @@ class LearnedTypes:
 
 def observed(value: object) -> Shape:
     """Return the shape of one answer, in bounded time: of long lists a sample, of what lies deep or far on nothing."""
-    return settled(_Look().at(value, _DEPTH_MAX))
+    return settled(_Traversal().at(value, _DEPTH_MAX))
 
 
 @dataclass(slots=True)
-class _Look:
+class _Traversal:
     """One look at an answer, which ends when it has seen enough."""
 
     left: int = _VALUES_SEEN_MAX

@@ -34,7 +34,9 @@ def placeholder(tool: Tool, arguments: Mapping[str, Json], learned: Learned | No
     if learned is not None:
         made = _of_shape(learned.shape)
     elif isinstance(tool.output_schema, Mapping):
-        made = _Maker(SchemaReader(tool.output_schema)).value(cast("Schema", unwrapped_schema(tool.output_schema)), 0)
+        made = _PlaceholderMaker(SchemaReader(tool.output_schema)).value(
+            cast("Schema", unwrapped_schema(tool.output_schema)), 0
+        )
     else:
         made = None
     if made is None:
@@ -58,7 +60,7 @@ def _of_shape(shape: Shape) -> Json:
             return _of_shape(shapes[0])
 
 
-class _Maker:
+class _PlaceholderMaker:
     """Makes values for the parts of one schema; what is beyond a bound is null."""
 
     def __init__(self, reader: SchemaReader) -> None:

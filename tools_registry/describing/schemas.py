@@ -47,7 +47,7 @@ STEPS_TOGETHER_MAX: Final = 100_000
 _DEPTH_MAX = 12
 _ENUM_MAX = 200
 _TEXT_CHARS_MAX = 1_000
-"""A longer text is no literal, and an object with a longer key is read as one of any keys."""
+"""A longer text is not a literal, and an object with a longer key is read as one of any keys."""
 _READ_KEPT = 8
 """How many tools are not read again: one call reads its tool several times."""
 _PLAIN: Mapping[str, Shape] = {
@@ -234,7 +234,7 @@ class SchemaReader:
         return True
 
     def _takes_whole(self, schema: Mapping[str, Json]) -> bool:
-        """Take a schema with the lists and mappings that it holds, for whoever goes through them."""
+        """Take a schema with the lists and mappings that it holds, for callers that go through them."""
         return self._takes(1 + len(schema)) and self._takes(
             sum(len(each) for each in schema.values() if isinstance(each, list | Mapping))
         )

@@ -25,7 +25,7 @@ from .shapes import ANY, NONE, AnyOf, Choice, ListOf, MapOf, Plain, Record, Shap
 NEEDS_APPROVAL = "needs approval"
 UNKNOWN = "unknown"
 KEYS_UNKNOWN = "keys unknown"
-"""What is said where neither a schema nor an answer tells what code gets, or which keys that has."""
+"""What is shown where neither a schema nor an answer says what code gets, or which keys that has."""
 _VARIES = "keys depend on the arguments"
 _DEPTH_MAX = 4
 _PARAMETER_CHARS_MAX = 240
@@ -227,7 +227,7 @@ def _returned(tool: Tool, learned: Learned | None) -> tuple[str, str]:
 
 
 def tells_returns(told: str) -> bool:
-    """Return whether a signature, or a return type, tells what code gets."""
+    """Return whether a signature, or a return type, says what code gets."""
     return KEYS_UNKNOWN not in told and f" -> {UNKNOWN}" not in told
 
 

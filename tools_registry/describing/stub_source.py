@@ -355,7 +355,7 @@ def _text(value: str) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Write a docstring; what would end it, or be no text in a file, is escaped."""
+    """Write a docstring; what would end it, or cannot stand in a file, is escaped."""
     plain = "".join(each if each.isprintable() or each == "\n" else " " for each in text.replace("\t", "    "))
     wrapped = "\n".join(_wrapped(line) for line in plain.strip().splitlines())
     escaped = wrapped.replace("\\", "\\\\")

@@ -21,7 +21,7 @@ from ..catalog import Catalog
 from ..errors import StubsRefused
 from ..files import write_whole
 from ..models import Tool
-from .details import LearnedTypes
+from .details import AnswerShapes
 from .stub_source import CALL, Module, Style, barrel, root, tool_module
 
 _MARK = "# Made by `sealab tools generate`, which leaves it alone once it is changed. sha256:"
@@ -44,7 +44,7 @@ class WrittenStubs:
 def write_stubs(
     catalog: Catalog,
     folder: Path,
-    learned: LearnedTypes | None = None,
+    learned: AnswerShapes | None = None,
     *,
     only: Collection[str] = (),
     asks: Callable[[Tool], bool] = lambda _tool: False,
@@ -71,7 +71,7 @@ def write_stubs(
 def _planned(
     catalog: Catalog,
     folder: Path,
-    learned: LearnedTypes | None,
+    learned: AnswerShapes | None,
     only: Collection[str],
     *,
     asks: Callable[[Tool], bool],

@@ -164,7 +164,7 @@ class SearchIndex:
         return [reading.read(words(text)) for text in (asked, *clauses(asked))]
 
     def _scores(self, query: str, meanings: Sequence[Meaning]) -> tuple[Floats, list[Floats], set[int]]:
-        """Score every document, 0 for those that have nothing to do with the query, and by the words of each step.
+        """Score every document, 0 for those unrelated to the query, and by the words of each step.
 
         The documents come last that the query names.
         """

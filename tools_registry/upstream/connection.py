@@ -93,7 +93,7 @@ class Connection:
                 definition = next((each for each in link.tools if each.name == tool), None)
                 if definition is None:
                     raise self._unknown(tool, link.tools)
-                told = None if on_progress is None else _telling(on_progress)
+                told = None if on_progress is None else _progress_callback(on_progress)
                 send = partial(
                     link.client.call_tool,
                     tool,
@@ -107,7 +107,7 @@ class Connection:
         raise AssertionError("the second attempt returns or raises")
 
     async def ask(self, what: str, send: Callable[[Client], Awaitable[T]]) -> T:
-        """Have the SDK's client ask for something that is no tool, and return the answer; `what` names it for people.
+        """Have the SDK's client ask for something other than a tool, and return the answer; `what` names it for people.
 
         Raises a `RegistryError`.
         """
@@ -173,7 +173,7 @@ class Connection:
         return ToolUnknown(f"The server {self.config.name!r} has no tool {tool!r}. {offered}", near)
 
 
-def _telling(on_progress: OnProgress) -> ProgressFnT:
+def _progress_callback(on_progress: OnProgress) -> ProgressFnT:
     async def tell(progress: float, total: float | None, message: str | None) -> None:
         await on_progress(progress, total, message)
 

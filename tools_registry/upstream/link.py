@@ -290,7 +290,7 @@ class UpstreamLink:
             scope.cancel()
 
     def _give_up(self) -> None:
-        """Tell those who wait that it takes too long, before the long way down that ends a process."""
+        """Fail those that wait for it, before the process is ended, which takes long."""
         self.closing = True
         if not self.ready.done():
             self.ready.set_exception(self._connect_failure(None))

@@ -73,7 +73,7 @@ class KeptSignIn:
         return True
 
     def give_to(self, provider: OAuthClientProvider) -> None:
-        """Tell the SDK what its storage has no place for: when the token ends, and where it is renewed."""
+        """Give the SDK what its storage has no place for: when the token ends, and where it is renewed."""
         self.provider = provider
         provider.context.token_expiry_time = self._kept.expires_at
         provider.context.oauth_metadata = self._kept.metadata

@@ -97,7 +97,7 @@ async def _send_all(
                 line = each.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                 await process.stdin.send(line.encode("utf-8", "replace"))
     except _GONE:
-        await incoming.aclose()  # the process may live on, but no request reaches it: the session ends
+        await incoming.aclose()  # the process may still run, but no request reaches it: the session ends
     finally:
         sent.set()
 
@@ -122,7 +122,7 @@ async def _end(process: Process) -> None:
 async def _ended(process: Process) -> bool:
     """Wait for the end of the process itself; `wait` would also wait for whatever else holds its pipes."""
     with anyio.move_on_after(_EXIT_SECONDS):
-        while process.returncode is None:  # noqa: ASYNC110 - nothing but asking tells it
+        while process.returncode is None:  # noqa: ASYNC110 - it has no event
             await anyio.sleep(_LOOK_SECONDS)
     return process.returncode is not None
 

@@ -36,7 +36,7 @@ _EVENT_TOO_LARGE = f"exceeded the {EVENT_BYTES_MAX} byte limit"
 
 
 def leaf(error: BaseException) -> BaseException:
-    """Return what went wrong, out of the groups around it; a cancellation beside it only tells that it did."""
+    """Return what went wrong, out of the groups around it; a cancellation beside it is its consequence."""
     while isinstance(error, BaseExceptionGroup):
         error = next((each for each in error.exceptions if isinstance(each, Exception)), error.exceptions[0])
     return error

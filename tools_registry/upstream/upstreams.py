@@ -148,7 +148,7 @@ class Upstreams:
         self._seen: dict[str, Seen] = {}
         self._quarantine: dict[str, RegistryError] = {}
         self._connections: dict[str, Connection] = {}
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,7 +157,7 @@ class Upstreams:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End every connection and every process that was started."""
-        for task in self._telling:
+        for task in self._notifications:
             task.cancel()
         await asyncio.gather(*(each.close() for each in self._connections.values()))
 
@@ -322,7 +322,7 @@ class Upstreams:
             auth=lambda: self._auth(config),
             elicit=self._elicit,
             on_listed=lambda tools: self._judge(config.name, tools),
-            on_change=lambda: self._tell(config.name),
+            on_change=lambda: self._notify(config.name),
             read_large=self._read_large,
         )
         return self._connections.setdefault(config.name, Connection(config, options))
@@ -357,16 +357,18 @@ class Upstreams:
         if self._quarantine.pop(server, None) is not None and (connection := self._connections.get(server)):
             connection.renew()
 
-    def _tell(self, server: str) -> None:
+    def _notify(self, server: str) -> None:
         if self._on_list_changed is None:
             return
 
-        async def telling(tell: OnListChanged) -> None:
+        async def notifying(tell: OnListChanged) -> None:
             await tell(server)
 
-        task = asyncio.get_running_loop().create_task(telling(self._on_list_changed), name=f"tools of {server} changed")
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.get_running_loop().create_task(
+            notifying(self._on_list_changed), name=f"tools of {server} changed"
+        )
+        self._notifications.add(task)
+        task.add_done_callback(self._notifications.discard)
 
 
 def _import_client() -> None:

@@ -87,7 +87,7 @@ _COMMON = {
     "gettimeofday": Rule("time"),
     "time": Rule("time"),
     "getrandom": Rule("secrets, uuid4, random seeds"),
-    # Itself. No getppid: whoever started a worker has no number here.
+    # Itself. No getppid: the process that started a worker has no number here.
     "getpid": Rule("seeds, identifiers"),
     "gettid": Rule("threads"),
     "getuid": Rule("os.getuid, import safety checks"),

@@ -130,7 +130,7 @@ def _program(made: SyscallFilter, pid: int) -> tuple[bytes, bytearray]:
     code = bytearray(made.code)
     for offset in made.own_pid_offsets:
         struct.pack_into("=I", code, offset, pid)
-    # Its first byte tells where it lies.
+    # Its first byte shows where it lies.
     return struct.pack("@HP", len(code) // _BYTES, ctypes.addressof(ctypes.c_char.from_buffer(code))), code
 
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from functools import cache, partial
 from types import FunctionType, MappingProxyType
 
+from ...guest.facade import Facade, make, names, replace, title
 from ..names import mangle
 from . import streams
-from .facade import Facade, make, names, replace, title
 from .module_allow_list import ALIASES, PUBLIC, REAL, STAND_INS, SUBMODULES
 from .stand_ins import codecs_, sys_, zoneinfo_
 

@@ -1,6 +1,6 @@
-"""Security boundary: what code is told of the calls that it is in, and of its closures: no frame, and no cell.
+"""Security boundary: records of the calls that code is in, and of its closures, in place of frames and cells.
 
-Only frames that run code of the guest's are told of. Their variables are those that `globals()` shows there. Of the
+Only frames that run guest code have a record. Their variables are those that `globals()` shows there. Of the
 cells of its functions code finds those that hold the class of a method, for `super()`, and can put another there.
 """
 
@@ -18,11 +18,11 @@ from ..views import namespace_view
 _Call = tuple[CodeType, int, dict[str, object]]
 """What runs, at which line, and the global variables."""
 DEPTH_MAX: Final = 1_000
-"""Calls that are told of, from the innermost on."""
+"""Calls that have a record, from the innermost on."""
 
 
 class Code:
-    """What code is told of the code of a function that it made itself, or of a call: a name, a file and a line."""
+    """The record of a function's or a call's code: a name, a file and a line."""
 
     __slots__ = ("_code",)
     __module__ = "builtins"
@@ -51,7 +51,7 @@ class Code:
 
 
 def code_of(real: CodeType) -> Code:
-    """Return what is told of code that was compiled from source of the guest's."""
+    """Return the record of code that was compiled from guest source."""
     made = Code()
     made._code = real
     return made
@@ -75,7 +75,7 @@ class Frame:
 
 
 def told(frame: Frame, name: str) -> object:
-    """Return an attribute of a frame. Raises `AttributeError` for what is not told."""
+    """Return an attribute of a frame. Raises `AttributeError` for what a record does not have."""
     code, _line, variables = frame._calls[0]
     match name:
         case "f_back":
@@ -85,7 +85,7 @@ def told(frame: Frame, name: str) -> object:
         case "f_code":
             return code_of(code)
         case _:
-            raise AttributeError(f"{name!r} of a frame is not told here")
+            raise AttributeError(f"{name!r} of a frame is not available here")
 
 
 def frame_of_caller(depth: int) -> Frame:

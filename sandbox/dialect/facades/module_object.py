@@ -1,7 +1,7 @@
 """A security boundary: what an importer holds of a guest module, whose variables are guest code's own.
 
 Reads and stores go to the variables of the module, name by name and under the names that its source gave them; the
-dictionary itself is handed to nobody. Like an object of a guest class, a module answers none of the host's questions
+dictionary itself is never handed out. Like an object of a guest class, a module answers none of the host's questions
 about private state (`names.is_of_host`), neither from a variable nor by a `__getattr__` of its own (PEP 562).
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from ...guest.facade import Facade, Module
 from ..names import HOOK_NAMES, PREFIX, demangle, exact, is_of_host, mangle
 from ..views import DictionaryView, namespace_view
-from .facade import Facade, Module
 
 _MISSING: Final = object()
 
@@ -97,7 +97,7 @@ type.__setattr__(Module, "__new__", staticmethod(_new_module))
 
 
 def variables_of(module: GuestModule) -> dict[str, object]:
-    """Return the dictionary itself, for the code that runs the module, and for nobody else."""
+    """Return the dictionary itself, for the code that runs the module, and for nothing else."""
     return _variables_of(module)
 
 
@@ -149,7 +149,7 @@ def set_member(module: GuestModule, name: str, value: object) -> None:
 def public_members(module: GuestModule) -> dict[str, object]:
     """Return what `from module import *` binds: what `__all__` lists, else every name without an underscore.
 
-    Raises `AttributeError` for a listed name that is missing, `TypeError` for a name that is no string.
+    Raises `AttributeError` for a listed name that is missing, `TypeError` for a name that is not a string.
     """
     variables = _variables_of(module)
     listed = variables.get("__all__")

@@ -1,4 +1,4 @@
-"""A security boundary: a read-only table that hands over to nobody what is behind it.
+"""A security boundary: a read-only table that never hands out what is behind it.
 
 A `MappingProxyType` that is compared or joined gives the other side the dictionary itself.
 """

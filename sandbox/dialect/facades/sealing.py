@@ -87,13 +87,13 @@ def seal() -> int:
     inspect_.keep_comparisons()
     itertools_.hold()
     weakref_.keep_objects()
-    traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # asyncio tells loops in debug mode where a future was made
+    traceback.StackSummary.extract = classmethod(_no_stack)  # type: ignore[assignment,method-assign]  # in debug mode asyncio passes loops where a future was made
     late_annotations.install()
     typing_.keep_types()
     vars(re)["_compile"] = _compiling(vars(re)["_compile"], vars(re).get("_cache2", vars(re)["_cache"]))
-    for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they tell what a pattern with re.DEBUG became
+    for module in (re._compiler, re._parser):  # type: ignore[attr-defined]  # they print what a pattern with re.DEBUG became
         vars(module)["print"] = _print
-    # What is said of a warning, or of an error that nobody can catch, shows lines of the file that the code names.
+    # What is said of a warning, or of an error that cannot be caught, shows lines of the file that the code names.
     linecache.updatecache = lambda *_file: []
     sys.unraisablehook = lambda _error: None
     _keep_conversions()
@@ -111,7 +111,7 @@ def seal() -> int:
 
 
 def _held() -> frozenset[type]:
-    # Two methods that are compared are told each other's functions.
+    # Two methods that are compared receive each other's functions.
     kinds = (value if isinstance(value, type) else type(value) for value in given_values())
     return frozenset(base for kind in kinds for base in kind.__mro__)
 
@@ -119,7 +119,7 @@ def _held() -> frozenset[type]:
 def _empty_caches() -> None:
     """Leave nothing of the host's in the caches of the standard library.
 
-    A cache compares what it is asked for with what it keeps: an object of the code's own with the same hash is told it.
+    A cache compares what it is asked for with what it keeps: a guest object with the same hash receives it.
     """
     for module in (pathlib, sys.modules.get("pathlib._abc")):  # keeps the real modules of paths
         uncached = getattr(getattr(module, _CASE, None), "__wrapped__", None)

@@ -71,19 +71,19 @@ class GuestStream:
         raise io.UnsupportedOperation("fileno")
 
     def isatty(self) -> bool:
-        """Tell that nobody is watching."""
+        """Return False: it is not a terminal."""
         return False
 
     def readable(self) -> bool:
-        """Tell that it cannot be read."""
+        """Return False: it cannot be read."""
         return False
 
     def seekable(self) -> bool:
-        """Tell that it has no places to go back to."""
+        """Return False: it has no positions."""
         return False
 
     def writable(self) -> bool:
-        """Tell that it can be written."""
+        """Return True: it can be written."""
         return True
 
     def reconfigure(self, **_options: object) -> None:
@@ -112,7 +112,7 @@ class BinaryOutput:
 
 
 class Input(io.StringIO):
-    """A text stream that is at its end: nobody types here."""
+    """A text stream that is at its end: there is no input."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot set {name!r}: the input is read-only here")

@@ -102,7 +102,7 @@ class WithoutNlp(NlpEngine):
         """Nothing."""
 
     def is_loaded(self) -> bool:
-        """Tell that nothing is missing."""
+        """Return True: nothing is missing."""
         return True
 
     def process_text(self, text: str, language: str) -> NlpArtifacts:
@@ -119,12 +119,12 @@ class WithoutNlp(NlpEngine):
             yield text, self.process_text(text, language)
 
     def is_stopword(self, word: str, language: str) -> bool:
-        """Tell that no word is a stop word."""
+        """Return False: no word is a stop word."""
         del word, language
         return False
 
     def is_punct(self, word: str, language: str) -> bool:
-        """Tell that no word is punctuation."""
+        """Return False: no word is punctuation."""
         del word, language
         return False
 

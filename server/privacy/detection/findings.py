@@ -46,6 +46,6 @@ class Finding:
 
 
 class DetectionFailed(Exception):
-    """Personal data could not be looked for. Whoever asked must answer with an error, never with the raw text."""
+    """Personal data could not be looked for. The caller must answer with an error, never with the raw text."""
 
     code = "detection"

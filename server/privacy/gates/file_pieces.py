@@ -1,7 +1,7 @@
 """What a run reads of its files piece by piece, as it is to be learned: no value is missed at a seam.
 
-A security boundary. A piece is told with what stood before it, back to the beginning of a line, and with the first line
-of the file, which may say what a column holds.
+A security boundary. A piece is judged with what stood before it, back to the beginning of a line, and with the first
+line of the file, which may say what a column holds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FilePieces:
         self._last: OrderedDict[str, _LastPiece] = OrderedDict()
 
     def told(self, arguments: Mapping[str, Json], answer: Json) -> Json:
-        """Return the text that the answer of `file_open` or `file_read` tells; None where it is no text."""
+        """Return the text of an answer of `file_open` or `file_read`; None where it is not text."""
         if not isinstance(answer, Mapping) or not answer.get("data"):
             return None
         identity = str(answer.get("identity") or arguments.get("identity"))

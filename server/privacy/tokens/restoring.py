@@ -36,7 +36,7 @@ class Restored:
 
 
 Allows: TypeAlias = "Callable[[tuple[str, ...], str], bool]"
-"""Tells whether a value of a type may be put in at a path of keys."""
+"""Says whether a value of a type may be put in at a path of keys."""
 
 
 def allow_all(_path: tuple[str, ...], _kind: str) -> bool:

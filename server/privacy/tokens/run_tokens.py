@@ -1,4 +1,4 @@
-"""Whose values are hidden: those of one run or request, and what their tokens may tell it.
+"""Whose values are hidden: those of one run or request, and what their tokens may reveal to it.
 
 A security boundary. Where values are not given back to the model, a token must not be found by trying values: by hiding
 one candidate after the other until a token comes out that was seen before. So the scope's own tokens are for values

@@ -294,7 +294,7 @@ class _Scope:
         return self.values if run_tokens is None or run_tokens.values is None else run_tokens.values
 
     def refresh(self, vault: Vault) -> None:
-        """Take in what this or another server has shown, and begin anew where something was forgotten."""
+        """Read what this or another server has shown, and begin anew where something was removed."""
         with self._turn:
             news = vault.known(self._scope, self._last, most=LOADED_MAX)
             if self._purges is not None and news.purges != self._purges:

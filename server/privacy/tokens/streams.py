@@ -57,7 +57,7 @@ class Tally:
 
 
 def kind_of(name: str, beginning: str) -> FileKind:
-    """Tell what a file is by its name, else by how it begins."""
+    """Return what a file is by its name, else by how it begins."""
     ending = name.rpartition(".")[2].lower()
     if ending in {"json", "jsonl", "ndjson"}:
         return FileKind.JSON

@@ -171,7 +171,7 @@ class HttpConnection(H11Protocol):
 
 
 class TurnedAway(asyncio.Protocol):
-    """A connection too many: it is told so and closed.
+    """A connection too many: it gets an answer that says so and is closed.
 
     What its peer sends is read and dropped for a moment: closing with something unread resets the connection (RFC 9112,
     9.6), and the answer may be lost with it.

@@ -27,8 +27,8 @@ from .bodies import BODY_BYTES_MAX, Bodies
 from .connections import ACCEPTED_AT_ONCE, HttpBounds, connections_max
 from .exchanges import LAST_ANSWERS_SECONDS, Exchanges
 from .fair_starts import FairStarts
+from .header_checks import NamedHosts
 from .mcp_sessions import CALLERS_WORTH, McpSessions
-from .named_hosts import NamedHosts
 
 MCP_PATH = "/mcp"
 QUEUE_FULL = "As many runs wait to begin as may. Call again in a moment."

@@ -2,7 +2,7 @@
 
 An ended session is answered 404, upon which a client initializes a new one (MCP 2025-11-25, Session Management).
 
-A security boundary: `scopes` tells callers without credentials by their session. So an id counts only if it names a
+A security boundary: `scopes` knows callers without credentials by their session. So an id counts only if it names a
 session that is open and was opened with the same credentials. In the protocol of 2026-07-28, which has no sessions, any
 other id is taken out of the request; before it, a request with one is answered 404.
 """
@@ -88,7 +88,7 @@ class McpSessions:
         return session if session is not None and session.credentials == credentials_of(scope) else None
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":  # which opens none, and is told so
+        if scope["method"] != "POST":  # which opens none, and gets an error
             await self._app(scope, receive, send)
             return
         caller = caller_of(scope)

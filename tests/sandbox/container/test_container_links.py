@@ -24,7 +24,7 @@ def test_a_fork_server_that_takes_no_word_is_asked_for_no_worker() -> None:
     with ours, theirs, channel, other:
         link = DirectHostLink(ours)
         for _packet in range(10_000):
-            link.say(kill=True)
+            link.send(kill=True)
         with pytest.raises(WorkerLost, match="takes no word any more"):
             link.ask_for_worker(channel, other.fileno(), lambda: None, output_bytes=1)
 

@@ -575,7 +575,7 @@ _COMPARISONS = {name: _OPERATORS[name] for name in ("eq", "lt", "or_", "contains
 _MISSING = object()
 
 
-_FACADES = "sealab.sandbox.dialect.facades"
+_FACADES = ("sealab.sandbox.dialect.facades", "sealab.sandbox.guest.facade", "sealab.sandbox.guest.dynamic")
 _CHANGED_BY_CODE = frozenset({"logging.Logger", "decimal.Context", "typing.TypeVar"})
 """Classes of objects that code may change, as documented, and that the host reads for the code alone."""
 

@@ -24,10 +24,10 @@ from typing import Any
 
 from sealab.sandbox.dialect import classes, names
 from sealab.sandbox.dialect.event_loop import GuestLoop
-from sealab.sandbox.dialect.facades.facade import Facade
 from sealab.sandbox.dialect.guards import guarded_getattr
 from sealab.sandbox.dialect.names import PREFIX, Verdict
 from sealab.sandbox.guest import ownership
+from sealab.sandbox.guest.facade import Facade
 from sealab.sandbox.guest.guest import GUEST
 
 from .. import facades_walk

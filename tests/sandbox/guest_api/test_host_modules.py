@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from sealab.sandbox.dialect.facades.dynamic import dynamic
-from sealab.sandbox.dialect.facades.facade import make
 from sealab.sandbox.errors import Refused
+from sealab.sandbox.guest.dynamic import dynamic
+from sealab.sandbox.guest.facade import make
 from sealab.sandbox.guest_api import host_modules
 
 from ..guest_code import run

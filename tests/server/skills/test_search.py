@@ -12,8 +12,7 @@ import pytest
 from sealab.server.database import HomeDatabase
 from sealab.server.skills.search import SkillIndex
 from sealab.server.skills.service import SkillService
-from sealab.skills_db.content import SkillDraft
-from sealab.skills_db.listing import SkillPage
+from sealab.skills_db.content import SkillDraft, SkillPage
 from sealab.skills_db.skills import SkillStore
 
 from ..conftest import Caller, in_this_process

@@ -1,4 +1,4 @@
-"""A security boundary: `copy` that gives no object an attribute which its class lacks, and shows nobody its state.
+"""A security boundary: `copy` that gives no object an attribute which its class lacks, and never shows its state.
 
 The real module applies whatever state an object's `__getstate__` hands it, by name, to whatever its constructor
 returned: `setattr` without a guard. Here state reaches only an object of the same class, and only under names that
@@ -234,7 +234,7 @@ def _found(cls: type, name: str) -> tuple[type, Any] | None:
 def _own_state(x: object, state: object, setter: tuple[type, Any] | None) -> object:
     """Return what of `state` may be set on a copy of `x`, or be shown to a `__setstate__` of the code's own.
 
-    Who made the state cannot be told: hooks of the code ran meanwhile, and could have put a `__getstate__` in and taken
+    Who made the state is unknown: hooks of the code ran meanwhile, and could have put a `__getstate__` in and taken
     it out again. So it is judged by what it holds: under a name of the host's, only what `x` itself holds there.
     """
     cls = type(x)
@@ -298,7 +298,7 @@ def _restore(x: object, made: Any, state: Any, setter: tuple[type, Any] | None) 
     if attributes:
         made.__dict__.update(attributes)
     for name, value in (slots or {}).items():
-        # A class lists its slots in a list that code may change; what it did not make a slot of is no state.
+        # A class lists its slots in a list that code may change; what it did not make a slot of is not state.
         if type(attribute_of_class(cls, name)) is types.MemberDescriptorType:
             setattr(made, name, value)
 

@@ -161,7 +161,7 @@ _GIVEN = frozenset(_SHOWN)
 recognise_fields(Field)
 _copy.Field = Field  # type: ignore[attr-defined]  # the copy's own name for what it makes and recognises
 for _shared in ("InitVar", "FrozenInstanceError", "KW_ONLY", "MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR"):
-    # Whoever shows a dataclass asks the real module, so what both recognise fields by is the same.
+    # What shows a dataclass asks the real module, so both recognise fields by the same mark.
     setattr(_copy, _shared, getattr(dataclasses, _shared))
 
 
@@ -335,7 +335,7 @@ def _give_field(cls: type, name: str) -> None:
     default = _getattr(cls, name, _MISSING)
     if type(default) is Field:
         return
-    if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is no default
+    if isinstance(default, types.MemberDescriptorType):  # the attribute of `__slots__` is not a default
         default = _MISSING
     type.__setattr__(cls, name, field(default=default))
 

@@ -3,7 +3,7 @@
 Written in C, many operations hold the current context without keeping it, and then call the code: a comparison asks a
 number for its numerator, a new number its digits, a format its keys. Where that made another context current, flags
 were written into whatever took the memory of the first one (CPython 3.11 to 3.13). So contexts that were current are
-kept; once they are many, `localcontext` takes one of them that nobody else holds.
+kept; once they are many, `localcontext` takes one of them that nothing else holds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _keep(context: decimal.Context) -> None:
 
 
 def _copy(context: decimal.Context) -> decimal.Context:
-    """Copy a context into a new one; where many are kept, into one of those that nobody else holds."""
+    """Copy a context into a new one; where many are kept, into one of those that nothing else holds."""
     for _ in range(_LOOKED_AT if len(_contexts) >= USED_AGAIN_FROM else 0):
         _to_use.rotate()
         if _references(_to_use) <= _UNUSED and type(_to_use[0]) is decimal.Context:

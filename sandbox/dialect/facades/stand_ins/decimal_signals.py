@@ -20,7 +20,7 @@ _kept: Final[dict[int, tuple[decimal.Context, object]]] = {}
 
 
 def keep_owners() -> None:
-    """Let whoever asks a context for its flags or traps keep it alive by them."""
+    """Return flags or traps that keep their context alive."""
     replace_method(decimal.Context, "__getattribute__", _get_kept)
 
 

@@ -1,6 +1,6 @@
 """`doctest` of the code's own docstrings: examples run under the dialect, and are compared as Python compares them.
 
-The real parser, checker and flags; finding, running and telling are written here, since the real ones walk modules,
+The real parser, checker and flags; finding, running and reporting are written here, since the real ones walk modules,
 compile source for the real interpreter and look at frames.
 """
 

@@ -64,7 +64,7 @@ def _making_members(make: Callable[..., object]) -> Callable[..., object]:
 
 
 class _NameOnce:
-    """The name of an `enum.property`, which looks it up: the class that it stands in says it, and nobody changes it."""
+    """The name of an `enum.property`, which looks it up: its class says it, and nothing changes it."""
 
     def __get__(self, holder: object, _cls: type | None = None) -> object:
         if holder is None:

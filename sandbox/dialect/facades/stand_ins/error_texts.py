@@ -1,8 +1,8 @@
 """A security boundary: the texts of errors whose parts code may set to anything.
 
-Written in C, the text of a Unicode error reads the object at a place that nobody checks, before its first byte too, and
-takes whatever object is there for bytes or a string. The text of an `OSError` goes on with parts that the conversion
-of the first one may have taken away (CPython 3.11 to 3.13).
+Written in C, the text of a Unicode error reads the object at a place that is not checked, before its first byte too,
+and takes whatever object is there for bytes or a string. The text of an `OSError` goes on with parts that the
+conversion of the first one may have taken away (CPython 3.11 to 3.13).
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from types import MappingProxyType, MethodDescriptorType
 from typing import Any, cast
 
+from ....guest.facade import Facade
 from ....guest.ownership import is_guest_callable, is_guest_class
 from ...classes import shown_type
 from ...guards import guarded_dir, guarded_getattr, shown_annotation
 from ...metaclasses import Governed, own_call
 from ...names import ATTRIBUTE_METHODS
-from ..facade import Facade
 from ..private import copy_of
 from .typing_ import evaluated
 
@@ -48,7 +48,7 @@ def _is_builtin(obj: object) -> bool:
 
 
 def _bound(descriptor: object, obj: object) -> object:
-    """Do what the real function does (Python 3.13), without telling a descriptor the class of a class."""
+    """Do what the real function does (Python 3.13), without passing a descriptor the class of a class."""
     bind = None if isinstance(descriptor, type) else getattr(type(descriptor), "__get__", None)
     return descriptor if bind is None else bind(descriptor, obj, shown_type(type(obj)))
 
@@ -76,7 +76,7 @@ vars(_copy).update(_OWN | {_READ_TEXT: _believed_of_c(vars(_copy)[_READ_TEXT])})
 
 
 def keep_comparisons() -> None:
-    """Let the real module, which asks the classes of errors and tasks, tell objects of the code nothing either."""
+    """Keep the real module, which looks at the classes of errors and tasks, from passing anything to guest objects."""
     vars(inspect).update(_OWN | {_READ_TEXT: _believed_of_c(vars(inspect)[_READ_TEXT])})
 
 

@@ -169,7 +169,7 @@ class count(_real.count):  # type: ignore[misc]  # noqa: N801 - Python's own spe
     __slots__ = ()
 
     def __new__(cls, start: Any = 0, step: Any = 1) -> Any:
-        """Begin at `start`. Raises TypeError for what is no number."""
+        """Begin at `start`. Raises TypeError for what is not a number."""
         made = _make_count(cls, start, step)
         return made if type(start) in _PLAIN and type(step) in _PLAIN else _counted(start, step)
 
@@ -206,7 +206,7 @@ else:
 
 
 def hold() -> None:
-    """Give the iterators below these classes to nobody, and let the elements of a counter be chained so."""
+    """Never hand out the iterators below these classes, and let the elements of a counter be chained so."""
     vars(collections)["_chain"] = chain
     replace_method(itertools.chain, "from_iterable", chain.__dict__["from_iterable"])
     newer = () if sys.version_info < (3, 12) else (batched,)

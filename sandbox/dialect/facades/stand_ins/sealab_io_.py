@@ -1,4 +1,4 @@
-"""A security boundary: `io.TextIOWrapper` that lets nobody into Python's own while it asks its buffer.
+"""A security boundary: `io.TextIOWrapper` that allows no use of Python's own while it asks its buffer.
 
 Python's own, in C, keeps pieces of what it reads and writes while it calls methods of its buffer, which may be code of
 the guest. Called again from there, it uses memory that was freed, or was never written. So the real object is taken
@@ -203,7 +203,7 @@ class TextIOWrapper(_Base):  # type: ignore[misc]  # as above
             self._text = text
 
     def isatty(self) -> bool:
-        """Return whether somebody is watching."""
+        """Return whether it is a terminal."""
         text = _taken(self)
         try:
             return text.isatty()

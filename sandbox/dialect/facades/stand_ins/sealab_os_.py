@@ -57,7 +57,7 @@ def open_file(path: str, mode: str, size: int, /) -> tuple[object, ...]:
 
 
 def close_file(identity: str, /) -> None:
-    """Let go of an open file; the host learns of it with the next call."""
+    """Close an open file; the host is notified with the next call."""
     left = _opened.get(_text(identity), 0) - 1
     if left > 0:
         _opened[identity] = left

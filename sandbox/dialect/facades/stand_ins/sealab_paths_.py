@@ -7,7 +7,7 @@ import pathlib
 import posixpath
 from typing import Any
 
-from ..facade import make
+from ....guest.facade import make
 
 __all__ = ["PurePath", "PurePosixPath", "PureWindowsPath"]
 

@@ -100,7 +100,7 @@ class Database:
             connection.rollback()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._connection is not None:
             with self._in_use() as connection:
                 self._connection = None
@@ -203,7 +203,7 @@ class Results:
             return self._cursor.fetchall() if count < 0 else self._cursor.fetchmany(count)
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Drop the rows."""
         with self._database._in_use():
             self._cursor.close()
 
@@ -241,13 +241,13 @@ def _sql(text: object) -> str:
 
 def _values(given: object) -> Any:
     if type(given) is dict:
-        return _Named((_sql(name), value) for name, value in given.items())
+        return _NamedValues((_sql(name), value) for name, value in given.items())
     if type(given) is list or type(given) is tuple:
         return tuple(_plain(value) for value in cast("list[object]", given))
     raise TypeError("parameters must be a list or a dict")
 
 
-class _Named(dict[str, object]):
+class _NamedValues(dict[str, object]):
     """Values by name, of which only those that a statement names must be what SQLite has."""
 
     __slots__ = ()

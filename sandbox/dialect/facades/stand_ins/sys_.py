@@ -57,19 +57,19 @@ def show_errors_by(show: Callable[[object], None]) -> None:
 
 
 def excepthook(kind: object, value: object, traceback: object, /) -> None:  # noqa: ARG001 - Python's own signature
-    """Write an exception to standard error, as Python prints one that nobody catches."""
+    """Write an exception to standard error, as Python prints one that is not caught."""
     for show in _shown_by:
         show(value)
 
 
 def audit(event: str, *_arguments: object) -> None:
-    """Do nothing: nobody listens."""
+    """Do nothing: there are no audit hooks."""
     if not isinstance(event, str):
         raise TypeError(f"expected str for argument 'event', not {type(event).__name__}")
 
 
 def _getframe(depth: int = 0, /) -> Frame:
-    """Return what is told of the call that is `depth` calls above. Raises ValueError."""
+    """Return the record of the call that is `depth` calls above. Raises ValueError."""
     return frame_of_caller(_whole(depth))
 
 

@@ -6,9 +6,9 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ....guest.facade import Module
 from ...classes import OPAQUE, type_of
 from ...names import given
-from ..facade import Module
 
 __all__ = [
     "AsyncGeneratorType",

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Type = cast("Any", typing)._SpecialGenericAlias(type_of, 1, inst=False, name="Type")
-"""An alias of the stand-in: compared with what holds an object of the code's own, an alias tells it its origin."""
+"""An alias of the stand-in: compared with what holds an object of the code's own, an alias passes it its origin."""
 OrderedDict = cast("Any", typing)._SpecialGenericAlias(ordered_dict.OrderedDict, 2, name="OrderedDict")
 """An alias of the stand-in too."""
 T = typing.TypeVar("T")

@@ -1,4 +1,4 @@
-"""`unittest` of the code's own test cases, told on its standard error or on the stream that it gives.
+"""`unittest` of the code's own test cases, reported on standard error or on the stream that it gives.
 
 Test cases are the real ones, without what looks into modules, loggers or warnings of the process. Loading and running
 are written here: the real ones import by name, parse a command line and print tracebacks of the interpreter.
@@ -71,7 +71,7 @@ class TestCase(_case.TestCase):  # type: ignore[misc, name-defined]  # of the pr
 
     def addTypeEqualityFunc(self, typeobj: type, function: Any) -> None:
         """Compare objects of exactly `typeobj` by calling `function`."""
-        # Tests look classes up by it, metaclasses among them: an object that looks like a class would be told of these.
+        # Tests look classes up by it, metaclasses among them: an object that looks like a class would receive these.
         if not issubclass(type(typeobj), type):
             raise TypeError("pass the class whose objects are compared")
         if not callable(function) and not (type(function) is str and function.startswith("assert")):
@@ -192,7 +192,7 @@ _result = copy_of("unittest.result", keeping=("__import__",))
 # With `buffer` set it exchanges the streams of `sys`: those of the guest.
 
 
-class _Sys:
+class _CapturedSys:
     @property
     def stdout(self) -> Any:
         return streams.current("stdout")
@@ -210,7 +210,7 @@ class _Sys:
         streams.exchange("stderr", stream)
 
 
-_result.sys = _Sys()  # type: ignore[attr-defined]  # the copy's own name
+_result.sys = _CapturedSys()  # type: ignore[attr-defined]  # the copy's own name
 
 
 class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of the private copy
@@ -223,7 +223,7 @@ class TestResult(_result.TestResult):  # type: ignore[misc, name-defined]  # of 
         return "".join(format_exception(err[1]))
 
 
-class _Stream:
+class _LineWriter:
     """A stream as results and runners have it: `write` and `flush` of the given one, and `writeln`."""
 
     def __init__(self, stream: Any) -> None:
@@ -242,7 +242,7 @@ class _Stream:
 
 
 class TextTestResult(TestResult):
-    """Tells each test on a stream as it ends."""
+    """Reports each test on a stream as it ends."""
 
     __module__ = "unittest.runner"
 
@@ -251,7 +251,7 @@ class TextTestResult(TestResult):
 
     def __init__(self, stream: Any = None, descriptions: bool = True, verbosity: int = 1, **_options: object) -> None:
         super().__init__()
-        self.stream = stream if derives(type(stream), _Stream) else _Stream(stream)
+        self.stream = stream if derives(type(stream), _LineWriter) else _LineWriter(stream)
         self.descriptions = descriptions
         self.showAll = verbosity > 1
         self.dots = verbosity == 1
@@ -314,7 +314,7 @@ class TextTestResult(TestResult):
         self._tell("unexpected success", "u")
 
     def printErrors(self) -> None:
-        """Tell what failed, and how."""
+        """Report what failed, and how."""
         if self.dots or self.showAll:
             self.stream.writeln()
         self.printErrorList("ERROR", self.errors)
@@ -323,7 +323,7 @@ class TextTestResult(TestResult):
             self.stream.write(f"{_DOUBLE_LINE}\nUNEXPECTED SUCCESS: {self.getDescription(test)}\n")
 
     def printErrorList(self, flavour: str, errors: Iterable[tuple[Any, str]]) -> None:
-        """Tell one kind of what failed."""
+        """Report one kind of what failed."""
         for test, text in errors:
             self.stream.write(f"{_DOUBLE_LINE}\n{flavour}: {self.getDescription(test)}\n{_LINE}\n{text}\n")
 
@@ -380,7 +380,7 @@ class TestSuite:
 
 
 def _test(test: Any) -> Any:
-    """Return `test`, which is asked for its class and told of others': only a case or a suite may be one."""
+    """Return `test`, which is asked for its class and receives those of others: only a case or a suite may be one."""
     if not (derives(type(test), _case.TestCase) or derives(type(test), TestSuite)):
         raise TypeError(f"a test must be a TestCase or a TestSuite, not {type(test).__name__!r}")
     return test
@@ -539,7 +539,7 @@ defaultTestLoader = TestLoader()
 
 
 class TextTestRunner:
-    """Runs a suite and tells about it on a stream, by default on standard error."""
+    """Runs a suite and reports on a stream, by default on standard error."""
 
     resultclass: Any = TextTestResult
 
@@ -553,7 +553,7 @@ class TextTestRunner:
         resultclass: Any = None,
         **_options: object,
     ) -> None:
-        self.stream = _Stream(stream)
+        self.stream = _LineWriter(stream)
         self.descriptions = descriptions
         self.verbosity = verbosity
         self.failfast = failfast

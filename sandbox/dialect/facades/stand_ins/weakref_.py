@@ -50,7 +50,7 @@ class finalize:  # noqa: N801 - Python's own spelling
         _registry[id(self)] = _Kept(self, weakref.ref(obj, lambda _: self()), func, args, kwargs)
 
     def __call__(self, _: object = None) -> object:
-        """Call the function if nobody has; return its value, else None."""
+        """Call the function unless that was done; return its value, else None."""
         kept = _registry.pop(id(self), None)
         return None if kept is None else kept.func(*kept.args, **kept.kwargs)
 

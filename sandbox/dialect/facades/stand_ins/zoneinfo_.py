@@ -113,7 +113,7 @@ class ZoneInfo(tzinfo):
 
     def fromutc(self, dt: datetime, /) -> datetime:
         """Return the time in this zone for `dt`, which is in UTC."""
-        # Methods of a class of the code's own would be told the real zone, whose class reads files.
+        # Methods of a guest class would receive the real zone, whose class reads files.
         if _tzinfo_of(dt) is not self:
             raise ValueError("fromutc: dt.tzinfo is not self")
         plain = datetime.combine(datetime.date(dt), datetime.time(dt), tzinfo=self._zone)

@@ -27,11 +27,11 @@ KEYS_OF_THINGS = frozenset(
     "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
     "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
 )
-"""Keys beside a `name` that tell that it is no person's, in lower case."""
+"""Keys beside a `name` that show that it is not a person's, in lower case."""
 
 
 def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
-    """Return what `value` is, told by the key `path[-1]` and the keys around it, or None.
+    """Return what `value` is, by the key `path[-1]` and the keys around it, or None.
 
     `value` is without quotes and without space at its ends.
     """

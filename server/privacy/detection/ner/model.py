@@ -34,7 +34,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Label(IntEnum):
-    """What a word may be: the model's labels, those that are believed one by one, the rest together."""
+    """What a word may be: the model's labels, those that count one by one, the rest together."""
 
     NOTHING = 0
     PERSON = 1

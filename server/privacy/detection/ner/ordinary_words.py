@@ -20,10 +20,10 @@ NO_NAMES = SMALL | frozenset(
     "author account contact secret detail values full flag deployment envelope please confirmation summary total subtotal "
     "dev qa ops hr admin tel mob manager engineer developer designer sales legal marketing finance support role email phone address city country team mr mrs ms dr".split()
 )
-"""Capitalised or not, these are never believed to be names."""
+"""Capitalised or not, these never count as names."""
 
 LABELS = frozenset("BIC CVC CVV DOB IBAN IMEI ISIN NHS PIN SEPA SSN SWIFT VAT".split())
-"""What stands before numbers, in capitals: never believed to be names, unlike `Iban`, which is one."""
+"""What stands before numbers, in capitals: never names, unlike `Iban`, which is one."""
 
 EVERYDAY = NO_NAMES | frozenset(
     "these those an i'm i've i'll i'd you're you've you'll we're we've we'll they're they've he's she's it's that's what's there's here's where's who's "

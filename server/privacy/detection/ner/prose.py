@@ -1,4 +1,4 @@
-"""Names and addresses in prose: what the model says, believed only where the text around lets it be true."""
+"""Names and addresses in prose: what the model finds, where the text around agrees."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SURE, _SURE_LOWER, _SURE_CAPITALS, _SURE_PLACE = 0.6, 0.85, 0.97, 0.8
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What a word is believed to be; a person not surely where it has the form of an identifier."""
+    """What a word counts as; a person not surely where it has the form of an identifier."""
 
     word: Word
     kind: Label

@@ -117,7 +117,7 @@ def comments(text: str) -> list[tuple[int, int]]:
 
 
 def is_asked(text: str, word: Word) -> bool:
-    """Return whether a word is worth the model's time: whether it could be a name and would be believed to be one."""
+    """Return whether a word is worth the model's time: whether it could be a name and would count as one."""
     said = word.text
     if said[0].isupper():
         low = said.lower()

@@ -1,4 +1,4 @@
-"""Names of accounts where the text's form tells them: log lines of logins, home folders, profile links, handles."""
+"""Names of accounts where the text's form shows them: log lines of logins, home folders, profile links, handles."""
 
 from __future__ import annotations
 

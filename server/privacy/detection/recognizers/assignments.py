@@ -52,7 +52,7 @@ def assignments(text: str) -> Iterator[Finding]:
         for match in notation.finditer(text) if holds(text, needed) else ():
             for found in field(text, _path(match[1]), *match.span(2)):
                 # In code, a bare word is a variable: `author = author`.
-                # And `"name": "…"` is JSON's, where what is around it tells more.
+                # And `"name": "…"` is JSON's, where what is around it shows more.
                 if found.type == PiiType.PERSON and found.score == LIKELY and text[match.end(1)] == '"' == match[2][0]:
                     continue
                 if found.type != PiiType.PERSON or not text[found.start : found.end].islower() or match[2][0] in "'\"":

@@ -1,4 +1,4 @@
-"""Numbers of papers and accounts, which only the words before them tell: `passport no. X1234567`, `routing 021000021`."""
+"""Numbers of papers and accounts, known by the words before them: `passport no. X1234567`, `routing 021000021`."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ for _each in _KINDS:
 
 
 def identifiers(text: str) -> Iterator[Finding]:
-    """Yield the numbers after words that tell what they are."""
+    """Yield the numbers after words that say what they are."""
     if not has_digit(text):
         return
     # Finding how the words begin as plain texts costs the least.

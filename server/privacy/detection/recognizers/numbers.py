@@ -1,4 +1,4 @@
-"""Numbers that their own check digits or form tell: payment cards, IBAN, US social security numbers, crypto wallets."""
+"""Numbers known by their check digits or form: payment cards, IBAN, US social security numbers, crypto wallets."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ _DISTINGUISHED = re.compile(
 
 
 def people(text: str) -> Iterator[Finding]:
-    """Yield names that the form of the text around them tells."""
+    """Yield names that the form of the text around them shows."""
     if "@" in text:
         for match in _beside_mails(text):
             if match[1].lower() not in _NO_NAMES:

@@ -2,7 +2,7 @@
 
 Forms of vendors' keys: their own documentation, and the public list of GitHub's secret scanning
 (https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns).
-Secrets that only their field's name tells are found with the fields.
+Secrets known by their field's name alone are found with the fields.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _web_tokens(text: str) -> Iterator[Finding]:
 
 
 def _told(text: str) -> Iterator[Finding]:
-    """Yield secrets that a sentence tells: `the password is Tr0ub4dor&3`."""
+    """Yield secrets that a sentence states: `the password is Tr0ub4dor&3`."""
     for keyword in _STRONG.finditer(text):
         yield from _told_before(text, keyword)
         bridge = _BRIDGE.match(text, keyword.end())
@@ -176,7 +176,7 @@ def _told(text: str) -> Iterator[Finding]:
 def _told_before(text: str, keyword: re.Match[str]) -> Iterator[Finding]:
     """Yield the secret of a sentence that begins with it: `Tr0ub4dor&3 is the new password`."""
     if not _CLAUSE_ENDS.match(text, keyword.end()):
-        return  # `utf8 is the token encoding` tells no token
+        return  # `utf8 is the token encoding` states no token
     at = max(0, keyword.start() - _LONGEST_BEFORE)
     words = text[at : keyword.start()].rpartition("\n")[2].split()
     while words and words[-1].lower() in _DETERMINERS:
@@ -203,7 +203,7 @@ _DETERMINERS = frozenset(
     "my the your our his her their its a an this that new old current temporary correct default initial admin root user account login wifi wi-fi "
     "mein dein das der die la le el il mon ma mi tu".split()
 )
-# Words, identifiers, versions, file names, expressions, links, dates and e-mail addresses are no passwords.
+# Words, identifiers, versions, file names, expressions, links, dates and e-mail addresses are not passwords.
 _PLAIN = re.compile(
     r"v\d+(?:\.\d+){1,4}|[A-Za-z]+(?:[_.-][A-Za-z]+)*\d{0,2}|[\d.,:%/-]+[a-zA-Z]{0,3}|[\w.-]+\.(?:py|js|ts|go|md|json|ya?ml|txt|com|org|io|html?)|.*://.*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.]+=.*|\$.*|--?[\w-]+|#\d+|.*\\.*|\w+@\w+:.*|[A-Z_]+\d*"
 )

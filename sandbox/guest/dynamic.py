@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..names import PREFIX
 from .facade import Facade
+from .spelling import PREFIX
 
 Find = Callable[[str], object]
 """Gives the member of a name, or raises `AttributeError` with a message that names the nearest."""

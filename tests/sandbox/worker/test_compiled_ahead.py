@@ -14,8 +14,8 @@ import pytest
 from sealab.sandbox.host import zygote_launcher
 from sealab.sandbox.host.pool import Pool, PoolSettings
 from sealab.sandbox.job import Job, Json
-from sealab.sandbox.worker import ahead
-from sealab.sandbox.worker.ahead import CompiledAhead
+from sealab.sandbox.worker import compiled_ahead as module
+from sealab.sandbox.worker.compiled_ahead import CompiledAhead
 
 from ...waiting import until
 
@@ -47,7 +47,7 @@ def test_bytes_that_a_child_made_are_found_by_name() -> None:
 
 
 def test_what_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_BYTES_MAX", 4096)
+    monkeypatch.setattr(module, "_BYTES_MAX", 4096)
     made = compiled_ahead({"large": bytes(5000), "one": b"first"})
     assert made.find("large") is None
     assert bytes(made.find("one") or b"") == b"first"

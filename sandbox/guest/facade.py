@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn, cast
 
-from ..names import exact
+from .spelling import exact
 
 
 class Module:

@@ -22,7 +22,7 @@ from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
 from ..host_work import Kind, in_thread
-from ..scopes import is_told
+from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
 from ..upstream_tools.wiring import config_of
@@ -159,7 +159,7 @@ async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_P
     if question is None:
         return None  # each call is asked about when it is made
     planned = [each for each in planned if each.tool.full_name in question.covers]
-    choices = [THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else []), EACH_CALL]
+    choices = [THIS_RUN, *([ALWAYS] if is_one_user(calls.caller.scope) else []), EACH_CALL]
     with paused():
         answer = await calls.caller.ask(question.text, choices)
     names = question.covers
@@ -201,7 +201,7 @@ async def approved(
         await _fail(registry, tool, approval.why_not_approved(tool))
     told_of = await privacy.kept_value(calls.caller.scope, dict(arguments))  # before anything of it is cut
     question = approval.question(tool, server, cast("Mapping[str, Json]", told_of))
-    choices = [THIS_CALL, THIS_RUN, *([ALWAYS] if is_told(calls.caller.scope) else [])]
+    choices = [THIS_CALL, THIS_RUN, *([ALWAYS] if is_one_user(calls.caller.scope) else [])]
     with paused(), slot_given_back():
         async with calls.approvals.asking:  # an answer may cover the calls that wait here
             if name in calls.approvals.granted:
@@ -218,7 +218,7 @@ async def approved(
 async def _is_granted(registry: Registry, calls: Calls, tool: Tool) -> bool:
     if tool.full_name in calls.approvals.granted:
         return True
-    return is_told(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
+    return is_one_user(calls.caller.scope) and await registry.is_approved(tool, calls.caller.scope)
 
 
 async def _fail(registry: Registry, tool: Tool, why: str) -> NoReturn:
