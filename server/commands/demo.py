@@ -128,7 +128,7 @@ async def _show(*, as_json: bool) -> bool:
     if as_json:
         print(json.dumps({"ok": held, "steps": demo.steps}, ensure_ascii=False))
     seconds = time.perf_counter() - began
-    say(f"\n{'All steps succeeded' if held else 'Not all steps succeeded'}, in {seconds:.1f} s.")
+    say(f"\n{'All of it happened' if held else 'Not all of it happened'}, in {seconds:.1f} s.")
     return held
 
 
