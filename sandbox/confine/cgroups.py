@@ -218,12 +218,12 @@ def _try(place: _Place) -> None:
         if "pids" in place.limits:
             _write(group, place.limits["pids"], "1")
             if _ended(group, _fork_once) != 0:
-                raise OSError(errno.EPERM, "the control group for processes holds nothing back")
+                raise OSError(errno.EPERM, "the control group for processes limits nothing")
             _write(group, place.limits["pids"], "10")
         if "memory" in place.limits:
             _write(group, place.limits["memory"], str(_TRIAL_LIMIT_BYTES))
             if _ended(group, _use_memory) != -signal.SIGKILL:
-                raise OSError(errno.EPERM, "the control group for memory holds nothing back")
+                raise OSError(errno.EPERM, "the control group for memory limits nothing")
     finally:
         with contextlib.suppress(OSError):
             os.rmdir(group)
@@ -235,7 +235,7 @@ def _try_processors(place: _Place) -> None:
     try:
         _write(group, place.limits["cpu"], _quota(place, _TRIAL_SHARE))
         if _ended(group, _be_busy) != 0 or not times_held_back(os.path.join(group, _PROCESSORS_STATISTICS)):
-            raise OSError(errno.EPERM, "the control group for processors holds nothing back")
+            raise OSError(errno.EPERM, "the control group for processors limits nothing")
     finally:
         with contextlib.suppress(OSError):
             os.rmdir(group)

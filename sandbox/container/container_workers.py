@@ -336,7 +336,7 @@ class _Container:
             written = self._stderr.read().decode("utf-8", "replace").strip()
             if written:
                 return written.rpartition("\n")[2]
-        return "it said nothing"
+        return "it wrote nothing"
 
 
 class _ContainedWorker:

@@ -47,7 +47,7 @@ _EXIT_WAIT_SECONDS = 0.25
 _READ_BYTES = 1 << 16
 _OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, EXIT_WITHOUT_REPORT})
 """How a process may end that has no memory left."""
-_OUT_OF_TIME = "The run had its seconds, and this answer had not come."
+_OUT_OF_TIME = "The run's time was over before this answer arrived."
 _LOG = logging.getLogger(__name__)
 
 _LARGE = ThreadPoolExecutor(max_workers=2, thread_name_prefix="frames")

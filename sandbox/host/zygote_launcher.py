@@ -203,7 +203,7 @@ class ZygoteLauncher:
     async def fork(self, channel: socket.socket, output_fd: int, *, spare: bool = True) -> ForkedWorker:  # noqa: ARG002 - every one is made at once
         """Have a worker forked that holds the two descriptors. Raises `WorkerLost`."""
         if self._control is None or self._loop is None:
-            raise WorkerLost("The sandbox's zygote is gone.")
+            raise WorkerLost("The sandbox's zygote has ended.")
         self._number += 1
         number = self._number
         forked: asyncio.Future[ForkedWorker] = self._loop.create_future()
@@ -286,7 +286,7 @@ class ZygoteLauncher:
         connection.close()
         self._process.kill()
         self._cleaning_up = self._loop.create_task(self._clean_up_after(self._process))
-        reason = "The sandbox's zygote is gone."
+        reason = "The sandbox's zygote has ended."
         if self._hello is not None and not self._hello.done():
             reason = f"The sandbox did not start: {self._last_stderr_line()}."
         error = WorkerLost(reason)

@@ -33,7 +33,7 @@ class Unawaited:
         self._given = 0
 
     def watch(self) -> None:
-        """Note coroutines that are thrown away, and where each was made."""
+        """Hear of coroutines that are thrown away, and let each remember where it was made."""
         sys.set_coroutine_origin_tracking_depth(1)
         warnings._warn_unawaited_coroutine = self._note  # type: ignore[attr-defined]  # what CPython itself calls
 

@@ -99,7 +99,7 @@ async def show(*, as_json: bool) -> bool:
         return await _show(as_json=as_json)
     except* MCPError as errors:
         raise ServerError(
-            "The server of the demonstration ended early. Its words on stderr above say why; `sealab doctor` says more."
+            "The demonstration server ended early. Its output on stderr above says why; `sealab doctor` says more."
         ) from errors
 
 

@@ -159,7 +159,7 @@ def _conclusion(done: Done) -> str:
     if done["dry_run"]:
         return "Nothing was changed. `sealab init` does what is shown here."
     if not done["ok"]:
-        return "Not all of it could be done; the lines above say what is left to do."
+        return "Not all steps could be done; the lines above say what is left to do."
     if any(each["state"] == "written" for each in done["clients"]):
         return "Done. Start your client again, and ask it to run some Python with sealab."
     return "Done."

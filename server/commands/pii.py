@@ -56,7 +56,7 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Callable[[arg
         made.add_argument("--as", dest="kind", choices=_KINDS, default="auto", help="what the file is")
         made.add_argument("--output", "-o", metavar="FILE", help="write to this file instead of stdout")
     forget = command(
-        "forget", _forget, "forget every value that is or holds VALUE, so that its tokens stand for nothing"
+        "forget", _forget, "delete every value that is or contains VALUE; its tokens then stand for no value"
     )
     forget.add_argument(
         "value", metavar="VALUE", nargs="?", help="a name, an address, anything; or a token; - reads it from stdin"
@@ -134,7 +134,9 @@ def _scope_named(vault: Vault, said: str) -> str:
         return vault.scope_name(LOCAL.scope)
     meant = [name for name in vault.scopes() if name.startswith(said)] if len(said) >= _SCOPE_SHOWN else []
     if len(meant) != 1:
-        raise UsageError(f"{said!r} names no one scope that has values. Give it as `sealab pii audit` does, or home.")
+        raise UsageError(
+            f"{said!r} does not name exactly one scope that has values. Give it as `sealab pii audit` does, or home."
+        )
     return meant[0]
 
 

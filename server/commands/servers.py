@@ -31,11 +31,9 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     add = make("add", _add, "add a server: NAME --url URL, or NAME -- COMMAND ARGUMENTS")
     add.takes_words = True
     add.usage = "sealab servers add NAME [options] (--url URL | -- COMMAND [ARGUMENT ...])"
-    add.add_argument("name", metavar="NAME", help="the name of the server")
+    add.add_argument("name", metavar="NAME", help="what to call it")
     add.add_argument("--url", help="the address of a server that is reached by HTTP")
-    add.add_argument(
-        "--transport", choices=["stdio", "http", "sse"], help="how it is reached, where the address does not show it"
-    )
+    add.add_argument("--transport", choices=["stdio", "http", "sse"], help="how it is reached, where that is not clear")
     add.add_argument(
         "--header",
         action="append",

@@ -84,8 +84,8 @@ def _add_housekeeping(make: Callable[[str, Work, str], Parser]) -> None:
     bring.add_argument("--examples", action="store_true", help="the skills that sealab brings along")
     backup = make("backup", _backup, "write all skills and run records into one archive")
     backup.add_argument("file", type=_path, metavar="FILE", help="the archive to write")
-    backup.add_argument("--overwrite", action="store_true", help="replace a file that is there")
-    restore = make("restore", _restore, "bring back what an archive holds")
+    backup.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    restore = make("restore", _restore, "restore the skills of an archive")
     restore.add_argument("file", type=_path, metavar="FILE", help="the archive to read")
     restore.add_argument("--replace", action="store_true", help="let the archive win where the two contradict")
 

@@ -68,7 +68,7 @@ def test_stdin_json_forget_and_audit(tmp_path: Path) -> None:
         (("sanitize", "/"), {}, "cannot be read", 2),
         (("forget", " "), {}, "nothing to forget", 2),
         (("forget",), {}, "not clear what to forget", 2),
-        (("forget", "--scope", "0123abcd"), {}, "names no one scope", 2),
+        (("forget", "--scope", "0123abcd"), {}, "does not name exactly one scope", 2),
         (("audit",), {"SEALAB_PRIVACY": "off"}, "PRIVACY is off", 2),
         (("audit", "--limit", "-1"), {}, "--limit is -1, which is not allowed. Give 0 or more.", 2),
         (("sanitize",), {"SEALAB_VAULT_KEY": "short"}, "VAULT_KEY is too short", 2),
