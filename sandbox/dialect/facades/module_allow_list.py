@@ -177,7 +177,8 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
     time_ns timezone tzname
 timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError load loads
-traceback: format_exc format_exception format_exception_only print_exc print_exception
+traceback: FrameSummary StackSummary extract_stack extract_tb format_exc format_exception format_exception_only
+    format_list format_stack format_tb print_exc print_exception print_list print_stack print_tb
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
     EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
     NoneType NotImplementedType SimpleNamespace TracebackType UnionType new_class
