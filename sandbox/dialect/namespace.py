@@ -96,9 +96,9 @@ def _vars(*objects: object) -> object:
 
 def _input(prompt: object = "", /) -> str:
     stream = streams.current("stdin")
+    GUEST.write(demangle(str(prompt)))
     if stream is streams.STDIN:
         raise EOFError(f"input() has nobody to ask here; {NO_INPUT}")
-    GUEST.write(demangle(str(prompt)))
     line = stream.readline()
     if not line:
         raise EOFError("EOF when reading a line")

@@ -112,7 +112,8 @@ hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest 
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: HMAC compare_digest digest digest_size new
 http: HTTPMethod HTTPStatus
-inspect: BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
+inspect: CO_ASYNC_GENERATOR CO_COROUTINE CO_GENERATOR CO_ITERABLE_COROUTINE CO_VARARGS CO_VARKEYWORDS
+    BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
     getmro isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
