@@ -122,6 +122,8 @@ def unmade(kind: str, message: str, instead: str) -> object:
 def run_program(program: Program, namespace: dict[str, object]) -> object:
     """Run a program in `namespace` and return what it is to show (`results`). What the code raises comes through."""
     layer = cast("dict[str, object]", namespace["__builtins__"])
+    if namespace is GUEST.namespace:
+        guest_modules.name_program(namespace)
     return result_of(lambda: run_statements(program, namespace), namespace, layer, LAST_VALUE)
 
 

@@ -59,6 +59,7 @@ _BOUND_ELSEWHERE: Final = frozenset({"__wrapped__", "__func__", *names.GUEST_ONL
 _OF_CLASSES_ALONE: Final = SHIELDED | names.GUEST_ONLY_METHODS
 _OF_ALIASES: Final = frozenset({"__origin__", "__args__", "__parameters__", "__class__"})
 _origin_of = types.GenericAlias.__dict__["__origin__"].__get__
+_traceback_of = BaseException.__dict__["__traceback__"].__get__
 _receiver_of_super = super.__dict__["__self__"].__get__
 _TYPING_ALIAS: Final = cast("type", cast("Any", typing)._BaseGenericAlias)
 _SLOT_DESCRIPTORS: Final = frozenset({types.MemberDescriptorType, types.GetSetDescriptorType})
@@ -633,6 +634,9 @@ def _text(user_string: object) -> str:
 def _named_access(obj: object, name: str) -> object:
     """Give `__getattribute__`, `__setattr__` and their kind a form that judges the name they are called with."""
     value = builtins.getattr(obj, name)
+    written = unshielded(value)
+    if written is not value and is_guest_callable(written):
+        return written  # code that calls it tells it nothing but its own
 
     def checked(*arguments: object) -> object:
         *target, attribute, stored = arguments if name == "__setattr__" else (*arguments, None)
@@ -680,6 +684,16 @@ def _binding(obj: object, name: str) -> object:
     return bind
 
 
+def _traceback(obj: object, name: str) -> object:
+    """Give the traceback of an exception, which `__exit__` of the code's own is passed as well.
+
+    Code can hand it on and read its line. What leads from it to a frame is refused by name.
+    """
+    if derives(type(obj), BaseException):
+        return _traceback_of(cast("BaseException", obj))
+    return _judged(builtins.getattr(obj, name), name)
+
+
 def _receiver(method: object, obj: object) -> object:
     return builtins.getattr(method, "__self__", obj)
 
@@ -693,6 +707,7 @@ _READERS: Final[dict[str, Callable[[object, str], object]]] = {
     names.BINDING_METHOD: _binding,
     names.INITIALIZER: initializer_of,
     "__annotations__": shown_annotations,
+    "__traceback__": _traceback,
     "obj": _subject,
     names.NAMING_METHOD: _naming,
     names.VALUE_METHOD: _naming,
@@ -734,6 +749,8 @@ def _check_store(obj: object, name: str) -> None:
         if name in names.INSPECTION:
             raise _refusal(name)
         return
+    if name == "__traceback__" and derives(type(obj), BaseException):
+        return  # as `with_traceback` does; Python takes nothing but a traceback, or None
     own = obj if isinstance(obj, type) else type(obj)
     # Python looks special methods up in the class. On an instance these would be seen by host code alone, unshielded.
     on_class = name not in _OF_CLASSES_ALONE or own is obj

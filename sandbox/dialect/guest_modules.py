@@ -33,7 +33,7 @@ STDLIB: Final = frozenset(
     """
     _compression _markupbase argparse bz2 cmd compression concurrent dbm email filecmp fileinput genericpath getopt
     gettext glob gzip html http.cookies lzma netrc ntpath nturl2path optparse plistlib queue quopri re._constants
-    re._parser sched shelve shutil stat tarfile threading token tokenize wave xml zipfile
+    re._parser sched shelve shutil stat tarfile threading token tokenize unittest.mock wave xml zipfile
     """.split()
 )
 """The modules of the standard library that run from the source of this interpreter, packages with all below them."""
@@ -128,6 +128,11 @@ def forget() -> None:
     _loaded.clear()
     _first_run.clear()
     _copies.clear()
+
+
+def name_program(variables: dict[str, object]) -> None:
+    """Let the program of these variables be found as the module `__main__`."""
+    _loaded["__main__"] = make_module(variables)
 
 
 def is_of_library(name: str) -> bool:
@@ -267,7 +272,7 @@ def _texts() -> Mapping[str, ModuleText]:
     library = Path(sysconfig.get_path("stdlib"))
     own = Path(__file__).parent.parent / "guest_modules"  # full Python imports this module, and is to know no such path
     texts = (text for module in sorted(STDLIB) for text in _read_files(library, module))
-    found = {text.name: replace(text, is_of_library=True) for text in texts}
+    found = {text.name: replace(text, text=_adapted(text), is_of_library=True) for text in texts}
     for path in sorted(own.iterdir()):
         for text in _read_files(own, path.stem):
             replaced = found.get(text.name)
@@ -276,6 +281,31 @@ def _texts() -> Mapping[str, ModuleText]:
                 found[f"{parent}{dot}_{last}"] = replace(replaced, name=f"{parent}{dot}_{last}")
             found[text.name] = text
     return found
+
+
+_OF_MOCK: Final = {
+    "def __class__(": "def class_of_spec(",
+    "asyncio.coroutines._is_coroutine": "True",
+    "NonCallableMock(spec_set=CodeType)": "NonCallableMock()",
+    "NonCallableMock(spec_set=_CODE_ATTRS)": "NonCallableMock()",
+    "self.__dict__['__code__'] = code_mock": "pass",
+    "self.__dict__['__annotations__'] = None": "pass",
+    "inspect.isdatadescriptor(": "(lambda value: isinstance(value, property))(",
+    "inspect.getattr_static(": "getattr(",
+    "inspect.unwrap(": "(",
+    "from unittest.util import safe_repr": "safe_repr = repr",
+    "import _io": "import io as _io",
+    "partial(pkgutil.resolve_name, target)": """
+        partial(pkgutil.resolve_name, "__main__" if target == "builtins" else target)""".strip(),
+}
+"""What `unittest.mock` says of the interpreter, and what it says here: no object passes for one of another class."""
+
+
+def _adapted(text: ModuleText) -> str:
+    adapted = text.text
+    for told, instead in _OF_MOCK.items() if text.name == "unittest.mock" else ():
+        adapted = adapted.replace(told, instead)
+    return adapted
 
 
 def read_module(folder: Path, name: str) -> Iterator[ModuleText]:

@@ -80,7 +80,7 @@ _DESCRIPTIONS: Final = _dunders(
 
 _JUDGED_BY_VALUE: Final = _dunders(
     "annotations class dict mro bases base subclasses wrapped self func origin args parameters bound constraints value "
-    "supertype type_params orig_bases orig_class default defaults kwdefaults members weakref"
+    "supertype type_params orig_bases orig_class default defaults kwdefaults members weakref traceback"
 )
 
 CLASS_BODY: Final = _dunders(
@@ -133,7 +133,6 @@ _USE_INSTEAD: Final = {
     "__code__": "use inspect.signature(function), or its __name__ and __doc__",
     "__closure__": "return the value from the function, or keep it in an object",
     "__builtins__": "call the builtin by its name",
-    "__traceback__": "use str(error) and type(error).__name__",
     "__import__": "use an import statement",
     "__instancecheck__": "define __subclasshook__ as a class method of an abc.ABC",
     "__subclasscheck__": "define __subclasshook__ as a class method of an abc.ABC",

@@ -18,6 +18,8 @@ from .facades import streams
 from .facades.private import open_file
 from .names import demangle
 
+PROGRAM: Final = "/workspace/main.py"
+"""Where a program is told that it stands: beside the files of the workspace. It is no file."""
 _AS_THEY_ARE: Final = (
     "abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate "
     "filter float format frozenset hash hex id int isinstance issubclass iter len list map max memoryview min next "
@@ -32,6 +34,7 @@ def new_namespace(helpers: Mapping[str, object] = MappingProxyType({})) -> dict[
     return {
         "__name__": "__main__",
         "__doc__": None,
+        "__file__": PROGRAM,
         "__builtins__": guarded_builtins(),
         **{name: facades.find(name) for name in PRELOADED},
         **helpers,
@@ -93,9 +96,9 @@ def _vars(*objects: object) -> object:
 
 def _input(prompt: object = "", /) -> str:
     stream = streams.current("stdin")
+    GUEST.write(demangle(str(prompt)))
     if stream is streams.STDIN:
         raise EOFError(f"input() has nobody to ask here; {NO_INPUT}")
-    GUEST.write(demangle(str(prompt)))
     line = stream.readline()
     if not line:
         raise EOFError("EOF when reading a line")

@@ -17,7 +17,7 @@ from _sealab_io import (
     TextIOWrapper,
     UnsupportedOperation,
 )
-from _sealab_os import fspath, strerror
+from _sealab_os import devnull, fspath, strerror
 
 __all__ = [
     "BlockingIOError",
@@ -348,6 +348,41 @@ class FileIO(RawIOBase):
         if answer[0]:
             raise OSError(answer[0], strerror(answer[0]))
         return size
+
+
+class _NullDevice(RawIOBase):
+    """`/dev/null`: it is empty, and takes whatever is written."""
+
+    name = devnull
+
+    def __init__(self, kind, both):
+        self._readable = kind == "r" or both
+        self._writable = kind != "r" or both
+        self.mode = "rb+" if self._readable and self._writable else "rb" if self._readable else "wb"
+
+    def readable(self):
+        return self._readable
+
+    def writable(self):
+        return self._writable
+
+    def seekable(self):
+        return True
+
+    def readinto(self, buffer, /):
+        return 0
+
+    def write(self, data, /):
+        return len(data)
+
+    def seek(self, offset, whence=SEEK_SET, /):
+        return 0
+
+    def tell(self):
+        return 0
+
+    def truncate(self, size=None, /):
+        return 0
 
 
 class _Buffered(BufferedIOBase):
@@ -838,7 +873,10 @@ def open(
     if buffering == 0 and not is_binary:
         raise ValueError("can't have unbuffered text I/O")
     both = "+" in letters
-    raw = FileIO(file, kinds[0] + ("+" if both else ""), closefd, opener)
+    if type(file) is str and file == devnull:
+        raw = _NullDevice(kinds[0], both)
+    else:
+        raw = FileIO(file, kinds[0] + ("+" if both else ""), closefd, opener)
     try:
         if buffering == 0:
             return raw

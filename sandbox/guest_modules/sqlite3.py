@@ -34,6 +34,8 @@ Date, Time, Timestamp = datetime.date, datetime.time, datetime.datetime
 _adapters = {}
 _converters = {}
 _open_files = {}
+_saved = {}
+"""How often this run wrote the file of each database."""
 
 
 def DateFromTicks(ticks):
@@ -155,6 +157,7 @@ class Cursor:
         return self.connection._checked()
 
     def _run(self, sql, parameters, is_many):
+        self.connection._refresh()
         results = self._check().execute(_text(sql), parameters, is_many, self.connection._converters())
         self._results = results
         self._rows = []
@@ -172,7 +175,9 @@ class Cursor:
         return self._run(sql, [_values(each) for each in parameters], True)
 
     def executescript(self, sql_script, /):
-        self._check().execute_script(_text(sql_script))
+        database = self._check()
+        self.connection._refresh()
+        database.execute_script(_text(sql_script))
         self.connection._is_changed = True
         return self
 
@@ -241,6 +246,7 @@ class Connection:
         self._path = None
         self._is_read_only = False
         self._seen = None
+        self._generation = 0
         content = b""
         name = os.fspath(database)
         name = os.fsdecode(name) if isinstance(name, bytes) else name
@@ -254,9 +260,7 @@ class Connection:
                 raise OperationalError("unable to open database file")
         if name not in (":memory:", ""):
             self._path = absolute(name)
-            for other in list(_open_files.values()):
-                if other._path == self._path:
-                    other._save()
+            self._save_others()
             content = self._read()
         self._detect_types = int(detect_types)
         self._database = _sealab_sqlite.Database(content, self._detect_types)
@@ -289,7 +293,27 @@ class Connection:
         except OSError:
             raise OperationalError("unable to open database file") from None
         self._seen = self._status()
+        self._generation = _saved.get(self._path, 0)
         return content
+
+    def _save_others(self):
+        for other in list(_open_files.values()):
+            if other is not self and other._path == self._path:
+                other._save()
+
+    def _refresh(self):
+        """Read the file again where another connection of this run has written it since."""
+        if self._path is None or self._is_closed or self._is_changed or self.in_transaction:
+            return
+        if len(_open_files) > 1:
+            self._save_others()
+        if _saved.get(self._path, 0) == self._generation:
+            return
+        before = self._seen, self._generation
+        try:
+            self._database.reload(self._read())
+        except OperationalError:  # rows are still to be fetched of what it was
+            self._seen, self._generation = before
 
     def _status(self):
         try:
@@ -319,6 +343,7 @@ class Connection:
             raise OperationalError(f"database or disk is full ({error})") from None
         self._is_changed = False
         self._seen = self._status()
+        self._generation = _saved[self._path] = _saved.get(self._path, 0) + 1
 
     # What `io.flush_all` asks of an open file.
 

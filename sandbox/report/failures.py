@@ -105,7 +105,7 @@ def describe_refusal(refusal: Refused, source: str, filename: str = SOURCE_NAME)
     told = "".join(f"\n{_one_of_others(other)}" for other in refusal.others)
     shown = None
     if refusal.line is not None:
-        step = _source_line(source, refusal.line)
+        step = source_line(source, refusal.line)
         shown = f'  File "{filename}", line {refusal.line}\n' + (f"    {step}\n" if step else "")
         shown += f"{refusal.type}: {message}"
     return Failure(
@@ -168,7 +168,8 @@ def _line(source: str, line: int) -> str:
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
-def _source_line(source: str, line: int) -> str:
+def source_line(source: str, line: int) -> str:
+    """Return the text of a line without what surrounds it; empty where there is none."""
     return _utf8(bounded(_line(source, line).strip(), _SOURCE_CHARS_MAX))
 
 
@@ -236,7 +237,7 @@ class _Writer:
     def _entry(self, step: _Step) -> list[str]:
         function = _utf8(bounded(demangle(step.function).replace("<locals>.", ""), _SOURCE_CHARS_MAX))
         where = f'  File "{_utf8(step.filename)}", line {step.line}, in {function}'
-        text = _source_line(self._sources.get(step.filename, ""), step.line)
+        text = source_line(self._sources.get(step.filename, ""), step.line)
         return [where, f"    {text}"] if text else [where]
 
     def _syntax_place(self, error: BaseException) -> list[str]:

@@ -112,7 +112,6 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use exec(source, variables) or eval(expression)": "code codeop",
         "use ast or tokenize": "pyclbr tabnanny",
         "use dir(value) and value.__doc__": "pydoc rlcompleter",
-        "write a class or a function that records its calls, and pass it in": "unittest.mock",
         "write the annotation as a string": "typing.ForwardRef",
     }
 )

@@ -7,7 +7,7 @@
 For each package it says how many of its modules can be imported, what importing it costs in the first and in the tenth
 worker, and how many of its tests pass. Asked are those of its own tests that pass under CPython with nothing but the
 package, the standard library without processes and mock objects, and the stand-in for pytest (`stand_in/pytest.py`); of
-a package without such tests the examples in its documentation. There are no files but those that packages are installed
+a package without such tests the examples in its documentation. Tests that hypothesis makes examples for are left out. There are no files but those that packages are installed
 with: tests find none of their own.
 """
 
@@ -34,6 +34,7 @@ from sealab.sandbox.job import Job, Limits, Outcome
 HERE = Path(__file__).parent
 GOAL = 0.95
 SECONDS = 120.0
+STAND_INS = ("pytest", "hypothesis")
 AT_ONCE = 8
 """Modules of tests that one process is asked about."""
 LIMITS = Limits(timeout_seconds=SECONDS, memory_mb=1500)
@@ -101,7 +102,8 @@ NEEDED = {
 def sources_of(name: str, sources: Path) -> Path:
     """Return the directory of a package's unpacked sources."""
     wanted = name.replace("-", "_")
-    found = [each for each in sources.iterdir() if each.name.rpartition("-")[0].replace("-", "_").lower() == wanted]
+    folders = [each for each in sources.iterdir() if each.is_dir()]
+    found = [each for each in folders if each.name.rpartition("-")[0].replace("-", "_").lower() == wanted]
     if not found:
         sys.exit(f"There are no sources of {name} in {sources}. Download and unpack them as {__file__} says.")
     return found[0]
@@ -117,7 +119,7 @@ def places_of(name: str, sources: Path, *, tests: bool = False) -> list[tuple[st
     if tests:
         for top in sorted({each.partition(".")[0] for each in package.tests} - set(package.modules)):
             places += [(str(root / top), file.stem) for file in files_of(root / top)] or [(str(root), top)]
-        places += [(str(HERE / "stand_in"), "pytest")]
+        places += [(str(HERE / "stand_in"), each) for each in STAND_INS]
         places += [(str(root), "conftest")] if (root / "conftest.py").is_file() else []
     return list(dict.fromkeys(places))
 

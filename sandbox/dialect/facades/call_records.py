@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import CellType, CodeType, FrameType, FunctionType
-from typing import Final, cast
+from types import CellType, CodeType, FrameType, FunctionType, TracebackType
+from typing import Final, NamedTuple, cast
 
 from ...guest.ownership import is_guest_callable, is_guest_class, is_guest_frame
 from ..names import demangle
@@ -93,16 +93,46 @@ def frame_of_caller(depth: int) -> Frame:
 
     Raises ValueError where there are fewer.
     """
-    calls: list[_Call] = []
-    real: FrameType | None = sys._getframe(2)
-    while real is not None and len(calls) < DEPTH_MAX:
-        if is_guest_frame(real):
-            calls.append((real.f_code, real.f_lineno, real.f_globals))
-        real = real.f_back
-    found = _frame(calls[max(0, depth) :])
+    found = _frame(_calls_from(sys._getframe(2))[max(0, depth) :])
     if found is None:
         raise ValueError("call stack is not deep enough")
     return found
+
+
+def _calls_from(real: FrameType | None, most: int = DEPTH_MAX) -> list[_Call]:
+    calls: list[_Call] = []
+    while real is not None and len(calls) < most:
+        if is_guest_frame(real):
+            calls.append((real.f_code, real.f_lineno, real.f_globals))
+        real = real.f_back
+    return calls
+
+
+class Line(NamedTuple):
+    """A line of the code that runs, or that an exception passed."""
+
+    filename: str
+    lineno: int
+    name: str
+
+
+def lines_of_callers(most: int = DEPTH_MAX) -> list[Line]:
+    """Return the lines that the code is in which calls the host, innermost first."""
+    return [_line_of(code, line) for code, line, _variables in _calls_from(sys._getframe(1), most)]
+
+
+def lines_of_traceback(traceback: TracebackType | None) -> list[Line]:
+    """Return the lines of the code that an exception passed, outermost first."""
+    lines: list[Line] = []
+    while traceback is not None and len(lines) < DEPTH_MAX:
+        if is_guest_frame(traceback.tb_frame):
+            lines.append(_line_of(traceback.tb_frame.f_code, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return lines
+
+
+def _line_of(code: CodeType, line: int | None) -> Line:
+    return Line(code.co_filename, line or code.co_firstlineno, demangle(code.co_name))
 
 
 def _frame(calls: Sequence[_Call]) -> Frame | None:

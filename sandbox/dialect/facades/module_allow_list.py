@@ -112,7 +112,8 @@ hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest 
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: HMAC compare_digest digest digest_size new
 http: HTTPMethod HTTPStatus
-inspect: BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
+inspect: CO_ASYNC_GENERATOR CO_COROUTINE CO_GENERATOR CO_ITERABLE_COROUTINE CO_VARARGS CO_VARKEYWORDS
+    BoundArguments Parameter Signature cleandoc formatannotation get_annotations getdoc getfullargspec getmembers
     getmro isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscoroutine iscoroutinefunction isfunction isgenerator
     isgeneratorfunction ismethod ismodule isroutine signature
@@ -177,7 +178,8 @@ time: CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME altzone asctime cl
     time_ns timezone tzname
 timeit: Timer default_timer repeat timeit
 tomllib: TOMLDecodeError load loads
-traceback: format_exc format_exception format_exception_only print_exc print_exception
+traceback: FrameSummary StackSummary extract_stack extract_tb format_exc format_exception format_exception_only
+    format_list format_stack format_tb print_exc print_exception print_list print_stack print_tb
 types: AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CodeType CoroutineType DynamicClassAttribute
     EllipsisType FrameType FunctionType GeneratorType GenericAlias LambdaType MappingProxyType MethodType ModuleType
     NoneType NotImplementedType SimpleNamespace TracebackType UnionType new_class

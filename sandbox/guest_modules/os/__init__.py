@@ -2,6 +2,7 @@
 
 import errno
 import sys
+import time
 from collections import namedtuple
 
 import _sealab_os
@@ -529,6 +530,26 @@ def cpu_count():
     return 1
 
 
+def getpid():
+    return 1
+
+
+def getppid():
+    return 0
+
+
+uname_result = namedtuple("uname_result", "sysname nodename release version machine")
+times_result = namedtuple("times_result", "user system children_user children_system elapsed")
+
+
+def uname():
+    return uname_result("Linux", "", "", "", "")
+
+
+def times():
+    return times_result(time.process_time(), 0.0, 0.0, 0.0, time.monotonic())
+
+
 process_cpu_count = cpu_count
 
 
@@ -562,8 +583,6 @@ def __getattr__(name):
     instead = ""
     if name in _PROCESSES or name.startswith(("exec", "spawn")):
         instead = "; no other process can be started here: call an upstream tool that does it, or write it in Python"
-    if name in {"getpid", "getppid"}:
-        instead = "; code here has no process to name: use uuid.uuid4() for a name of its own"
     text = f"module 'os' has no attribute {name!r}{instead}"
     missing = AttributeError(text, name=name, obj=sys.modules[__name__])
 

@@ -561,8 +561,12 @@ FRAMES = {
     "what a coroutine awaits": "async def c(): pass\nx = c()\nx.close()\nresult = x.cr_await",
     "the frame of an async generator": "async def c(): yield\nresult = c().ag_frame",
     "what a generator yields from": "def g(): yield from [1]\nresult = g().gi_yieldfrom",
-    "the traceback of an exception": "try:\n    1 / 0\nexcept Exception as e:\n    result = e.__traceback__",
-    "the traceback by getattr": "try:\n    1 / 0\nexcept Exception as e:\n    result = getattr(e, '__traceback__')",
+    "the frame of a traceback": "try:\n    1 / 0\nexcept Exception as e:\n    result = e.__traceback__.tb_frame",
+    "the frame of a traceback by getattr": "try:\n    1 / 0\nexcept Exception as e:\n    result = getattr(e.__traceback__, 'tb_frame')",
+    "the next of a traceback by getattr": "try:\n    1 / 0\nexcept Exception as e:\n    result = getattr(e.__traceback__, 'tb_next', None) or e.__traceback__.tb_next",
+    "the frame of a traceback by a template": "try:\n    1 / 0\nexcept Exception as e:\n    result = '{0.__traceback__.tb_frame}'.format(e) and 'ESCAPED'",
+    "the frame of a traceback by attrgetter": "import operator\ntry:\n    1 / 0\nexcept Exception as e:\n    result = operator.attrgetter('__traceback__.tb_frame')(e)",
+    "a traceback that is not one": "class A:\n    tb_frame = 'ESCAPED'\ne = ValueError()\ne.__traceback__ = A()\nresult = e.__traceback__ and 'ESCAPED'",
     "a traceback's frame in __exit__": """
         class C:
             def __enter__(self): return self

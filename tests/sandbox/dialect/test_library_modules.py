@@ -317,18 +317,84 @@ def test_what_a_module_of_the_library_needs_only_sometimes_is_an_error_when_it_i
         assert error.startswith("module 'socket' is not available here; there is no network")
 
 
-def test_os_names_no_process_and_messages_have_identifiers_all_the_same() -> None:
+def test_a_run_is_the_first_process_of_a_machine_without_a_name() -> None:
     source = """
-    import email.utils, os
-    told = []
-    for name in ("getpid", "getppid"):
-        try:
-            getattr(os, name)()
-        except AttributeError as error:
-            told.append("uuid.uuid4()" in str(error))
+    import email.utils, logging, os
+    record = logging.makeLogRecord({})
+    told = [os.getpid(), os.getppid(), record.process, tuple(os.uname()), len(os.times())]
     [told, email.utils.make_msgid("own", "x.example")]
     """
     told, identifier = run(source).value  # type: ignore[misc]  # two
-    assert told == [True, True]
+    assert told == [1, 0, 1, ("Linux", "", "", "", ""), 5]
     assert identifier.startswith("<")
     assert identifier.endswith(".own@x.example>")
+
+
+def test_mock_objects_record_their_calls_and_stand_in_for_the_codes_own() -> None:
+    source = """
+    import asyncio
+    from unittest import mock
+    from unittest.mock import ANY, AsyncMock, MagicMock, Mock, PropertyMock, call, create_autospec, mock_open, patch, sentinel
+    told = []
+    def tried(function, *arguments):
+        try:
+            return function(*arguments)
+        except (AssertionError, AttributeError, TypeError, ValueError) as error:
+            return str(error)
+    many = MagicMock()
+    many.__len__.return_value = 5
+    told += [len(many), bool(many), list(many), many.a.b(1, x=2) is many.a.b.return_value, repr(many.mock_calls[-1])]
+    one = Mock(side_effect=[1, ValueError("no")])
+    told += [one(7), tried(one), one.call_args_list == [call(7), call()], tried(one.assert_called_once_with, ANY)]
+    class Sender:
+        size = 3
+        def send(self, to): return to
+        async def fetch(self): return 1
+        @property
+        def kind(self): return "real"
+    strict = Mock(spec=Sender)
+    told += [tried(getattr, strict, "nothing"), tried(create_autospec(Sender).send), strict.send("x") is strict.send.return_value]
+    with patch.object(Sender, "send", return_value="mocked"), patch.object(Sender, "size", 9):
+        told += [Sender().send("x"), Sender.size]
+    with patch.object(Sender, "kind", new_callable=PropertyMock, return_value="mocked"):
+        told.append(Sender().kind)
+    told += [Sender().send("x"), Sender.size, Sender().kind]
+    options = {"a": 1}
+    with patch.dict(options, b=2):
+        told.append(dict(options))
+    def name(): return "real"
+    told.append(options)
+    @patch(f"{__name__}.name", return_value="mocked")
+    def asked(mocked): return name(), mocked.called
+    told += [asked(), name()]
+    with patch("builtins.open", mock_open(read_data="data")) as opened, patch("builtins.print") as printed:
+        told.append(open("f").read())
+        print("hidden")
+    printed.assert_called_once_with("hidden")
+    awaited = AsyncMock(return_value=4)
+    async def main(): return await awaited(1), await create_autospec(Sender)().fetch() is None
+    told += [asyncio.run(main()), awaited.await_count, sentinel.x is sentinel.x, mock.DEFAULT is not None]
+    told
+    """
+    assert run(source).value == [
+        *[5, True, [], True, "call.a.b(1, x=2)"],
+        *[1, "no", True, "Expected 'mock' to be called once. Called 2 times.\nCalls: [call(7), call()]."],
+        *["Mock object has no attribute 'nothing'", "missing a required argument: 'to'", True],
+        *["mocked", 9, "mocked", "x", 3, "real", {"a": 1, "b": 2}, {"a": 1}, ("mocked", True), "real", "data"],
+        *[(4, False), 1, True, True],
+    ]
+
+
+def test_a_program_finds_itself_among_the_modules() -> None:
+    source = """
+    import importlib, inspect, sys
+    class A: pass
+    def f(): return 1
+    own = sys.modules[__name__]
+    own.added = 2
+    [own is importlib.import_module("__main__"), own.f(), added, inspect.getmembers(own, inspect.isclass), __file__]
+    """
+    ran = run(source)
+    assert ran.value[:3] == [True, 1, 2]  # type: ignore[index]  # a list
+    assert [name for name, _class in ran.value[3]] == ["A"]  # type: ignore[index]  # as above
+    assert ran.value[4] == "/workspace/main.py"  # type: ignore[index]  # as above

@@ -404,6 +404,46 @@ ALIKE = {
         import os
         os.remove("d.db")
         result = told""",
+    "connections to one database": """
+        import os, sqlite3, threading
+        main = sqlite3.connect("d.db")
+        main.create_function("twice", 1, lambda value: value * 2)
+        main.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v)")
+        main.commit()
+        def work(number):
+            db = sqlite3.connect("d.db")
+            with db:
+                db.executemany("INSERT INTO t (v) VALUES (?)", [(number,)] * 5)
+            db.close()
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        other = sqlite3.connect("d.db")
+        told = [main.execute("SELECT count(*), sum(twice(v)) FROM t").fetchone(), main.total_changes]
+        main.execute("UPDATE t SET v = 9 WHERE id = 1")
+        told.append(other.execute("SELECT count(*) FROM t WHERE v = 9").fetchall())
+        main.commit()
+        told.append(other.execute("SELECT count(*) FROM t WHERE v = 9").fetchall())
+        other.execute("DELETE FROM t WHERE id > 3")
+        other.commit()
+        told.append(main.execute("SELECT count(*) FROM t").fetchall())
+        main.execute("CREATE TABLE u (x)")
+        told.append(other.execute("SELECT name FROM sqlite_master ORDER BY 1").fetchall())
+        alone = sqlite3.connect("d.db", isolation_level=None)
+        alone.execute("INSERT INTO u VALUES (1)")
+        told.append(main.execute("SELECT count(*) FROM u").fetchall())
+        for db in (main, other, alone): db.close()
+        os.remove("d.db")
+        result = told""",
+    "the null device": """
+        import contextlib, os, pathlib
+        with open(os.devnull, "w") as f, contextlib.redirect_stdout(f):
+            print("gone")
+        told = [f.closed, f.name]
+        with open("/dev/null", "r+b") as f:
+            told += [f.write(b"x"), f.seek(0), f.read(), f.readlines(), f.mode]
+        told += [pathlib.Path(os.devnull).write_text("x"), open(os.devnull).read()]
+        result = told""",
     "other modules that open": """
         import codecs, configparser, contextlib, hashlib, logging, os, xml.etree.ElementTree as ET
         open("s.ini", "w").write("[a]\\nb = 1\\n")
@@ -474,7 +514,7 @@ def test_nothing_outside_the_workspace_is_there(code: Code) -> None:
     told = code.run("""
         import os, pathlib
         result = []
-        for path in ("/etc/passwd", "../../etc/passwd", "/workspace/../etc/passwd", "/proc/self/environ", "/dev/null",
+        for path in ("/etc/passwd", "../../etc/passwd", "/workspace/../etc/passwd", "/proc/self/environ", "/dev/zero",
                      "/workspace/../../x", "~/x", "/work"):
             for mode in ("r", "w", "a", "x", "r+"):
                 try:
@@ -672,6 +712,26 @@ def test_a_database_reaches_nothing_but_itself(code: Code, tmp_path: Path) -> No
         """)
     assert told == [None] * 11 + ["refused", (1,)]
     assert list((tmp_path / "workspace").iterdir()) == []
+
+
+def test_a_database_stays_as_it_was_while_its_rows_are_fetched(code: Code) -> None:
+    told = code.run("""
+        import sqlite3
+        one = sqlite3.connect("d.db")
+        with one:
+            one.execute("CREATE TABLE t (x)")
+            one.executemany("INSERT INTO t VALUES (?)", [(number,) for number in range(1000)])
+        two = sqlite3.connect("d.db")
+        rows = two.execute("SELECT x FROM t")
+        result = [rows.fetchone()]
+        with one:
+            one.execute("DELETE FROM t")
+        result += [two.execute("SELECT count(*) FROM t").fetchone(), len(rows.fetchall())]
+        result.append(two.execute("SELECT count(*) FROM t").fetchone())
+        one.close()
+        two.close()
+        """)
+    assert told == [(0,), (1000,), 999, (0,)]
 
 
 def test_a_database_that_another_run_changed_is_not_overwritten(code: Code) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import string
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from ... import green_threads
 from ...formatting import format_string
 from ...guards import guarded_getattr
+from ...names import exact
+from ..module_object import LOADED, GuestModule, variables_of
 from .traceback_ import format_exception
 
 NOTSET: Final = 0
@@ -79,8 +82,8 @@ class LogRecord:
         self.lineno = 0
         self.process = 1
         self.processName = "MainProcess"
-        self.thread = 1
-        self.threadName = "MainThread"
+        self.thread = green_threads.current().ident
+        self.threadName = _thread_name()
         self.taskName: str | None = None
         self.message = ""
         self.asctime = ""
@@ -88,10 +91,26 @@ class LogRecord:
     def __repr__(self) -> str:
         return f'<LogRecord: {self.name}, {self.levelno}, "{self.msg}">'
 
+    def set_place(self, filename: str, lineno: int, name: str) -> None:
+        """Say which line of the code logged it."""
+        self.pathname = filename
+        self.filename = filename.rpartition("/")[2]
+        self.lineno = lineno
+        self.funcName = name
+
     def getMessage(self) -> str:
         """Return the message with its arguments filled in."""
         text = str(self.msg)
         return text % self.args if self.args else text
+
+
+def _thread_name() -> str:
+    """Return the name of the running thread, as the code's own `threading` has it."""
+    threading = LOADED.get("threading")
+    if green_threads.current() is green_threads.main() or not isinstance(threading, GuestModule):
+        return "MainThread"
+    name = getattr(cast("Any", variables_of(threading)["current_thread"])(), "name", None)
+    return exact(name) if isinstance(name, str) else "MainThread"
 
 
 def makeLogRecord(attributes: Mapping[str, object]) -> LogRecord:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....guest.guest import GUEST
+from ..call_records import lines_of_callers
 from .log_handlers import FileHandler, Filter, Filterer, Handler, NullHandler, StreamHandler
 from .log_records import (
     BASIC_FORMAT,
@@ -135,13 +136,16 @@ class Logger(_Levels, Filterer):
         exc_info: object = None,
         extra: Mapping[str, object] | None = None,
         stack_info: bool = False,  # noqa: ARG002 - Python's own signature
-        stacklevel: int = 1,  # noqa: ARG002 - as above
+        stacklevel: int = 1,
     ) -> None:
         """Log at any level."""
         if not isinstance(level, int):
             raise TypeError("level must be an integer")
         if self.isEnabledFor(level):
             record = LogRecord(self.name, level, msg, args, _exception(exc_info))
+            callers = lines_of_callers(max(1, stacklevel) if type(stacklevel) is int else 1)
+            if callers:
+                record.set_place(*callers[-1])
             for name, value in (extra or {}).items():
                 set_extra(record, name, value)
             self.handle(record)

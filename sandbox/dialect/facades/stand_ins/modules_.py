@@ -6,7 +6,7 @@ Every function may be called by guest code with anything. A name gives what an i
 from __future__ import annotations
 
 from ....guest.guest import GUEST
-from ..module_object import make_module
+from ..module_object import LOADED, make_module
 
 __all__ = ["exists", "load", "new_copy", "run_copy"]
 
@@ -17,7 +17,9 @@ def load(name: str) -> object:
 
     if type(name) is not str:
         raise TypeError(f"the name of a module must be a string, not {type(name).__name__!r}")
-    return make_module(GUEST.namespace) if name == "__main__" else imports.import_module(name)
+    if name != "__main__":
+        return imports.import_module(name)
+    return LOADED[name] if name in LOADED else make_module(GUEST.namespace)
 
 
 def exists(name: str) -> bool:

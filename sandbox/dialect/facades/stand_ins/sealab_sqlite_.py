@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, cast
 
 from ....guest.type_flags import final
@@ -59,11 +59,7 @@ class Database:
             raise TypeError("a database is made once")
         if type(content) is not bytes or type(detect_types) is not int:
             raise TypeError("a database is made of bytes, and of an int for its types")
-        connection = sqlite3.connect(":memory:", detect_types=detect_types & 3, check_same_thread=True)
-        if content:
-            if content[_WAL] == b"\2\2":
-                content = content[: _WAL.start] + b"\1\1" + content[_WAL.stop :]
-            connection.deserialize(content)
+        connection = _opened(content, detect_types)
         for setting in ("temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON"):
             connection.execute(f"PRAGMA {setting}")
         connection.set_authorizer(_authorize)
@@ -110,6 +106,18 @@ class Database:
         """Return the database as the bytes of its file."""
         with self._in_use() as connection:
             return connection.serialize()
+
+    def reload(self, content: bytes, /) -> None:
+        """Put another database in the place of this one; functions and settings stay.
+
+        Raises sqlite3.OperationalError while rows of it are still to be fetched.
+        """
+        if type(content) is not bytes or not content:
+            raise TypeError("a database is made of bytes")
+        with self._in_use() as connection, closing(_opened(content, 0)) as other:
+            if connection.in_transaction:
+                raise sqlite3.OperationalError("database is locked")
+            other.backup(connection)  # which SQLite refuses where `deserialize` would take pages from under a statement
 
     def state(self) -> tuple[bool, int]:
         """Return whether a transaction is open, and how many rows were changed so far."""
@@ -181,6 +189,15 @@ class Database:
             yield connection
         finally:
             self._busy = False
+
+
+def _opened(content: bytes, detect_types: int) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", detect_types=detect_types & 3, check_same_thread=True)
+    if content:
+        if content[_WAL] == b"\2\2":
+            content = content[: _WAL.start] + b"\1\1" + content[_WAL.stop :]
+        connection.deserialize(content)
+    return connection
 
 
 @final

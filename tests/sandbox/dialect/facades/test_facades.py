@@ -374,6 +374,39 @@ def test_logging_goes_to_standard_error() -> None:
     )
 
 
+def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
+    source = """
+    import logging, threading
+    form = "%(filename)s:%(lineno)d:%(funcName)s:%(threadName)s %(message)s"
+    logging.basicConfig(force=True, level="INFO", format=form)
+    log = logging.getLogger("here")
+    def noted(text):
+        log.info(text)
+    def told(text):
+        log.info(text, stacklevel=2)
+    class Own(logging.Logger):
+        def own(self, text): self.info(text)
+    noted("one")
+    told("two")
+    logging.LoggerAdapter(log, {}).info("three")
+    thread = threading.Thread(target=noted, args=("four",), name="second")
+    thread.start()
+    thread.join()
+    own = Own("own")
+    own.addHandler(logging.getLogger().handlers[0])
+    own.own("five")
+    logging.info("six")
+    """
+    assert run(source).stderr.splitlines() == [
+        "<code>:7:noted:MainThread one",
+        "<code>:13:<module>:MainThread two",
+        "<code>:14:<module>:MainThread three",
+        "<code>:7:noted:second four",
+        "<code>:11:own:MainThread five",
+        "<code>:21:<module>:MainThread six",
+    ]
+
+
 def test_a_brace_template_of_a_log_reaches_no_hidden_attribute() -> None:
     source = """
     import logging
@@ -402,6 +435,41 @@ def test_tracebacks_show_the_codes_own_lines() -> None:
         '  File "<code>", line 3, in f\nValueError: x\n'
     )
     assert run(source).value == [text, True, "ValueError", None]
+
+
+def test_the_lines_of_a_traceback_and_of_the_stack_are_told() -> None:
+    source = """
+    import traceback
+    def f(): raise ValueError("x")
+    def here(): return traceback.extract_stack(limit=1), traceback.format_stack()[-1], traceback.extract_stack()
+    try:
+        f()
+    except ValueError as error:
+        tb = error.__traceback__
+        lines = traceback.extract_tb(tb)
+        told = [tb.tb_lineno, [each[1:3] for each in lines], traceback.format_tb(tb, 1), lines.format()[1], repr(lines[1])]
+        told.append(traceback.format_exception(type(error), error, tb)[-1])
+        moved = TypeError("y").with_traceback(tb)
+        moved.__traceback__ = tb
+        told.append(len(traceback.extract_tb(moved.__traceback__)))
+        error.__traceback__ = None
+        told.append(traceback.format_tb(error.__traceback__))
+    last, shown, stack = here()
+    [*told, last[0][1:3], shown, [each.name for each in stack[-2:]]]
+    """
+    assert run(source).value == [
+        6,
+        [(6, "<module>"), (3, "f")],
+        ['  File "<code>", line 6, in <module>\n'],
+        '  File "<code>", line 3, in f\n',
+        "<FrameSummary file <code>, line 3 in f>",
+        "ValueError: x\n",
+        2,
+        [],
+        (4, "here"),
+        '  File "<code>", line 4, in here\n',
+        ["<module>", "here"],
+    ]
 
 
 def test_output_can_be_redirected() -> None:
