@@ -220,7 +220,7 @@ def _content(path: str) -> object:
     except OSError as error:
         raise DefinitionRefused(f"it cannot be read: {error.strerror}. Correct or remove it.") from None
     try:
-        return json.loads(data.decode("utf-8-sig")) if path.lower().endswith(".json") else _from_yaml(data)
+        return json.loads(data.decode("utf-8-sig")) if path.lower().endswith(".json") else from_yaml(data)
     except UnicodeDecodeError:
         raise DefinitionRefused("it is not UTF-8. Save it as UTF-8.") from None
     except RecursionError:
@@ -233,7 +233,8 @@ def _content(path: str) -> object:
         raise DefinitionRefused("it holds a number that cannot be read. Make it a shorter one, or a string.") from None
 
 
-def _from_yaml(data: bytes) -> object:
+def from_yaml(data: bytes) -> object:
+    """Return what a YAML text holds, of JSON's kinds alone. Raises `DefinitionRefused`, whose text begins with it."""
     import yaml
 
     try:
