@@ -43,7 +43,7 @@ class Direction(StrEnum):
     RESPONSE = "writeOnly"
 
 
-TOGETHER_MAX: Final[Mapping[Direction, int]] = {Direction.REQUEST: 600_000, Direction.RESPONSE: 400_000}
+TOGETHER_MAX: Final[Mapping[Direction, int]] = {Direction.REQUEST: 300_000, Direction.RESPONSE: 150_000}
 """Values in the schemas of all operations together: a list of tools has its bound."""
 
 

@@ -27,7 +27,7 @@ from mcp.types import (
 from ..configuration import ServerConfig
 from ..json_lines import ReadJson
 from ..models import Json
-from ..threads import InThread
+from ..threads import Checkpoint, InThread
 from ..upstream.message_faults import MESSAGE_BYTES_MAX, Fault, HttpFault, error_of
 from .answers import result_of
 from .call_requests import ArgumentsRefused, request_of
@@ -54,13 +54,18 @@ async def openapi_streams(
     document = await read_document(config, client, read_large)
     given = frozenset(name.lower() for name in config.headers)
     base = base_of(document, config)
-    service = await in_thread(lambda check: read_service(document, base, given, check))
-    server = _Server(config, client, service, read_large)
-    incoming, read = anyio.create_memory_object_stream[_Incoming](0)
+
+    def read(check: Checkpoint) -> tuple[Service, list[list[Json]]]:
+        service = read_service(document, base, given, check)
+        return service, _pages(service, check)
+
+    service, pages = await in_thread(read)
+    server = _Server(config, client, service, pages, read_large)
+    incoming, streamed = anyio.create_memory_object_stream[_Incoming](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    async with read, write, incoming, outgoing, anyio.create_task_group() as tasks:
+    async with streamed, write, incoming, outgoing, anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, outgoing, incoming)
-        yield read, write
+        yield streamed, write
         tasks.cancel_scope.cancel()
 
 
@@ -68,13 +73,18 @@ class _Server:
     """Answers the messages of one session."""
 
     def __init__(
-        self, config: ServerConfig, client: httpx2.AsyncClient, service: Service, read_large: ReadJson
+        self,
+        config: ServerConfig,
+        client: httpx2.AsyncClient,
+        service: Service,
+        pages: list[list[Json]],
+        read_large: ReadJson,
     ) -> None:
         self._config = config
         self._client = client
         self._service = service
         self._read_large = read_large
-        self._pages = _pages(service)
+        self._pages = pages
         self._running: dict[int | str, anyio.CancelScope] = {}
 
     async def serve(
@@ -147,11 +157,12 @@ class _Server:
         return await result_of(operation, answer, self._read_large)
 
 
-def _pages(service: Service) -> list[list[Json]]:
+def _pages(service: Service, check: Checkpoint) -> list[list[Json]]:
     """Part the tools into pages that are validated in little time each."""
     pages: list[list[Json]] = [[]]
     values = 0
     for operation in service.operations.values():
+        check()
         here = _values(operation.tool)
         if pages[-1] and (values + here > _PAGE_VALUES or len(pages[-1]) >= _PAGE_TOOLS):
             pages.append([])
