@@ -18,11 +18,12 @@ from urllib.parse import unquote, urljoin, urlsplit
 import httpx2
 
 from ..configuration import ServerConfig
-from ..definitions import from_yaml
 from ..errors import ConnectFailed, DefinitionRefused
 from ..json_lines import LARGE_CHARS, ReadJson
 from ..models import Json
 from ..names import test_of
+from ..threads import InThread
+from ..yaml_values import read_yaml
 from .exchange import ADDRESS_CHARS_MAX, ExchangeFailed, exchanged, origin
 
 DOCUMENT_BYTES_MAX = 32 * 1024 * 1024
@@ -101,13 +102,15 @@ def mapping(node: Json) -> Mapping[str, Json]:
     return node if isinstance(node, Mapping) else {}
 
 
-async def read_document(config: ServerConfig, client: httpx2.AsyncClient, read_large: ReadJson) -> Document:
+async def read_document(
+    config: ServerConfig, client: httpx2.AsyncClient, read_large: ReadJson, in_thread: InThread
+) -> Document:
     """Read the document of a server. Raises `ConnectFailed`."""
     if origin(config.openapi) is None:
         body, where = await asyncio.to_thread(_from_file, config), config.openapi
     else:
         body, where = await _fetched(config, client), config.openapi
-    root = await _parsed(config, body, read_large)
+    root = await _parsed(config, body, read_large, in_thread)
     version = root.get("openapi")
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         kind = f"Swagger {root['swagger']!s:.10}" if "swagger" in root else f"the version {version!r:.40}"
@@ -221,7 +224,7 @@ def _shown(address: str) -> str:
     return address.partition("?")[0][:200]
 
 
-async def _parsed(config: ServerConfig, body: bytes, read_large: ReadJson) -> Mapping[str, Json]:
+async def _parsed(config: ServerConfig, body: bytes, read_large: ReadJson, in_thread: InThread) -> Mapping[str, Json]:
     test = f"See {test_of(config.name)}."
     try:
         text = body.decode("utf-8-sig")
@@ -230,7 +233,7 @@ async def _parsed(config: ServerConfig, body: bytes, read_large: ReadJson) -> Ma
         elif len(body) > YAML_BYTES_MAX:
             raise ConnectFailed(_too_large(config, YAML_BYTES_MAX, " of YAML"))
         else:
-            content = cast("Json", await asyncio.to_thread(from_yaml, body))
+            content = cast("Json", await in_thread(lambda check: read_yaml(body, check)))
     except (ValueError, RecursionError, DefinitionRefused) as error:
         what = (
             str(error).rstrip(".") if isinstance(error, DefinitionRefused) else f"it is not valid JSON: {error!s:.160}"

@@ -51,7 +51,7 @@ async def openapi_streams(
 ) -> AsyncIterator[TransportStreams]:
     """Read the document and give the two ends a session works with. Raises `ConnectFailed`."""
     without_cookies(client)
-    document = await read_document(config, client, read_large)
+    document = await read_document(config, client, read_large, in_thread)
     given = frozenset(name.lower() for name in config.headers)
     base = base_of(document, config)
 
