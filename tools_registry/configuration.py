@@ -225,6 +225,14 @@ def editing(path: Path) -> Iterator[Document]:
         os.close(folder)
 
 
+_ADDRESS_CHARS_MAX = 2_000
+_PLAIN = f"an address of at most {_ADDRESS_CHARS_MAX} ASCII characters without a user; a password goes into a header"
+
+
+def _is_plain(address: str) -> bool:
+    return len(address) <= _ADDRESS_CHARS_MAX and address.isascii() and "@" not in urlsplit(address).netloc
+
+
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -306,7 +314,7 @@ class _Entry:
             args=self._texts("args") if here else (),
             env=self._mapping("env") if here else {},
             cwd=os.path.expanduser(self._text("cwd")) if here and self.entry.get("cwd") is not None else None,
-            url="" if here or (described and self.entry.get("url") is None) else self._url(),
+            url="" if here or (described and self.entry.get("url") is None) else self._url(plain=described),
             openapi=self._openapi() if described else "",
             headers={} if here else self._headers(),
             disabled=self._flag("disabled"),
@@ -418,15 +426,19 @@ class _Entry:
                 raise self._wrong(f"headers.{name}", "a header of ASCII characters on one line")
         return headers
 
-    def _url(self) -> str:
+    def _url(self, *, plain: bool) -> str:
         url = self._text("url").strip()
         if not _is_address(url):
             raise self._wrong("url", "an address that begins with http:// or https://")
+        if plain and not _is_plain(url):
+            raise self._wrong("url", _PLAIN)
         return url
 
     def _openapi(self) -> str:
         where = self._text("openapi").strip()
         if _is_address(where):
+            if not _is_plain(where):
+                raise self._wrong("openapi", _PLAIN)
             return where
         path = os.path.expanduser(where)
         if not os.path.isabs(path):

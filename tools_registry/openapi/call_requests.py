@@ -52,6 +52,8 @@ def request_of(
     sent |= {each.name: _header(each, value) for each, value in by_place[Place.HEADER]}
     cookies = "; ".join(pair for each, value in by_place[Place.COOKIE] for pair in _query(each, value))
     sent |= {"cookie": cookies} if cookies else {}
+    given = {name.lower() for name in headers}
+    sent = {name: value for name, value in sent.items() if name.lower() not in given}
     try:
         request = _with_body(client, operation, address, arguments, {**sent, **headers})
     except httpx2.InvalidURL as error:
@@ -182,7 +184,8 @@ def _with_body(
     if body.kind is BodyKind.MULTIPART:
         own = {name: each for name, each in headers.items() if name.lower() != "content-type"}
         return client.build_request(method, address, headers=own, files=list(_parts(body, value)))
-    headers = {"content-type": body.media_type, **headers}
+    if not any(name.lower() == "content-type" for name in headers):
+        headers = {"content-type": body.media_type, **headers}
     return client.build_request(method, address, headers=headers, content=_written(body, value))
 
 

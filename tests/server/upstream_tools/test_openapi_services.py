@@ -63,6 +63,8 @@ def test_a_service_is_added_listed_tested_and_removed(shelter: Service, tmp_path
         (["--openapi", "nowhere.json"], "There is no file"),
         (["--openapi", "ftp://x.example/a"], "'openapi' that cannot be used"),
         (["--openapi", "file:///etc/passwd"], "'openapi' that cannot be used"),
+        (["--openapi", "https://me:secret@x.example/a"], "without a user; a password goes into a header"),
+        (["--openapi", "https://x.example/a", "--url", "https://me@x.example"], "without a user"),
         (["--openapi", "https://x.example/a", "--transport", "sse"], "--transport is for MCP servers"),
         (
             ["--openapi", "https://x.example/a", "--env", "A=b"],
