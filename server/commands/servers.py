@@ -28,11 +28,16 @@ def add_to(parser: argparse.ArgumentParser, begin: Begin, options: Options) -> N
     """Give the parser of `sealab servers` its commands; `options` adds those that all commands have."""
     make = add_commands(parser, begin, options)
     make("list", _list, "list the servers and how they are reached")
-    add = make("add", _add, "add a server: NAME --url URL, or NAME -- COMMAND ARGUMENTS")
+    add = make("add", _add, "add a server: NAME --url URL, NAME --openapi URL|FILE, or NAME -- COMMAND ARGUMENTS")
     add.takes_words = True
-    add.usage = "sealab servers add NAME [options] (--url URL | -- COMMAND [ARGUMENT ...])"
+    add.usage = "sealab servers add NAME [options] (--url URL | --openapi URL|FILE | -- COMMAND [ARGUMENT ...])"
     add.add_argument("name", metavar="NAME", help="what to call it")
     add.add_argument("--url", help="the address of a server that is reached by HTTP")
+    add.add_argument(
+        "--openapi",
+        metavar="URL|FILE",
+        help="an OpenAPI document, whose operations become tools; with --url, that is where its service is",
+    )
     add.add_argument("--transport", choices=["stdio", "http", "sse"], help="how it is reached, where that is not clear")
     add.add_argument(
         "--header",
@@ -76,7 +81,7 @@ def _list(chosen: argparse.Namespace, home: Home) -> int:
         return Exit.OK
     for server in configuration.servers.values():
         state = " (disabled)" if server.disabled else ""
-        print(f"{server.name:<{_WIDTH}} {server.type:<6} {one_line(_reached(written[server.name]))}{state}")
+        print(f"{server.name:<{_WIDTH}} {server.type:<7} {one_line(_reached(written[server.name]))}{state}")
     for name, problem in configuration.problems.items():
         print(f"{one_line(name):<{_WIDTH}} cannot be used: {one_line(problem)}")
     if not listed:
@@ -164,22 +169,27 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
 
 def _entry(chosen: argparse.Namespace) -> dict[str, object]:
     """Return the entry that the command line describes. Raises `UsageError` where it describes none."""
-    if bool(chosen.words) == bool(chosen.url):
+    if bool(chosen.words) == bool(chosen.url or chosen.openapi):
         raise UsageError(
-            "A server is reached by a command or by a URL. Use `sealab servers add NAME -- COMMAND ARGS` or "
-            "`sealab servers add NAME --url URL`."
+            "A server is reached by a command, a URL or an OpenAPI document. Use `sealab servers add NAME -- COMMAND "
+            "ARGS`, `sealab servers add NAME --url URL` or `sealab servers add NAME --openapi URL|FILE`."
         )
     entry: dict[str, object] = {}
-    if chosen.url:
+    if chosen.url or chosen.openapi:
         if chosen.env or chosen.cwd:
             raise UsageError("--env and --cwd are for a server that a command starts. Leave them out, or use --header.")
-        entry["type"] = chosen.transport or ("sse" if chosen.url.rstrip("/").endswith("/sse") else "http")
-        entry["url"] = chosen.url
+        if chosen.openapi:
+            entry["openapi"] = _document(chosen)
+        else:
+            entry["type"] = chosen.transport or ("sse" if chosen.url.rstrip("/").endswith("/sse") else "http")
+        entry |= {"url": chosen.url} if chosen.url else {}
         if chosen.header:
             entry["headers"] = dict(_pair(each, ":", "--header") for each in chosen.header)
     else:
         if chosen.header or chosen.transport not in {None, "stdio"}:
-            raise UsageError("--header and HTTP are for a server with a --url. Leave them out, or use --env.")
+            raise UsageError(
+                "--header and HTTP are for a server with a --url or --openapi. Leave them out, or use --env."
+            )
         entry["command"], *arguments = chosen.words
         entry |= {"args": arguments} if arguments else {}
         if chosen.env:
@@ -187,6 +197,19 @@ def _entry(chosen: argparse.Namespace) -> dict[str, object]:
         entry |= {"cwd": chosen.cwd} if chosen.cwd else {}
     entry |= {"allow_self": True} if chosen.allow_self else {}
     return entry | ({"category": chosen.category} if chosen.category else {})
+
+
+def _document(chosen: argparse.Namespace) -> str:
+    """Return where the OpenAPI document is: its address, or its absolute path. Raises `UsageError`."""
+    if chosen.transport:
+        raise UsageError("--transport is for MCP servers. Leave it out: an OpenAPI document is reached by HTTP.")
+    where = str(chosen.openapi)
+    if "://" in where or "${" in where:
+        return where
+    path = Path(where).expanduser().absolute()
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}. Give the address or the file of an OpenAPI document.")
+    return str(path)
 
 
 def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
@@ -200,7 +223,7 @@ def _shown_server(server: ServerConfig, written: object) -> dict[str, object]:
     """Return what may be shown of a server: as it is written, and of variables and headers the names alone."""
     entry = written if isinstance(written, dict) else {}
     told: dict[str, object] = {"name": server.name, "type": server.type.value}
-    told |= {key: entry[key] for key in ("command", "args", "cwd", "url") if key in entry}
+    told |= {key: entry[key] for key in ("command", "args", "cwd", "url", "openapi") if key in entry}
     told |= {"env": sorted(server.env)} if server.command else {"headers": sorted(server.headers)}
     return told | {
         "category": server.category or server.name,
@@ -211,7 +234,10 @@ def _shown_server(server: ServerConfig, written: object) -> dict[str, object]:
 
 def _reached(written: object) -> str:
     entry = written if isinstance(written, dict) else {}
-    return str(entry["url"]) if "url" in entry else shlex.join(map(str, [entry["command"], *entry.get("args", [])]))
+    for key in ("openapi", "url"):
+        if key in entry:
+            return str(entry[key])
+    return shlex.join(map(str, [entry["command"], *entry.get("args", [])]))
 
 
 def _import_report(plan: ImportPlan, home: Home, chosen: argparse.Namespace) -> dict[str, object]:

