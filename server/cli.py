@@ -39,6 +39,16 @@ _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tool
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _DISCOVERY_FILE = "discovery_config.json"
 _ISOLATION = re.compile(r'isolation="(\w+)"')
+_TERMINAL_WORDS = {
+    " with memory_mb": " with --memory",
+    "a longer timeout_seconds": "a longer --timeout",
+    "value in context_vars": "value after `--`, which sys.argv has",
+    "values in context_vars": "values after `--`, which sys.argv has",
+    "this client cannot ask one": "a command cannot ask one",
+    "With dry_run=true such calls are only noted down; or ask the user what to do instead.": (
+        'To allow it without a yes, name the tool in "reads" of its server in mcp.json, or set "approve" there.'
+    ),
+}
 _DOCTOR_EXIT_CODES = (
     "Exit codes: 0 the required level is reached and all works, 1 it is not reached, 2 wrong usage, 3 it is reached, "
     "but something else does not work."
@@ -91,7 +101,10 @@ def _command_first(given: Sequence[str]) -> list[str]:
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
     # A command of a group is two words.
-    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container} else 1
+    in_group = _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container}
+    if in_group and (len(rest) == 1 or rest[1].startswith("-")):
+        return rest  # which asks for help, or lacks a command
+    named = 2 if in_group else 1
     return [*rest[:named], *options, *rest[named:]]
 
 
@@ -369,7 +382,7 @@ def print_run(report: Report) -> None:
     if error is not None:
         where = "" if error["line"] is None else f" in line {error['line']}"
         _say(error["traceback"] or "")
-        _say(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
+        _say(f"sealab: {report['status']}{where}: {error['type']}: {_in_words_of_the_terminal(error['message'])}")
         _say(_in_words_of_the_terminal(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
@@ -454,7 +467,9 @@ def _cause(error: BaseException) -> BaseException:
 
 def _in_words_of_the_terminal(message: str) -> str:
     """Return an error with commands and options in the place of the tools of MCP and their arguments."""
-    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
+    message = _ISOLATION.sub(r"--isolation \1", message)
+    for words, own in _TERMINAL_WORDS.items():
+        message = message.replace(words, own)
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 
