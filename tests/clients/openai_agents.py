@@ -35,6 +35,7 @@ async def called(tools: dict[str, object], name: str, /, **arguments):
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_tools_are_called_and_give_images_and_the_reports_of_failures(transport: str, url: str) -> None:
     async with connected(transport, url) as server:
+        assert server.session.protocol_version == "2026-07-28"
         tools = await tools_of(server, strict=False)
         assert "result: 2" in str(await called(tools, "execute_code", code="1 + 1"))
         assert "data:image/png;base64," in str(await called(tools, "execute_code", code=IMAGE))

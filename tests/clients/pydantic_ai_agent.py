@@ -40,6 +40,7 @@ async def test_an_agent_runs_code_with_images_failures_and_a_question(transport:
     async with MCPToolset(
         server, init_timeout=50, elicitation_handler=yes, tool_error_behavior="failed", include_instructions=True
     ) as toolset:
+        assert toolset.client.session.protocol_version == "2026-07-28"
         assert "execute_code" in {tool.name for tool in await toolset.list_tools()}
         [answer] = [part for part in await returned(toolset, "1 + 1") if isinstance(part, ToolReturnPart)]
         assert answer.content["result"] == 2
