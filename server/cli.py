@@ -88,7 +88,10 @@ def _command_first(given: Sequence[str]) -> list[str]:
         case [first, *_] if first.startswith("-"):
             return ["serve", *options, *rest]
     # A command of a group is two words.
-    named = 2 if _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container} else 1
+    in_group = _COMMANDS.get(rest[0], ("", None))[1] in {_complete_group, _complete_container}
+    if in_group and (len(rest) == 1 or rest[1].startswith("-")):
+        return rest  # which asks for help, or lacks a command
+    named = 2 if in_group else 1
     return [*rest[:named], *options, *rest[named:]]
 
 

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 _COMMAND_OF = {"list_skills": "sealab skills list", "search_tools": "sealab tools search WORDS"}
 _MCP_TOOL = re.compile(r"`?\b(list_skills|search_tools)\b(?:\([^)]*\))?`?")
 _ISOLATION = re.compile(r'isolation="(\w+)"')
+_TERMINAL_WORDS = {
+    " with memory_mb": " with --memory",
+    "a longer timeout_seconds": "a longer --timeout",
+    "value in context_vars": "value after `--`, which sys.argv has",
+    "values in context_vars": "values after `--`, which sys.argv has",
+    "this client cannot ask one": "a command cannot ask one",
+    "With dry_run=true such calls are only noted down; or ask the user what to do instead.": (
+        'To allow it without a yes, name the tool in "reads" of its server in mcp.json, or set "approve" there.'
+    ),
+}
 
 
 def print_run(report: Report) -> None:
@@ -31,7 +41,7 @@ def print_run(report: Report) -> None:
     if error is not None:
         where = "" if error["line"] is None else f" in line {error['line']}"
         print_error(error["traceback"] or "")
-        print_error(f"sealab: {report['status']}{where}: {error['type']}: {error['message']}")
+        print_error(f"sealab: {report['status']}{where}: {error['type']}: {terminal_message(error['message'])}")
         print_error(terminal_message(error["hint"] or ""))
     if "images" in report:
         count = len(report["images"])
@@ -58,7 +68,9 @@ def read_source(file: str) -> str:
 
 def terminal_message(message: str) -> str:
     """Return an error with commands and options in the place of the tools of MCP and their arguments."""
-    message = _ISOLATION.sub(r"--isolation \1", message).replace(" with memory_mb", " with --memory")
+    message = _ISOLATION.sub(r"--isolation \1", message)
+    for words, own in _TERMINAL_WORDS.items():
+        message = message.replace(words, own)
     return _MCP_TOOL.sub(lambda named: f"`{_COMMAND_OF[named[1]]}`", message)
 
 

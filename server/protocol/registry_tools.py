@@ -115,6 +115,7 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         if not all(map(tells_returns, lines)):
             lines.append(_LOOK_FIRST)
         lines += [str(found["in_code"])] if "in_code" in found else []
+        lines += _unreachable_lines(found)
         return answered(found, "\n".join(lines) or "no tools found")
 
     async def get_tool_definition(
@@ -133,7 +134,8 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))
         categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
         lines = [f"{name} ({each['tool_count']}): {each['description']}" for name, each in categories.items()]
-        return answered(told, "\n".join([*lines, *([_WHOLE_CATEGORY] if lines else [])]) or "no tools")
+        lines += [_WHOLE_CATEGORY] if lines else []
+        return answered(told, "\n".join([*lines, *_unreachable_lines(told)]) or "no tools")
 
     search = StrictTool.published(
         search_tools,
@@ -160,8 +162,16 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
 def _line(tool: Mapping[str, object]) -> str:
     """Say one found tool in a line: how code calls it, and what it does."""
     call = tool.get("signature") or tool.get("call") or ".".join(filter(None, (str(tool["server"]), str(tool["name"]))))
+    if "arguments" in tool:
+        call = f"{call}({', '.join(cast('list[str]', tool['arguments']))})"
     about = str(tool.get("description", "")).partition("\n")[0]
     returned = f" -> {tool['returns']}" if "returns" in tool else ""
     marks = {"quarantined": "quarantined", "needs_approval": "needs approval"}
     marked = "".join(f" ({words})" for key, words in marks.items() if key in tool)
     return f"{call}{returned}{marked}: {about}" if about else f"{call}{returned}{marked}"
+
+
+def _unreachable_lines(answer: Mapping[str, object]) -> list[str]:
+    """Say of each server whose tools are not known why that is so: many clients give models the text alone."""
+    unreachable = cast("Mapping[str, str]", answer.get("unreachable", {}))
+    return [f"unreachable: {server}: {reason}" for server, reason in unreachable.items()]

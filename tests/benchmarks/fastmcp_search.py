@@ -3,7 +3,7 @@
 Reads `{"tools": [...], "queries": [...], "limit": 5}` from standard input, writes `{"found": [[name, …], …], "ms": […]}`.
 The transform is asked as its `search_tools` asks it, but without the server around it: that only makes it faster.
 
-    .venv-fastmcp/bin/python tests/benchmarks/fastmcp_search.py < questions.json
+    .venv-clients-mcp2/bin/python tests/benchmarks/fastmcp_search.py < questions.json
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outside checks of the server: the official conformance suite over HTTP in both protocol eras, and the inspector.
+"""Outside checks of the server: the official conformance suite in both eras, and the inspector's check of skills.
 
 Run by `make conformance`, which installs Node and both packages below `.conformance/`. Scenarios that need a server
 made for the suite (tools with given names and answers) cannot apply to sealab and are counted, not judged.
@@ -6,7 +6,6 @@ made for the suite (tools with given names and answers) cannot apply to sealab a
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -114,36 +113,6 @@ def verified_skills(modules: Path, sealab: str, home: str) -> list[str]:
     return []
 
 
-def inspector(modules: Path, sealab: str, home: str) -> list[str]:
-    """List the tools through the inspector's strict mode, over stdio."""
-    command = [
-        *NODE,
-        str(modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
-        *(
-            "--cli",
-            "--method",
-            "tools/list",
-            "--strict",
-            "--format",
-            "json",
-            "-q",
-            "--",
-            sealab,
-            "serve",
-            "--home",
-            home,
-        ),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0:
-        return [f"inspector tools/list --strict: exit {done.returncode}: {(done.stderr or done.stdout)[-2000:]}"]
-    answer = json.loads(done.stdout)
-    tools = answer.get("tools", answer.get("result", {}).get("tools", [])) if isinstance(answer, dict) else answer
-    names = [tool["name"] for tool in tools]
-    print(f"inspector --strict: {len(names)} tools listed: {', '.join(names)}", flush=True)
-    return [] if "execute_code" in names else ["inspector: execute_code is not listed"]
-
-
 def main() -> int:
     modules = Path(sys.argv[1])
     sealab = str(Path(sys.executable).with_name("sealab"))
@@ -164,7 +133,6 @@ def main() -> int:
                 line for revision in FIXTURE_FREE for line in conformance(modules, url, revision, f"{scratch}/out")
             ]
             wrong += skills_extension(modules, url, f"{scratch}/out")
-            wrong += inspector(modules, sealab, f"{scratch}/stdio")
             wrong += verified_skills(modules, sealab, f"{scratch}/stdio")
         finally:
             server.terminate()
@@ -173,7 +141,7 @@ def main() -> int:
                 print(log.read_text(errors="replace")[-20_000:], file=sys.stderr)
     for line in wrong:
         print(line, file=sys.stderr)
-    good = sum(map(len, FIXTURE_FREE.values())) + len(SKILLS) + 2 - len(wrong)
+    good = sum(map(len, FIXTURE_FREE.values())) + len(SKILLS) + 1 - len(wrong)
     print(f"{good} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 

@@ -153,6 +153,16 @@ def test_a_hint_names_options_and_no_arguments_of_mcp(tmp_path: Path) -> None:
     ended = run(tmp_path, "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", "--memory", "64")
     assert "--memory" in ended.stderr
     assert "memory_mb" not in ended.stderr
+    assert "a longer --timeout" in run(tmp_path, "while True: pass", "--timeout", "0.2").stderr.splitlines()[-1]
+    assert "after `--`, which sys.argv has" in run(tmp_path, "input()").stderr.splitlines()[-1]
+
+
+def test_of_a_call_that_needs_a_yes_a_command_says_where_it_is_allowed(tmp_path: Path) -> None:
+    upstream = {"command": sys.executable, "args": ["-m", "sealab.server.commands.demo_upstream"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"packages": upstream}}))
+    told, hint = run(tmp_path, "await tools.packages.uninstall_package(name='x')").stderr.splitlines()[-2:]
+    assert "a command cannot ask one" in told
+    assert 'name the tool in "reads" of its server in mcp.json' in hint
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,4 +1,4 @@
-"""Forty command lines as a newcomer types them: how each ends, and what it says."""
+"""Fifty-one command lines as a newcomer types them: how each ends, and what it says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from .command_line import sealab
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE, REFUSED, LIMIT = 0, 1, 2, 3, 4
+PROGRAMS = {"six": "6 * 7", "fails": "1 / 0", "endless": "while True: pass", "opens": "import socket"}
 LINES = [
     ("-V", OK, "sealab "),
     ("--version", OK, "sealab "),
@@ -17,6 +18,9 @@ LINES = [
     ("help servers", OK, "import the servers of other MCP clients"),
     ("help servers add", OK, "usage: sealab servers add NAME [options]"),
     ("help nonsense", USAGE, '"nonsense" is not a command of sealab.'),
+    ("--home X doctor", OK, "(required: limits) ok"),
+    ("--home X servers", USAGE, "The command line lacks COMMAND."),
+    ("--home X servers --help", OK, "import the servers of other MCP clients"),
     ("doctr", USAGE, "Did you mean doctor?"),
     ("skill list", USAGE, "Did you mean skills?"),
     ("servers lst", USAGE, "Did you mean list?"),
@@ -27,6 +31,7 @@ LINES = [
     ("servers", USAGE, "usage: sealab servers [-h] COMMAND ..."),
     ("servers add", USAGE, "The command line lacks NAME."),
     ("servers add git", USAGE, "sealab servers add NAME -- COMMAND ARGS"),
+    ("servers add git -- uvx mcp-server-git", OK, "Try it with `sealab servers test git`."),
     ("servers add x --header bad --url http://x", USAGE, "Give NAME:VALUE."),
     ("servers add x --url ftp://x", USAGE, "http:// or https://"),
     ("servers list", OK, "Add some with `sealab servers add`"),
@@ -37,7 +42,7 @@ LINES = [
     ("completion", USAGE, "The command line lacks SHELL."),
     ("completion tcsh", USAGE, "It is one of bash, zsh, fish."),
     ("completion bash", OK, "servers"),
-    ("skills list", OK, ""),
+    ("skills list", OK, "`sealab skills save` and `sealab skills import --examples` make some."),
     ("skills show nope", USAGE, "`sealab skills list` names those that there are."),
     ("skills run nope", USAGE, "There is no skill 'nope'."),
     ("skills delete nope", USAGE, "There is no skill 'nope'."),
@@ -48,6 +53,11 @@ LINES = [
     ("packages check yaml", USAGE, "yaml is a module of PyYAML."),
     ("container build --with cv2", USAGE, "cv2 is a module of opencv-python."),
     ("container profile p.json", OK, "--security-opt seccomp="),
+    ("run six.py", OK, "42"),
+    ("run fails.py", FAILED, "sealab: error in line 1: ZeroDivisionError"),
+    ("run endless.py --timeout 0.2", LIMIT, "a longer --timeout"),
+    ("run opens.py", REFUSED, "There is no network here"),
+    ("init --dry-run", OK, "Nothing was changed."),
     ("init", USAGE, "Give --yes to answer all, or --dry-run to look."),
     ("--log-level silly doctor", USAGE, "Give one of DEBUG, INFO"),
     ("-x", USAGE, "The command has no option -x."),
@@ -60,10 +70,12 @@ def test_a_command_line_ends_and_says(
     line: str, exit_code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, program in PROGRAMS.items():
+        (tmp_path / f"{name}.py").write_text(program)
     ended = sealab(*line.split(), SEALAB_HOME=str(tmp_path / "home"), HOME=str(tmp_path))
     assert ended.returncode == exit_code, ended.stderr
     assert said in " ".join((ended.stdout + ended.stderr).split())
-    assert "Traceback" not in ended.stderr
+    assert 'File "/' not in ended.stderr, "a traceback of sealab's own"
     if exit_code != OK:
         assert ended.stdout == ""
-        assert ended.stderr.startswith("sealab: ")
+        assert ended.stderr.startswith("sealab: ") or (exit_code != USAGE and "\nsealab: " in ended.stderr)

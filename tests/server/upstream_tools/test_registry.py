@@ -238,6 +238,14 @@ async def test_a_search_tells_as_much_as_was_asked_for(caller, level, keys) -> N
     assert {tool["server"] for tool in answer["tools"]} == {"up"}
 
 
+async def test_the_text_of_a_search_names_arguments_and_servers_that_cannot_be_reached(caller) -> None:
+    found = (await caller.call("search_tools", query="add two numbers", category="up")).content[0].text
+    assert "up.add(left, right) -> " in found
+    for tool, arguments in (("search_tools", {"query": "add"}), ("list_tool_categories", {})):
+        said = (await caller.call(tool, **arguments)).content[0].text
+        assert "unreachable: gone: The command '/no/such/command'" in said
+
+
 async def test_a_category_lists_all_signatures_of_a_server_in_one_call_and_says_so(caller) -> None:
     said = (await caller.call("list_tool_categories")).content[0].text
     assert 'search_tools(query="", category=NAME, detail_level="signature")' in said
