@@ -25,6 +25,8 @@ _SHAPE_CHARS_MAX: Final = 200
 _DEPTH_MAX: Final = 4
 _NODES_MAX: Final = 60
 _KEYS_MAX: Final = 12
+_ITEMS_MAX: Final = 20
+"""Items of a list that are looked at for classes of their own."""
 _KEY_CHARS_MAX: Final = 40
 _SOURCE_CHARS_MAX: Final = 50_000
 _NAMES_MAX: Final = 200
@@ -39,7 +41,10 @@ def note(answers: dict[str, str], tool: str, answer: object) -> None:
 
 
 def shape_of(answer: object) -> str:
-    """Return the type of a JSON value as Python writes it, with the keys of objects; of lists the first item counts."""
+    """Return the type of a JSON value as Python writes it, with the keys of objects.
+
+    Of the items of a list the first of each class counts.
+    """
     written = ""
     for depth in range(_DEPTH_MAX, -1, -1):
         written = _Look().written(answer, depth)
@@ -64,8 +69,15 @@ class _Look:
             items = cast("list[object]", value)
             if not items:
                 return "list (empty)"
-            return f"list[{self.written(items[0], depth - 1)}]" if depth > 0 else "list"
+            return f"list[{self._items(items, depth - 1)}]" if depth > 0 else "list"
         return type(value).__name__
+
+    def _items(self, items: list[object], depth: int) -> str:
+        """Return the type of a list's items: of those of one class the first counts, text may stand beside objects."""
+        kinds: dict[type, object] = {}
+        for item in items[:_ITEMS_MAX]:
+            kinds.setdefault(type(item), item)
+        return " | ".join(dict.fromkeys(self.written(item, depth) for item in kinds.values()))
 
     def _object(self, fields: dict[str, object], depth: int) -> str:
         if depth <= 0 or self.left <= 0:
