@@ -20,6 +20,7 @@ from .disclosure import bounded
 TOOLS_MAX: Final = 50
 """Tools of one run whose answers are noted."""
 
+_MADE_UP: Final = "dry_run"
 _SHOWN_MAX: Final = 2
 _SHAPE_CHARS_MAX: Final = 200
 _DEPTH_MAX: Final = 4
@@ -35,7 +36,12 @@ _OF_A_CALL: Final = re.compile(r"\bargument|not callable|\bawait\b|coroutine")
 
 
 def note(answers: dict[str, str], tool: str, answer: object) -> None:
-    """Note the shape of the newest answer of a tool, of `TOOLS_MAX` tools at most; takes bounded time."""
+    """Note the shape of the newest answer of a tool, of `TOOLS_MAX` tools at most; takes bounded time.
+
+    What stands for an answer in a dry run has none.
+    """
+    if isinstance(answer, dict) and answer.get(_MADE_UP) is True:
+        return
     if tool in answers or len(answers) < TOOLS_MAX:
         answers[tool] = shape_of(answer)
 

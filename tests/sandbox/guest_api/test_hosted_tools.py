@@ -352,6 +352,8 @@ def test_the_shape_of_any_answer_is_written_in_bounded_length_and_time() -> None
         '{"a": list (empty), "b": list[None | float], "c": bool}'
     )
     answers: dict[str, str] = {}
+    answer_shapes.note(answers, "a.b", {"dry_run": True})
+    assert answers == {}, "nothing is known of what a dry run left out"
     for number in range(100):
         answer_shapes.note(answers, f"a.b{number}", 1)
     assert len(answers) == answer_shapes.TOOLS_MAX
