@@ -10,6 +10,7 @@ import builtins
 import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import cast
 
 from ..guest.dynamic import Dynamic, dynamic
@@ -25,25 +26,40 @@ _BRIDGE_NAME = re.compile(r"\bmcp_([A-Za-z]\w*)")
 _USE = re.compile(r"(?<![\w.])([A-Za-z]\w*)\.([A-Za-z]\w*)\s*\(")
 """A call of a member of a name."""
 _USED_NAMES_MAX = 20
+_SERVER_BY = ("server", "server_name")
+_TOOL_BY = ("name", "tool", "tool_name")
 _MODELS = ("Input", "Output", "Params")
 """How the names of models end in typed stubs."""
 _OF_SERVERS = frozenset({"mcp.servers", "servers", "tools"})
 """Modules that hold the servers, each as a module of its own."""
 
 
-async def call_tool(name: str, *arguments: Mapping[str, object] | str | None, **named: object) -> object:
+async def call_tool(*arguments: Mapping[str, object] | str | None, **named: object) -> object:
     """Call an upstream tool by its full name, such as "git.git_log", with its arguments as one dict.
 
-    Server and tool may also be two texts: call_tool("git", "git_log", {…}). Returns its structured content, else
-    parsed JSON, else text. Raises ToolError with the server's message.
+    Server and tool may also be two texts: call_tool("git", "git_log", {…}). The names may be given as name= or tool=,
+    and server=. Returns its structured content, else parsed JSON, else text. Raises ToolError with the server's
+    message.
     """
-    if arguments and type(arguments[0]) is str:
-        name, arguments = f"{name}.{arguments[0]}", arguments[1:]
+    names = [*takewhile(lambda each: type(each) is str, cast("tuple[str, ...]", arguments[:2]))]
+    arguments = arguments[len(names) :]
+    if not names and not arguments:  # else these are arguments of the tool itself
+        names = [cast("str", named.pop(each)) for each in named_by({k for k, v in named.items() if type(v) is str})]
+    if not names:
+        raise TypeError('call_tool() takes the name of a tool as text, such as "git.git_log", and then a dict.')
+    name = ".".join(names)
     if not arguments and isinstance(named.get("arguments", ""), dict | None):
         arguments = (cast("Mapping[str, object] | None", named.pop("arguments")),)
     if arguments == (None,):
         arguments = ()
     return await _call(name, arguments, named)
+
+
+def named_by(given: Container[str]) -> list[str]:
+    """Return which of the named arguments of a `call_tool` that was given no name by position say the tool's name."""
+    tool = next((each for each in _TOOL_BY if each in given), None)
+    server = next((each for each in _SERVER_BY if each in given), None)
+    return [] if tool is None else [tool] if server is None else [server, tool]
 
 
 def search_tools(

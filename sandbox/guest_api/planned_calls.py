@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from ..errors import Refused
 from ..guest.dynamic import Dynamic
@@ -259,6 +259,10 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
 def _named_tool(call: ast.Call) -> str | None:
     """Return the tool that a call of `call_tool` names as text: by one text, or by a server's and a tool's."""
     match call.args:
+        case []:
+            written = {each.arg: each.value for each in call.keywords if each.arg and _is_text(each.value)}
+            names = [cast("ast.Constant", written[each]).value for each in hosted_tools.named_by(written)]
+            return ".".join(map(str, names)) or None
         case [ast.Constant(value=str(server)), ast.Constant(value=str(tool)), *_]:
             return f"{server}.{tool}"
         case [ast.Constant(value=str(name))] | [ast.Constant(value=str(name)), ast.Dict() | ast.Constant(value=None)]:
@@ -271,6 +275,9 @@ def _named_tool(call: ast.Call) -> str | None:
 def _passed(call: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
     """Return what a call of `call_tool` passes to the tool: by position and by name."""
     by_position, by_name = call.args[1:], call.keywords
+    if not call.args:
+        names = hosted_tools.named_by({each.arg for each in by_name if each.arg and _is_text(each.value)})
+        by_name = [each for each in by_name if each.arg not in names]
     if by_position and _is_text(by_position[0]):
         by_position = by_position[1:]
     if not by_position:

@@ -20,11 +20,14 @@ from .disclosure import bounded
 TOOLS_MAX: Final = 50
 """Tools of one run whose answers are noted."""
 
+_MADE_UP: Final = "dry_run"
 _SHOWN_MAX: Final = 2
 _SHAPE_CHARS_MAX: Final = 200
 _DEPTH_MAX: Final = 4
 _NODES_MAX: Final = 60
 _KEYS_MAX: Final = 12
+_ITEMS_MAX: Final = 20
+"""Items of a list that are looked at for classes of their own."""
 _KEY_CHARS_MAX: Final = 40
 _SOURCE_CHARS_MAX: Final = 50_000
 _NAMES_MAX: Final = 200
@@ -33,13 +36,21 @@ _OF_A_CALL: Final = re.compile(r"\bargument|not callable|\bawait\b|coroutine")
 
 
 def note(answers: dict[str, str], tool: str, answer: object) -> None:
-    """Note the shape of the newest answer of a tool, of `TOOLS_MAX` tools at most; takes bounded time."""
+    """Note the shape of the newest answer of a tool, of `TOOLS_MAX` tools at most; takes bounded time.
+
+    What stands for an answer in a dry run has none.
+    """
+    if isinstance(answer, dict) and answer.get(_MADE_UP) is True:
+        return
     if tool in answers or len(answers) < TOOLS_MAX:
         answers[tool] = shape_of(answer)
 
 
 def shape_of(answer: object) -> str:
-    """Return the type of a JSON value as Python writes it, with the keys of objects; of lists the first item counts."""
+    """Return the type of a JSON value as Python writes it, with the keys of objects.
+
+    Of the items of a list the first of each class counts.
+    """
     written = ""
     for depth in range(_DEPTH_MAX, -1, -1):
         written = _Traversal().written(answer, depth)
@@ -64,8 +75,15 @@ class _Traversal:
             items = cast("list[object]", value)
             if not items:
                 return "list (empty)"
-            return f"list[{self.written(items[0], depth - 1)}]" if depth > 0 else "list"
+            return f"list[{self._items(items, depth - 1)}]" if depth > 0 else "list"
         return type(value).__name__
+
+    def _items(self, items: list[object], depth: int) -> str:
+        """Return the type of a list's items: of those of one class the first counts, text may stand beside objects."""
+        kinds: dict[type, object] = {}
+        for item in items[:_ITEMS_MAX]:
+            kinds.setdefault(type(item), item)
+        return " | ".join(dict.fromkeys(self.written(item, depth) for item in kinds.values()))
 
     def _object(self, fields: dict[str, object], depth: int) -> str:
         if depth <= 0 or self.left <= 0:

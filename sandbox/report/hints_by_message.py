@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_ASYNC_WITH = "Write `async with`."
 _AWAIT = "Write `await` before the call: without it there is only a coroutine, of which nothing has run."
 _NONE = "The value is None: look at what made it. Methods that change a list in place, such as sort(), return None."
 _TOP_LEVEL_AWAIT = "`await` works at the top level: write `await main()` instead of starting an event loop."
@@ -27,10 +28,17 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         ),
         (
             r"does not support the context manager protocol \(missed __exit__ method\) but it supports",
-            "Write `async with`.",
+            _ASYNC_WITH,
+        ),
+        (
+            r"^'(?:Lock|Condition|(?:Bounded)?Semaphore|TaskGroup|Timeout|_?Async\w+)' object does not support",
+            _ASYNC_WITH,
         ),
         (r"'coroutine'|[Tt]ype coroutine\b|\bcoroutine .* was never awaited", _AWAIT),
-        (r"cannot be called from a running event loop|event loop is already running", _TOP_LEVEL_AWAIT),
+        (
+            r"cannot be called from a running event loop|event loop is already running|^no running event loop",
+            _TOP_LEVEL_AWAIT,
+        ),
         (r"cannot reuse already awaited coroutine", "Call the function again for each `await`."),
         (r"^the JSON object must be str, bytes or bytearray, not ", "The value is already parsed: use it as it is."),
         (

@@ -42,7 +42,7 @@ _ALWAYS: Mapping[str, str] = MappingProxyType(
             tkinter turtle turtledemo curses pygame pyglet PyQt5 PyQt6 PySide6 kivy wx idlelib
             """,
         'use zoneinfo.ZoneInfo("Europe/Berlin")': "pytz tzlocal",
-        "use datetime: datetime.fromisoformat(text), datetime.strptime(text, format), timedelta": """
+        "`from datetime import datetime, timedelta`: datetime.fromisoformat(text), datetime.strptime(text, format)": """
             dateutil arrow pendulum dateparser ciso8601 iso8601 isodate maya delorean
             """,
         "use json; TOML reads tomllib; of simple YAML, read the lines yourself": "yaml ruamel",

@@ -15,10 +15,13 @@ from types import CoroutineType
 from typing import Any, cast
 from weakref import WeakSet
 
+from ..guest.guest import GUEST
 from ..guest.spelling import demangle
 
 _NAMED_MAX = 3
 _ITEMS_MAX = 1000
+_ORIGINS = 3
+"""How many callers a coroutine remembers: a tool without its server is called through two functions of sealab's."""
 _SKILL = "<skill "
 """How the file names of skills begin; `<skill csv_profile v2>` is its second version."""
 
@@ -34,7 +37,7 @@ class Unawaited:
 
     def watch(self) -> None:
         """Hear of coroutines that are thrown away, and let each remember where it was made."""
-        sys.set_coroutine_origin_tracking_depth(1)
+        sys.set_coroutine_origin_tracking_depth(_ORIGINS)
         warnings._warn_unawaited_coroutine = self._note  # type: ignore[attr-defined]  # what CPython itself calls
 
     def begin(self) -> None:
@@ -77,7 +80,8 @@ class Unawaited:
         origin = getattr(coroutine, "cr_origin", None)
         name = demangle(coroutine.__qualname__)
         if origin:
-            source, line, _function = origin[0]
+            own = (each for each in origin if each[0] in GUEST.sources)
+            source, line, _function = next(own, origin[0])
             self._calls[name, line, source[1:-1] if source.startswith(_SKILL) else ""] = None
         else:
             self._calls[name, None, ""] = None

@@ -112,8 +112,9 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             return await _judged(registry, calls, named)
         instead = _LEAVE_OUT if refused else "Correct these calls, and run the program again."
         asked = [each.tool for each in to_ask.values()] if refused else []
+        first = "Correct the calls that are wrong. " if wrong and refused else ""
         refused += [(each.line, each.why) for each in wrong]
-        return await _refusal(registry, refused, asked, instead)
+        return await _refusal(registry, refused, asked, instead, first)
     are_all_known = sum(map(len, named.values())) < CALLS_JUDGED_MAX
     if not to_ask or calls.caller.ask is None or not are_all_known:
         return None
@@ -230,8 +231,12 @@ async def _refusal(
     refused: Sequence[tuple[int, str]],
     asked: Sequence[Tool],
     instead: str = "Leave these calls out.",
+    first: str = "",
 ) -> Json:
-    """Return why a program may not start: each call that is in the way with its line, and what can be done."""
+    """Return why a program may not start: each call that is in the way with its line, and what can be done.
+
+    `first` is to be done before that.
+    """
     lines: dict[str, list[int]] = {}
     for line, why in sorted(refused):
         lines.setdefault(why, []).append(line)
@@ -242,7 +247,7 @@ async def _refusal(
     return {
         "message": f"Nothing was called. {told}",
         "line": min(line for line, _ in refused),
-        "instead": approval.what_else(await _reading(registry, asked)) if asked else instead,
+        "instead": first + (approval.what_else(await _reading(registry, asked)) if asked else instead),
     }
 
 

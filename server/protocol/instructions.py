@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 INSTRUCTIONS = """\
-sealab runs Python in a sandbox, in milliseconds. Prefer one execute_code program over many small steps: load, \
-filter and aggregate in code, return only what you need (set `result`, or end with an expression). Other MCP servers \
-are reached from code: search_tools finds a tool, `await tools.<server>.<tool>(**args)` calls it. No network, no disk \
-but the workspace: write_file, read_file. Each call is fresh unless session="name" is given. A failed run is an \
-ordinary report: read error.hint and correct it.
+sealab runs Python in a sandbox, in milliseconds: no network, no disk but the workspace (write_file, read_file). \
+Prefer one execute_code program over many small steps; return only what you need: set `result`, or end with an \
+expression. Other MCP servers are reached from code: search_tools(query, detail_level="signature") tells what a call \
+needs, `await tools.<server>.<tool>(**args)` calls it. Each call is fresh unless session="name" is given.
 
-Search with a whole task or a few words; detail_level="signature" gives what a call needs in one line each, and an \
-empty query with a category all of a server. Run many \
-calls at once with asyncio.gather; a failed call raises ToolError, with the server's message, and can be caught. Calls \
-that may change something can need the user's yes; dry_run=true only notes them down. What is worth keeping becomes a \
-skill: save_skill, then skills.<name>(…) in any code.
-
-The code is Python 3.11+: classes, dataclasses, generators, match, async and top-level await. Data modules of the \
-standard library can be imported; what is not allowed is refused before anything runs, with the line, the reason and \
-what to write instead. Nothing is cut silently: `truncated` in the report says what was cut and how to read the rest.
+Make many calls at once with asyncio.gather; a failed one raises ToolError. Calls that may change something can need \
+the user's yes; dry_run=true only notes them. A failed run is an ordinary report: correct it by error.hint. \
+`truncated` says how to read what was cut. What is worth keeping becomes a skill: save_skill, then skills.<name>(…).
 """
 
 PROGRAM = """\

@@ -15,6 +15,7 @@ from .truncation import FIRST_OF, SHOWN_CHARS, fit
 
 _NEW_LINE = "\n"
 _TRACE_LINES_MAX = 24
+WHOLE_FROM_MS = 10
 
 
 class CallCounts(TypedDict):
@@ -130,7 +131,7 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
     `SHOWN_CHARS` are shown: the structured content has more.
     """
     failed = report["error"]
-    ended = f"{report['status']} in {report['execution_time_ms']:.1f} ms"
+    ended = f"{report['status']} in {_brief_ms(report['execution_time_ms'])} ms"
     lines = [ended if failed is None else f"{ended} (run {report['run_id']})"]
     shown = _shown(report, form)
     if shown.result is not None:
@@ -168,6 +169,11 @@ class _Shown(NamedTuple):
     output: str
     stderr: str
     notes: Mapping[str, object]
+
+
+def _brief_ms(ms: float) -> str:
+    """Return milliseconds for a text; a fraction is shown where it counts, since a model pays for each digit."""
+    return f"{ms:.1f}" if ms < WHOLE_FROM_MS else f"{ms:.0f}"
 
 
 def _shown(report: Report, form: OutputFormat) -> _Shown:

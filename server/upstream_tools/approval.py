@@ -130,7 +130,10 @@ def question_at_start(
     others = (
         f" There is no room here for the calls of {left} more: each is asked about when it is made." if left else ""
     )
-    text = f"May the running code call {'; '.join(asked.values())}? A yes holds for each call of these in this run."
+    of_these = "it" if len(asked) == 1 else "these tools"
+    text = (
+        f"May the running code call {'; '.join(asked.values())}? A yes holds for each call of {of_these} in this run."
+    )
     return StartQuestion(text + others, frozenset(asked))
 
 

@@ -72,6 +72,14 @@ async def value(pool: Pool, code: str) -> Json:
         ("call_tool('git', 'git_log')", "git.git_log", {}),
         ("call_tool('git.git_log', arguments={'x': 1})", "git.git_log", {"x": 1}),
         ("call_tool('git.git_log', None)", "git.git_log", {}),
+        ("call_tool(name='git.git_log', arguments={'x': 1})", "git.git_log", {"x": 1}),
+        ("call_tool(server='git', tool='git_log', arguments={'x': 1})", "git.git_log", {"x": 1}),
+        ("call_tool(tool_name='git.git_log', x=1)", "git.git_log", {"x": 1}),
+        (
+            "call_tool('git.git_log', name='a', tool='b', server='c')",
+            "git.git_log",
+            {"name": "a", "tool": "b", "server": "c"},
+        ),
         ("tools.read_file(path='a')", "read_file", {"path": "a"}),
         ("tools['read-file'](path='a')", "read-file", {"path": "a"}),
         ("git.git_log(x=1)", "git.git_log", {"x": 1}),
@@ -278,6 +286,8 @@ async def shaped(name: str, arguments: Mapping[str, Json]) -> Json:
             return {"commits": [{"hash": "a1", "author": {"name": "Ada"}}], "total": 1}
         case "git.status":
             return "clean"
+        case "git.picture":
+            return ["Here it is", {"handle": "a.png", "size": 1}, {"handle": "b.png", "size": 2}]
         case _:
             return None
 
@@ -301,6 +311,10 @@ LOG = 'git.git_log returned {"commits": list[{"hash": str, "author": {"name": st
         ("log = await tools.git.git_log()\nlog.entries", LOG),
         ("state = await tools.git.status()\nstate.get('branch')", "git.status returned str."),
         ("tags = await tools.git.tags()\nlen(tags)", "git.tags returned None."),
+        (
+            "picture = await tools.git.picture()\nwrite_file('a.png', picture)",
+            'git.picture returned list[str | {"handle": str, "size": int}].',
+        ),
     ],
 )
 async def test_the_hint_on_a_value_that_a_tool_returned_shows_what_it_returned(
@@ -335,9 +349,11 @@ def test_the_shape_of_any_answer_is_written_in_bounded_length_and_time() -> None
     for answer in (wide, [wide] * 1000, deep, {"a": wide, "b": deep}):
         assert len(answer_shapes.shape_of(answer)) <= 200
     assert answer_shapes.shape_of({"a": [], "b": [None, 1.5], "c": True}) == (
-        '{"a": list (empty), "b": list[None], "c": bool}'
+        '{"a": list (empty), "b": list[None | float], "c": bool}'
     )
     answers: dict[str, str] = {}
+    answer_shapes.note(answers, "a.b", {"dry_run": True})
+    assert answers == {}, "nothing is known of what a dry run left out"
     for number in range(100):
         answer_shapes.note(answers, f"a.b{number}", 1)
     assert len(answers) == answer_shapes.TOOLS_MAX

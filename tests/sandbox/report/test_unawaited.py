@@ -34,6 +34,7 @@ async def ran(pool: Pool, code: str, session: str | None = None) -> Outcome:
         ("async def main():\n    return 1\n\nmain()", "main() on line 4 was"),
         ("async def main():\n    tools.a.b()\n    await tools.a.c()\nawait main()", "tools.a.b() on line 2 was"),
         ("kept = tools.a.b()\n1", "tools.a.b() on line 1 was"),
+        ("x = 1\nkept = tools.search('a')\n1", "tools.search() on line 2 was"),
         ("kept = [tools.a.b(n=n)\n        for n in range(2)]\n1", "tools.a.b() on line 1 was"),
         ("tools.a.b()\ncall_tool('a.c')\n1", "tools.a.b() on line 1, call_tool() on line 2 were"),
         ("result = tools.a.b()", "tools.a.b() on line 1 was"),

@@ -426,3 +426,10 @@ async def test_no_capability_is_advertised_that_is_empty(caller: Caller) -> None
     text = asked.messages[0].content
     assert text.type == "text"
     assert text.text.startswith("Do this with one program in sealab: count {commits}\n")
+
+
+async def test_a_text_shows_fractions_of_milliseconds_where_they_count(caller: Caller) -> None:
+    slow = await caller.call("execute_code", code="import time\ntime.sleep(0.02)")
+    assert re.fullmatch(r"ok in \d{2,} ms\nresult: null", slow.content[0].text)  # type: ignore[union-attr]
+    assert slow.structured_content is not None
+    assert isinstance(slow.structured_content["execution_time_ms"], float)

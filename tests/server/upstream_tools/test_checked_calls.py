@@ -73,6 +73,8 @@ asyncio.run(main())
         "await tools.up.add({'lft': 1})",
         "await call_tool('up.add', {'lft': 1})",
         "await call_tool('up', 'add', arguments={'lft': 1})",
+        "await call_tool(name='up.add', arguments={'lft': 1})",
+        "await call_tool(server='up', tool='add', lft=1)",
         "await tools.add(lft=1)",
         "await up.add(lft=1)",
         "n = 3\nawait tools.up.add(left=n, wright=n)",
@@ -211,7 +213,7 @@ async def test_what_is_wrong_with_arguments_stands_beside_what_needs_a_yes(tmp_p
         error = await refusal(caller, code)
     assert "Line 2: up.add takes no argument" in error["message"]
     assert "Line 3: up.append says that it may destroy something" in error["message"]
-    assert "dry_run=true" in error["hint"]
+    assert error["hint"].startswith("Correct the calls that are wrong. With dry_run=true ")
 
 
 async def test_where_only_arguments_are_wrong_the_hint_is_to_correct_them(tmp_path: Path) -> None:

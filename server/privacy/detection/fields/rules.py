@@ -170,12 +170,13 @@ _RULES: tuple[FieldRule, ...] = (
     ),
     _rule(
         PiiType.ADDRESS,
-        "*street, street*, =str, *address, *addresses, address*, addr, addrs, addr 1, addr 2, addr1, addr2, addr line*, line 1, line 2, line1, line2,"
+        "*street, street*, =str, *address, *addresses, address*, addr, addrs, addr 1, addr 2, addr1, addr2, addr line*, line1, line2,"
         "=adr, house no, house num*, residence, apartment, =apt, unit no, strasse*, *strasse, str nr, anschrift*, adresse*, *adresse, hausnummer, hausnr,"
         "wohnort, wohnsitz, rue, voie, direccion*, domicilio, calle, indirizzo*, =via, endereco*, logradouro, morada, adres*, straat*, *straat, ulica,"
         "=gata, gatuadress, postadress, osoite*, utca, cim, ship to address, mailing",
         values.address,
     ),
+    _rule(PiiType.ADDRESS, "line 1, line 2", values.address_line),
     _rule(
         PiiType.LOCATION,
         "*city, =town, *town, =village, municipality, suburb, hometown, birth place, birthplace, place of birth, =locality, =ort, wohnort, =stadt,"

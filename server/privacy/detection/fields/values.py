@@ -65,6 +65,14 @@ def address(value: str) -> bool:
     )
 
 
+def address_line(value: str) -> bool:
+    """Judge a line of a postal address whose label says no more than which line it is, as of a program: no sentence."""
+    words = value.split()
+    return address(value) and (
+        value[0].isdigit() or all(digits(word) or not word[0].islower() or len(word) <= 3 for word in words)
+    )
+
+
 def place(value: str) -> bool:
     """Judge the name of a place."""
     return letters(value) >= 2 and len(value) <= 60 and not digits(value) and value.lower() not in PLACEHOLDERS

@@ -347,6 +347,13 @@ def test_what_is_said_of_something_else_is_no_value(fast: Detector, text: str) -
     assert found(fast, text) == []
 
 
+@pytest.mark.parametrize("value", ["12 Main Street", "Apartment 4", "12 rue de la Paix", "Rose House"])
+def test_a_line_of_an_address_is_none_of_a_program(fast: Detector, value: str) -> None:
+    assert found(fast, f"Line 1: {value}") == [(value, "ADDRESS")]
+    assert found(fast, "Line 1: The call of shop.get_order is not awaited. Write `await` before it.") == []
+    assert found(fast, "Line 2: There is no tool 'orders' with 3 arguments.") == []
+
+
 @pytest.mark.parametrize(
     "text", ["PİN: 4711", "pın: 4711", "PA\u017f\u017fport no. X1234567", "\u212aredit\u212aarte pin: 4711"]
 )
