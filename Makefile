@@ -181,8 +181,11 @@ $(VENV)-docs/.installed: requirements-docs.txt | setup
 reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
 	$(BIN)/python -m tests.docs.reference
 
-pictures: setup ## Make the picture of `sealab demo` in docs/pictures from a run
+pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
+	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
+	  --screenshot=$(abspath docs/pictures/site.png) file://$(abspath .site/index.html)
 
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads
 	$(BIN)/python -m tests.server.write_schemas

@@ -12,13 +12,14 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = {
+    "README.md": "readme.md",
     "SECURITY.md": "SECURITY.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "tools_registry/search/data/README.md": "search-data.md",
+    "tools_registry/search/data/NOTICE": "search-NOTICE",
 }
 """Pages of the repository, by where they are in the site."""
-MOVED = {**OUTSIDE, "README.md": "index.md"}
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 
 
@@ -36,7 +37,7 @@ def on_page_markdown(markdown: str, page: Any, **_more: Any) -> str:
 
     def moved(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
-        in_site = MOVED.get(target) or target.removeprefix("docs/")
+        in_site = OUTSIDE.get(target) or target.removeprefix("docs/")
         return f"{link[1]}{posixpath.relpath(in_site, posixpath.dirname(at) or '.')}{link[3]}"
 
     return _LINK.sub(moved, markdown)

@@ -143,7 +143,7 @@ def _command(parser: argparse.ArgumentParser) -> str:
     words = [_word(each) for each in actions if not each.option_strings]
     options = ["[options]"] if any(each.option_strings for each in actions) else []
     usage = " ".join((parser.usage or " ".join([parser.prog, *options, *words])).split())
-    rows = [(f"`{', '.join(each.option_strings) or _value(each)}{_taken(each)}`", each.help or "") for each in actions]
+    rows = [(f"`{_named(each)}`", _meaning(each)) for each in actions]
     own_codes = "" if parser.epilog in (None, EXIT_CODES) else f"{parser.epilog}\n\n"
     return f"""\
 ## {parser.prog}
@@ -167,8 +167,17 @@ def _value(action: argparse.Action) -> str:
     return str(action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper()))
 
 
-def _taken(action: argparse.Action) -> str:
-    return f" {_value(action)}" if action.option_strings and action.nargs != 0 else ""
+def _named(action: argparse.Action) -> str:
+    """Return how an argument stands in a table, in which no cell can hold a bar."""
+    if not action.option_strings:
+        return _value(action).replace("|", " or ")
+    takes = action.nargs != 0 and not action.choices
+    return f"{', '.join(action.option_strings)}{f' {_value(action)}' if takes else ''}"
+
+
+def _meaning(action: argparse.Action) -> str:
+    one_of = f" ({', '.join(f'`{each}`' for each in action.choices)})" if action.choices else ""
+    return f"{action.help or ''}{one_of}"
 
 
 async def _tools() -> str:
