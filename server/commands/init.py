@@ -284,7 +284,8 @@ def own_command(home: str | None, config: str | None = None) -> list[str]:
     beside = Path(sys.executable).parent / "sealab"
     uvx = shutil.which("uvx")
     if uvx is not None and any(part in _UV_ENVIRONMENTS for part in Path(sys.prefix).parts):
-        command = [uvx, "sealab"]
+        source = _source()
+        command = [uvx, *(["--from", source] if source else []), "sealab"]
     elif os.access(beside, os.X_OK):
         command = [str(beside)]
     else:
@@ -293,6 +294,24 @@ def own_command(home: str | None, config: str | None = None) -> list[str]:
     for option, path in (("--home", chosen), ("--config", config)):
         command += [option, str(Path(path).expanduser().absolute())] if path else []
     return command
+
+
+def _source() -> str | None:
+    """Return what `uvx --from` installed sealab from, if that was no registry: a folder, a repository or a file.
+
+    PEP 610 says how an installer writes it down.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.request import url2pathname
+
+    try:
+        written = json.loads(distribution("sealab").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return None
+    url = cast("str", written.get("url", ""))
+    if "vcs_info" in written:
+        return f"{written['vcs_info']['vcs']}+{url}"
+    return url2pathname(url.removeprefix("file://")) if url.startswith("file://") else url or None
 
 
 def _tried(home: Home) -> tuple[str | None, str | None]:

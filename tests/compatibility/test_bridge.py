@@ -491,7 +491,7 @@ def test_this_python(tmp_path: Path) -> None:
 
 def test_documents_on_use_history_and_state() -> None:
     root = Path(__file__).parents[2]
-    for page in ("docs/tools.md", "docs/comparison.md", "CHANGELOG.md"):
+    for page in ("docs/tools.md", "docs/migration.md", "CHANGELOG.md"):
         assert (root / page).stat().st_size > 1000
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "comparison.md"
+PAGE = HERE.parents[1] / "docs" / "migration.md"
 SYSTEMS = {
     "Enhanced Edition": ("test_enhanced.py", 72),
     "Bridge": ("test_bridge.py", 52),

@@ -323,12 +323,16 @@ def test_started_at_a_terminal_the_server_says_on_stderr_that_it_waits(tmp_path:
     os.close(ours)
 
 
-@pytest.mark.timeout(300)  # it does ten things one after another, some of them until their time is up
+@pytest.mark.timeout(300)  # it does twenty things one after another, some of them until their time is up
 def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     ended = sealab_process("demo", TMPDIR=str(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "✗" not in ended.stdout
     assert "All of it happened" in ended.stdout
-    for word in ("rows", "tokens", "refused", "timeout", "memory", "6 * 7 = 42"):
+    for word in ("rows", "tokens", "largest_packages", "refused", "timeout", "memory", "6 * 7 = 42", "[EMAIL_"):
         assert word in ended.stdout
+    assert "jane.roe" not in ended.stdout.lower()
+    figures = ended.stdout.partition("In figures, of this run\n")[2].split("\n\n")[0].splitlines()
+    assert len(figures) == 4
+    assert "4 personal values hidden, 0 shown" in figures[-1]
     assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sealab.server.commands.init import own_command
+
 from ..command_line import Ended, sealab
 from ..conftest import SEALAB, environment
 
@@ -162,3 +164,31 @@ def test_at_a_terminal_each_step_is_asked_for(user: Path) -> None:
     assert (servers["notes"]["reads"], servers["notes"]["writes"]) == (["get_note"], ["delete_note"])
     assert (user / ".cursor" / "mcp.json").read_bytes() == before
     assert not (user / ".codex" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("installed_from", "arguments"),
+    [
+        (None, ["sealab"]),
+        ({"url": "file:///home/me/sealab%20here", "dir_info": {}}, ["--from", "/home/me/sealab here", "sealab"]),
+        (
+            {"url": "https://git.example/sealab", "vcs_info": {"vcs": "git", "commit_id": "1"}},
+            ["--from", "git+https://git.example/sealab", "sealab"],
+        ),
+    ],
+)
+def test_the_entry_under_uvx_names_what_sealab_was_installed_from(
+    installed_from: dict[str, Any] | None, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written = tmp_path / "sealab-0.1.dist-info"
+    written.mkdir()
+    (written / "METADATA").write_text("Metadata-Version: 2.1\nName: sealab\nVersion: 0.1\n")
+    if installed_from is not None:
+        (written / "direct_url.json").write_text(json.dumps(installed_from))
+    uvx = tmp_path / "uvx"
+    uvx.touch(0o755)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("SEALAB_HOME", raising=False)
+    monkeypatch.setattr(sys, "prefix", "/home/me/.cache/uv/archive-v0/abc")
+    assert own_command(None) == [str(uvx), *arguments]
