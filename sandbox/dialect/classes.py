@@ -257,7 +257,8 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
         if id(each) in _UNMADE:
             return each
     maker = _Maker(keywords.pop("metaclass", None), keywords)
-    return _build_class(function, name, *map(_derived_from, bases), metaclass=cast("type", maker))
+    # `type` stays `type` here: Python shows the bases to each `__mro_entries__`, and keeps them as `__orig_bases__`.
+    return _build_class(function, name, *cast("tuple[type, ...]", bases), metaclass=cast("type", maker))
 
 
 def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
@@ -265,7 +266,6 @@ def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /
     name = given(name, "the name of a class")
     entries = _entries(body)
     maker = _Maker(None, keywords)
-    bases = tuple(map(_derived_from, bases))
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases))
     prepared["__module__"] = "__main__"
     for key, value in entries:
@@ -360,6 +360,7 @@ class _Maker:
         self._governor: type | None = None
 
     def __prepare__(self, name: str, bases: tuple[type, ...], /) -> object:
+        bases = tuple(map(_derived_from, bases))
         for base in bases:
             _check_base(base)
         _check_mixed(bases)
@@ -377,6 +378,7 @@ class _Maker:
         return self._metaclass.__prepare__(name, bases, **self._keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /) -> object:
+        bases = tuple(map(_derived_from, bases))
         if self._governor is not None:
             return _ask_metaclass(self._governor, name, bases, body, self._keywords)
         own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
