@@ -18,11 +18,10 @@ from .definitions import Definition, Problem, published, read_folder, tools_of
 from .errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
 from .files import write_whole
 from .models import Tool
-from .names import aliases, fold, identifier, inverted
+from .names import NEAR_SCORE_MIN, aliases, fold, identifier, inverted, nearest
 
 _LOG = logging.getLogger(__name__)
 _NEAREST = 5
-_NEAR_SCORE_MIN = 60.0
 _FAR_SHOWN = 3
 _CANDIDATES = 8
 
@@ -158,7 +157,8 @@ class Catalog:
         """Return the tool of that name: `server.tool`, `tool`, either as Python writes it, or in another casing.
 
         A more exact reading wins over a looser one. Raises `ToolUnknown`, which names the nearest, `ToolAmbiguous`,
-        which names the candidates, and `CategoryUnknown`.
+        which names the candidates, and `CategoryUnknown`. Unless `name in catalog`, it takes CPU time: call it in a
+        thread.
         """
         self._check_category(category)
         found = self._contents.by_full_name.get(name)
@@ -295,8 +295,8 @@ class Catalog:
             return
         known = sorted({tool.category for tool in self._contents.tools})
         if category not in known:
-            near = _nearest(category, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known) or 'none'}."
+            near = nearest(category, known, 1)
+            hint = f"Did you mean {known[near[0]]}?" if near else f"There are {', '.join(known) or 'none'}."
             raise CategoryUnknown(f"There is no category {_short(category)}. {hint}")
 
     def _readings(self, name: str) -> Iterable[Sequence[Tool]]:
@@ -364,29 +364,12 @@ def _by_key(tools: Iterable[Tool]) -> dict[str, tuple[Tool, ...]]:
     return {key: tuple(each) for key, each in found.items()}
 
 
-def _nearest_tools(name: str, tools: Sequence[Tool], score_min: float = _NEAR_SCORE_MIN) -> list[str]:
+def _nearest_tools(name: str, tools: Sequence[Tool], score_min: float = NEAR_SCORE_MIN) -> list[str]:
     """Return the full names nearest to a name, which may or may not have its server before it."""
-    from rapidfuzz import fuzz, process
-
-    wanted = name.casefold()
-    choices = [(tool.full_name if "." in name else tool.name).casefold() for tool in tools]
-    found = process.extract(wanted, choices, scorer=fuzz.ratio, limit=_NEAREST, score_cutoff=score_min)
+    found = nearest(name, [tool.full_name if "." in name else tool.name for tool in tools], _NEAREST, score_min)
     if not found and "." in name:
         return _nearest_tools(name.rpartition(".")[2], tools, score_min)
-    return [tools[index].full_name for _, _, index in found]
-
-
-def _nearest(name: str, known: Sequence[str], limit: int) -> list[str]:
-    from rapidfuzz import fuzz, process
-
-    found = process.extract(
-        name.casefold(),
-        [each.casefold() for each in known],
-        scorer=fuzz.ratio,
-        limit=limit,
-        score_cutoff=_NEAR_SCORE_MIN,
-    )
-    return [known[index] for _, _, index in found]
+    return [tools[index].full_name for index in found]
 
 
 def _short(name: str) -> str:

@@ -6,11 +6,15 @@ import keyword
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 _NOT_WORD = re.compile(r"\W+", re.ASCII)
 _NOT_ALNUM = re.compile(r"[\W_]+")
+NEAR_SCORE_MIN = 60.0
+"""How alike two names are that may be meant for each other, of 100."""
+_COMPARED_AT_ONCE = 500
+_COMPARED_CHARS_MAX = 512
 _PIECE_CHARS = 256
 _PIECE = re.compile(rf"\S{{1,{_PIECE_CHARS}}}|\s+")
 
@@ -69,3 +73,20 @@ def fold(name: str) -> str:
 def inverted(table: Mapping[str, str]) -> dict[str, str]:
     """Return `{value: key}` of a table whose values are distinct."""
     return {value: key for key, value in table.items()}
+
+
+def nearest(name: str, known: Sequence[str], limit: int, score_min: float = NEAR_SCORE_MIN) -> list[int]:
+    """Return where among the known names those stand that are nearest to a name, nearest first.
+
+    Takes CPU time: call it in a thread where there may be many. They are compared in parts, since the library keeps all
+    other threads waiting meanwhile; of a name that is longer than any, its beginning.
+    """
+    from rapidfuzz import fuzz, process
+
+    wanted = name[:_COMPARED_CHARS_MAX].casefold()
+    found: list[tuple[float, int]] = []
+    for start in range(0, len(known), _COMPARED_AT_ONCE):
+        part = [each.casefold() for each in known[start : start + _COMPARED_AT_ONCE]]
+        near = process.extract(wanted, part, scorer=fuzz.ratio, limit=limit, score_cutoff=score_min)
+        found = sorted([*found, *((-score, start + index) for _, score, index in near)])[:limit]
+    return [index for _, index in found]

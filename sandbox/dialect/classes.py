@@ -12,7 +12,7 @@ import io
 import struct
 import types
 from abc import ABCMeta
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, EnumMeta
 from functools import cache
 from itertools import combinations
@@ -256,16 +256,16 @@ def build_class(function: types.FunctionType, name: str, /, *bases: object, **ke
     for each in (*bases, keywords.get("metaclass")):
         if id(each) in _UNMADE:
             return each
-    maker = _Maker(keywords.pop("metaclass", None), keywords)
-    return _build_class(function, name, *map(_derived_from, bases), metaclass=cast("type", maker))
+    maker = _Maker(keywords.pop("metaclass", None), keywords, bases)
+    # `type` stays `type` here: Python shows the bases to each `__mro_entries__`, and keeps them as `__orig_bases__`.
+    return _build_class(function, name, *cast("tuple[type, ...]", bases), metaclass=cast("type", maker))
 
 
 def make_class(name: str, bases: tuple[type, ...], body: Mapping[str, object], /, **keywords: object) -> object:
     """Make a class from data under the same rules, for the facades whose functions make classes."""
     name = given(name, "the name of a class")
     entries = _entries(body)
-    maker = _Maker(None, keywords)
-    bases = tuple(map(_derived_from, bases))
+    maker = _Maker(None, keywords, bases)
     prepared = cast("dict[str, object]", maker.__prepare__(name, bases))
     prepared["__module__"] = "__main__"
     for key, value in entries:
@@ -279,11 +279,6 @@ def _entries(body: Mapping[str, object]) -> list[tuple[str, object]]:
         if key in _IMPLICIT:
             raise TypeError(f"{key!r} cannot be defined in a class here")
     return entries
-
-
-def _derived_from(base: object) -> type:
-    """Return what a class really derives from for a base."""
-    return Metaclass if base is type_of else AbstractMetaclass if base is abstract_metaclass else cast("type", base)
 
 
 _statements: Final[dict[int, tuple[dict[str, object], dict[str, object]]]] = {}
@@ -351,15 +346,17 @@ def _made(metaclass: type, name: str, bases: tuple[type, ...], body: dict[str, o
 class _Maker:
     """Stands where CPython expects the metaclass of one class statement (Language Reference 3.3.3)."""
 
-    __slots__ = ("_asked", "_governor", "_keywords", "_metaclass")
+    __slots__ = ("_asked", "_governor", "_keywords", "_metaclass", "_written")
 
-    def __init__(self, asked: object, keywords: Mapping[str, object]) -> None:
+    def __init__(self, asked: object, keywords: Mapping[str, object], written: Sequence[object]) -> None:
         self._asked = asked
+        self._written = written
         self._keywords = keywords
         self._metaclass: type = type
         self._governor: type | None = None
 
     def __prepare__(self, name: str, bases: tuple[type, ...], /) -> object:
+        bases = self._derived_from(bases)
         for base in bases:
             _check_base(base)
         _check_mixed(bases)
@@ -377,6 +374,7 @@ class _Maker:
         return self._metaclass.__prepare__(name, bases, **self._keywords)
 
     def __call__(self, name: str, bases: tuple[type, ...], body: dict[str, object], /) -> object:
+        bases = self._derived_from(bases)
         if self._governor is not None:
             return _ask_metaclass(self._governor, name, bases, body, self._keywords)
         own_annotations = not issubclass(self._metaclass, _TYPED_DICTIONARY)
@@ -387,6 +385,11 @@ class _Maker:
         if self._metaclass is _NAMED_TUPLE and _has_private_annotation(body):
             raise ValueError("Field names cannot start with an underscore")
         return _made(self._metaclass, name, bases, body, self._keywords)
+
+    def _derived_from(self, bases: tuple[type, ...]) -> tuple[type, ...]:
+        """Return what a class really derives from: a metaclass by `type` in its statement, and not by a base's word."""
+        kinds = [base for base in _RECORDS if any(base is each for each in self._written)]
+        return tuple(_RECORDS[base] if any(base is each for each in kinds) else base for base in bases)
 
 
 def _has_private_annotation(body: dict[str, object]) -> bool:

@@ -79,6 +79,8 @@ class Governed(type):
     """The real class of the classes that have a metaclass of the code's own."""
 
     def __call__(cls, *arguments: object, **keywords: object) -> object:  # noqa: D102 - as its class says
+        if governor_of(cls) is None:  # a bound method that is compared tells the other side its function
+            raise TypeError(f"descriptor '__call__' does not apply to {type(cls).__name__!r} objects")
         call = own_call(cls)
         if call is None:
             return _real_call(cls, *arguments, **keywords)

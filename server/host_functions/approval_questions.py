@@ -21,7 +21,7 @@ from ...sandbox.job import Json
 from ...tools_registry.configuration import ServerConfig
 from ...tools_registry.errors import RegistryError, ToolAmbiguous, ToolUnknown
 from ...tools_registry.models import Tool
-from ..host_work import Kind, in_thread
+from ..host_work import Kind, checked, in_thread
 from ..scopes import is_one_user
 from ..upstream_tools import approval, discovery
 from ..upstream_tools.approval import ALWAYS, EACH_CALL, THIS_CALL, THIS_RUN, Decision
@@ -151,12 +151,7 @@ async def _are_old(registry: Registry, wrong: Iterable[Fault]) -> bool:
 
 async def _asked_at_start(registry: Registry, calls: Calls, planned: Sequence[_Planned]) -> Json:
     assert calls.caller.ask is not None
-    source = calls.source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    to_show = [
-        (each.tool, each.server, [(first, _text(source, first, last)) for first, last in each.spans])
-        for each in planned
-    ]
-    question = approval.question_at_start(to_show, TOOLS_ASKED_MAX)
+    question = await in_thread(Kind.SEARCH, partial(_question_at_start, calls.source, planned))
     if question is None:
         return None  # each call is asked about when it is made
     planned = [each for each in planned if each.tool.full_name in question.covers]
@@ -254,12 +249,17 @@ async def _refusal(
 async def _reading(registry: Registry, tools: Iterable[Tool]) -> list[str]:
     """Return the tools of the same servers that need no yes, as code calls them."""
     catalog, configuration = await registry.catalog(), await registry.configuration()
-    return [
-        ".".join(("tools", *catalog.alias(each)))
-        for server in dict.fromkeys(tool.server for tool in tools)
-        for each in catalog.tools(server=server)
-        if approval.decide(each, configuration.server(server)) is Decision.RUN
-    ]
+    servers = dict.fromkeys(tool.server for tool in tools)
+
+    def reading() -> list[str]:
+        return [
+            ".".join(("tools", *catalog.alias(each)))
+            for server in servers
+            for each in checked(catalog.tools(server=server))
+            if approval.decide(each, configuration.server(server)) is Decision.RUN
+        ]
+
+    return await in_thread(Kind.SEARCH, reading)
 
 
 def _quarantined(tool: Tool) -> str:
@@ -271,5 +271,23 @@ def _lines(lines: Sequence[int]) -> str:
     return f"Line {shown}" if len(set(lines)) == 1 else f"Lines {shown}"
 
 
+def _question_at_start(source: str, planned: Sequence[_Planned]) -> approval.StartQuestion | None:
+    """Return the question about calls that stand in a source. Takes CPU time: call it in a thread."""
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    to_show = [
+        (each.tool, each.server, [(first, _text(lines, first, last)) for first, last in checked(each.spans, every=1)])
+        for each in planned
+    ]
+    return approval.question_at_start(to_show, TOOLS_ASKED_MAX)
+
+
 def _text(source: Sequence[str], first: int, last: int) -> str:
-    return "\n".join(line.strip() for line in source[first - 1 : max(first, last)])
+    """Return the text of a call; of one that is longer than a question shows, at least that much of its beginning."""
+    taken: list[str] = []
+    room = approval.SHOWN_CHARS_MAX
+    for number in range(first - 1, min(max(first, last), len(source))):
+        taken.append(source[number].strip()[: room + 1])
+        room -= len(taken[-1]) + 1
+        if room < 0:
+            break
+    return "\n".join(taken)

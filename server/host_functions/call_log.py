@@ -7,10 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ...sandbox.errors import HostCallError
 from ...sandbox.job import Json
 
 BYTES_MAX = 256 * 1024 * 1024
 """What one run may send to upstream tools and get from them in all, in bytes of JSON."""
+
+DRY_CALLS_MAX = 20_000
+"""Calls that one dry run notes down."""
+DRY_CHARS_MAX = 8_000_000
+"""Characters of their arguments together, as JSON."""
 
 RETURNS_MAX = 5
 """Tools of which one run reports what they return."""
@@ -44,6 +50,7 @@ class CallLog:
     returns: dict[str, str] = field(default_factory=dict)
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
     moved_bytes: int = 0
+    dry_chars: int = 0
 
     @contextmanager
     def call(self, tool: str) -> Iterator[Entry]:
@@ -57,8 +64,19 @@ class CallLog:
         finally:
             entry.seconds = time.perf_counter() - entry.began
 
-    def note_dry(self, tool: str, arguments: Mapping[str, Json]) -> None:
-        """Note a call that a dry run did not make; `tool` may be a function that changes the workspace."""
+    def note_dry(self, tool: str, arguments: Mapping[str, Json], chars: int | None = None) -> None:
+        """Note a call that a dry run did not make; `tool` may be a function that changes the workspace.
+
+        `chars` are those of the arguments as JSON; without them these are a few texts and numbers. Raises
+        `HostCallError` where it would be more than a dry run notes down: it is held until the run ends.
+        """
+        self.dry_chars += sum(len(str(each)) for each in arguments.values()) if chars is None else chars
+        if len(self.dry) >= DRY_CALLS_MAX or self.dry_chars > DRY_CHARS_MAX:
+            raise HostCallError(
+                f"This dry run has noted down {len(self.dry)} calls; {DRY_CALLS_MAX} calls with {DRY_CHARS_MAX} "
+                "characters of arguments are the most. Try it with less data.",
+                type="RuntimeError",
+            )
         self.dry.append({"tool": tool, "arguments": dict(arguments)})
 
     def forget(self, entry: Entry) -> None:

@@ -92,7 +92,7 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 raise HostCallError(f"{error}{privacy.why_tokens(given)}", type=error.type) from error
             decision = approval.decide(tool, server)  # again: its server may just have said otherwise what it does
             if calls.dry_run and not approval.runs_dry(tool, server):
-                calls.log.note_dry(tool.full_name, fitting)
+                calls.log.note_dry(tool.full_name, fitting, await chars_of(fitting))
                 calls.log.forget(entry)
                 return await _placeholder(registry, tool, fitting)
             if decision is Decision.ASK:

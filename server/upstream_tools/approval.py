@@ -15,6 +15,7 @@ from enum import Enum
 from ...tools_registry.configuration import Approve, ServerConfig
 from ...tools_registry.models import Tool
 from ..arguments import shown
+from ..host_work import checked
 
 SHOWN_CHARS_MAX = 4_000
 """Characters of the calls, or of the arguments of one call, in a question."""
@@ -116,10 +117,11 @@ def question_at_start(
     """Return what a user is asked before a program starts: its tools that need a yes, with the calls of each.
 
     What destroys comes first. A tool is only covered where each of its calls is shown whole; None where no tool is.
+    Of a call that is longer than `SHOWN_CHARS_MAX` that much is enough. Takes CPU time: call it in a thread.
     """
     asked: dict[str, str] = {}
     chars_left = SHOWN_CHARS_MAX
-    for tool, server, lines in sorted(calls, key=_tool_order):
+    for tool, server, lines in sorted(checked(calls, every=1), key=_tool_order):
         told = _calls_shown(lines, chars_left)
         if told is not None and len(asked) < tools_max:
             chars_left -= len(told)

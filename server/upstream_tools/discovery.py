@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...sandbox.job import Json
 from ...tools_registry.errors import CategoryUnknown, ServerUnknown, ToolUnknown
-from ...tools_registry.names import fold, identifier, test_of
+from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
@@ -141,10 +141,9 @@ async def _found_or_near(registry: Registry, name: str, category: str | None) ->
     except (ToolUnknown, CategoryUnknown) as error:
         if not beside or (isinstance(error, ToolUnknown) and error.nearest):
             raise
-        import difflib
-
-        near = difflib.get_close_matches(name.rpartition(".")[2], [each.name for each in beside], n=1)
-        keys = [each.key for each in beside if each.name in near]
+        others = [each.name for each in beside]
+        near = await in_thread(Kind.SEARCH, partial(nearest, name.rpartition(".")[2], others, 1))
+        keys = [beside[at].key for at in near]
         if not keys and isinstance(error, ToolUnknown):
             raise
         hint = f"Did you mean {keys[0]}?" if keys else "search_tools finds what there is."
@@ -176,8 +175,14 @@ async def _having(registry: Registry, name: str) -> list[str]:
     await registry.list_unlisted()
     catalog, configuration = await registry.catalog(), await registry.configuration()
     tool = fold(name.rpartition(".")[2])
-    having = [each for each in catalog.tools() if fold(each.name) == tool and is_permitted(each, configuration)]
-    return [".".join(("tools", *catalog.alias(each))) for each in having[:_NAMES_SHOWN]]
+
+    def having() -> list[Tool]:
+        return [
+            each for each in checked(catalog.tools()) if fold(each.name) == tool and is_permitted(each, configuration)
+        ]
+
+    shown = (await in_thread(Kind.SEARCH, having))[:_NAMES_SHOWN]
+    return [".".join(("tools", *catalog.alias(each))) for each in shown]
 
 
 async def categories(registry: Registry, *, told_to: str | None = None) -> dict[str, Json]:

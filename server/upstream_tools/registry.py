@@ -274,7 +274,7 @@ class Registry:
         elif name not in wired.catalog and server is not None and not wired.catalog.is_listed(server):
             await self._ask_one(wired, server)
         try:
-            return wired.catalog.get(name, category)
+            return await _got(wired.catalog, name, category)
         except ToolUnknown:
             wired.refuse_what_is_denied(server, name)
             helper = helper_for_tool_name(name)
@@ -283,7 +283,7 @@ class Registry:
             if server is None or server in wired.fresh:
                 raise
             await self._ask_one(wired, server)
-            return wired.catalog.get(name, category)
+            return await _got(wired.catalog, name, category)
 
     async def known(self, names: Collection[str]) -> Known:
         """Return what there is of tools of names. Raises `RegistryError`.
@@ -461,6 +461,13 @@ class Registry:
 def learned_of(home: Home) -> Path:
     """Return the file where is kept what was learned of answers."""
     return home.registry / "learned.json"
+
+
+async def _got(catalog: Catalog, name: str, category: str | None) -> Tool:
+    """Return what `Catalog.get` does: what is no full name is compared with the name of every tool."""
+    if category is None and name in catalog:
+        return catalog.get(name)
+    return await in_thread(Kind.SEARCH, partial(catalog.get, name, category))
 
 
 def _known(wired: Wired, servers: Mapping[str, str | None]) -> dict[str, Tool | ToolUnknown]:

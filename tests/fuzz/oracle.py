@@ -151,6 +151,7 @@ class Oracle:
             self._know(value)
         for name in ("__new__", "__init__", "__call__"):  # what `type` has for metaclasses of the code's own
             self._know(getattr(metaclasses.Metaclass, name))
+        self._know(_own_dict(metaclasses.Governed)["__call__"])  # works on classes that are governed, and tells nothing
         for name, module in list(sys.modules.items()):
             if isinstance(module, types.ModuleType):
                 self._namespaces[id(vars(module))] = name

@@ -17,7 +17,7 @@ from sealab.tools_registry.catalog import Catalog
 from sealab.tools_registry.definitions import tools_of
 from sealab.tools_registry.errors import CategoryUnknown, ToolAmbiguous, ToolUnknown
 from sealab.tools_registry.models import Source
-from sealab.tools_registry.names import aliases, identifier
+from sealab.tools_registry.names import aliases, identifier, nearest
 
 from .published_tools import ODD, USUAL
 
@@ -327,3 +327,28 @@ def test_yaml_may_use_aliases(tmp_path: Path) -> None:
     )
     (tool,) = load(tmp_path).tools()
     assert tool.input_schema["properties"] == {"a": {"type": "string"}, "b": {"type": "string"}}
+
+
+def test_the_nearest_names_are_found_in_whichever_part_they_stand() -> None:
+    known = [f"x{n:05}" for n in range(1_700)]
+    for at, name in ((3, "read_file"), (700, "READ_FILES"), (1_650, "read_filed")):
+        known[at] = name
+    assert nearest("read_file", known, 3) == [3, 700, 1_650]
+    assert nearest("read_files", known, 1) == [700]
+    assert nearest("nothing like it", known, 3) == []
+
+
+def test_of_a_name_that_is_longer_than_any_the_beginning_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rapidfuzz import process
+
+    compared: list[tuple[int, int]] = []
+    real = process.extract
+
+    def extract(query: str, choices: list[str], **options: Any) -> Any:
+        compared.append((len(query), len(choices)))
+        return real(query, choices, **options)
+
+    monkeypatch.setattr(process, "extract", extract)
+    nearest("ab" * 100_000, ["a" * 256] * 1_200, 3)
+    assert max(chars for chars, _ in compared) <= 1_000
+    assert max(count for _, count in compared) <= 500

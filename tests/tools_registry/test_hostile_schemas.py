@@ -181,3 +181,15 @@ def test_a_tool_is_read_once_for_several_questions() -> None:
     tool = Tool("run", "up", "up", input_schema={"properties": {"a": {}}})
     assert parameters_of(tool) is parameters_of(tool)
     assert parameters_of(Tool("run", "up", "up", input_schema={"properties": {"b": {}}}))[0].name == "b"
+
+
+@pytest.mark.parametrize("step", [5e-324, 1e-300, 1e-9, 1e300])
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize("least", [2**52, 1e-320, -1])
+def test_a_number_in_steps_of_any_size_is_a_number(step: float, kind: str, least: float) -> None:
+    number = {"type": kind, "minimum": least, "multipleOf": step}
+    schema: Any = {"type": "object", "properties": {"size": number}, "required": ["size"]}
+    made = placeholder(Tool("do", "up", "up", "", {"type": "object"}, output_schema=schema), {})
+    assert isinstance(made, dict)
+    assert isinstance(made["size"], int | float)
+    assert example_call(Tool("do", "up", "up", "", schema), "up.do").startswith("await up.do(size=")

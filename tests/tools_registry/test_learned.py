@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sealab.tools_registry.describing import learned as learned_module
 from sealab.tools_registry.describing.learned import LearnedTypes, observed, settled
 from sealab.tools_registry.describing.shapes import from_json, merged, to_json, union
 from sealab.tools_registry.describing.signatures import Learned, render
@@ -215,3 +216,46 @@ def test_the_words_of_arguments_are_looked_at_in_bounded_time_and_not_kept(tmp_p
         nested = {"inner": [nested, "swordfish " * 10_000]}
     learned_of_calls(tmp_path, (nested, {"a": 1}))
     assert "swordfish" not in (tmp_path / "registry" / "learned.json").read_text()
+
+
+def many_parts(fields: int = 50) -> dict[str, Any]:
+    """Return an answer whose keys all look like the fields of a record."""
+    return {"k" + chr(97 + n // 26) + chr(97 + n % 26): "x" if n % 2 else 1 for n in range(fields)}
+
+
+def test_what_is_learned_of_all_tools_together_is_bounded_and_the_newest_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learned_module, "NODES_TOGETHER_MAX", 1_000)
+    file = tmp_path / "registry" / "learned.json"
+    types = LearnedTypes(file)
+    for n in range(40):
+        types.observe(f"s.t{n}", many_parts())
+    assert [n for n in range(40) if types.get(f"s.t{n}") is not None] == list(range(21, 40))
+    types.save()
+    for n in range(40, 45):
+        types.observe(f"s.t{n}", many_parts())
+    types.save()
+    kept = [n for n in range(45) if LearnedTypes(file).get(f"s.t{n}") is not None]
+    assert kept == list(range(26, 45))
+
+
+def test_of_one_answer_with_many_parts_what_lies_deep_is_left_out_at_once(tmp_path: Path) -> None:
+    types = LearnedTypes(tmp_path / "registry" / "learned.json")
+    types.observe("s.t", {name: many_parts() for name in many_parts(10)})
+    found = types.get("s.t")
+    assert found is not None
+    assert learned_module._nodes(found.shape) <= learned_module._NODES_MAX
+
+
+def test_a_file_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "registry" / "learned.json"
+    types = LearnedTypes(file)
+    types.observe("s.t", {"id": 1})
+    types.save()
+    assert LearnedTypes(file).get("s.t") is not None
+    monkeypatch.setattr(learned_module, "FILE_BYTES_MAX", 10)
+    assert LearnedTypes(file).get("s.t") is None
+    assert "learned anew" in caplog.text

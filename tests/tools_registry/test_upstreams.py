@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from contextlib import asynccontextmanager
 
 import pytest
@@ -22,6 +23,7 @@ from sealab.tools_registry.errors import (
     ToolFailed,
     ToolUnknown,
 )
+from sealab.tools_registry.upstream import connection
 from sealab.tools_registry.upstream.upstreams import State, Upstreams, UpstreamStatus
 
 from ..processes import alive
@@ -269,6 +271,21 @@ async def test_each_way_a_call_can_go_wrong_is_an_error_of_its_own_and_the_serve
             await running.call("w", tool, {}, timeout_seconds=20)
         assert (await running.call("w", "echo", {"n": 1})).value == {"n": 1}
         assert len(starts(tmp_path / "starts")) == 1
+
+
+async def test_a_tool_that_a_server_has_not_is_compared_with_its_others_outside_the_event_loop(tmp_path, monkeypatch):
+    compared_in, real = [], connection.nearest
+
+    def noted(*given):
+        compared_in.append(threading.get_ident())
+        return real(*given)
+
+    monkeypatch.setattr(connection, "nearest", noted)
+    async with upstreams(tmp_path, {"w": wire(tmp_path / "starts")}) as running:
+        with pytest.raises(ToolUnknown, match="Use echo"):
+            await running.call("w", "eho", {})
+    assert len(compared_in) == 1
+    assert threading.get_ident() not in compared_in
 
 
 async def test_a_line_that_a_server_prints_beside_its_answers_does_no_harm(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 
 from ..models import Json, Schema, Tool
 from .schemas import SchemaReader, parameters_of
@@ -178,8 +179,8 @@ def number_within(schema: Mapping[str, Json], *, whole: bool) -> Json:
         value = low
     if high is not None and value > high:
         value = high
-    if multiple is not None and multiple > 0:
-        value = multiple * -(-value // multiple)
+    if multiple is not None and multiple > 0 and isfinite(nearest := multiple * -(-value // multiple)):
+        value = nearest
     return int(-(-value // 1)) if whole or value.is_integer() else value
 
 

@@ -29,6 +29,9 @@ _VALUES_SEEN_MAX = 1_000
 _FIELDS_MAX = 60
 _FIELDS_ALIKE_MAX = 12
 _NODES_MAX = 300
+NODES_TOGETHER_MAX = 100_000
+"""Parts of the shapes of all tools; those of the tools that were called last are kept."""
+FILE_BYTES_MAX = 32 * 1024 * 1024
 _TOOLS_MAX = 5_000
 _COUNT_MAX = 1_000_000
 _ARGUMENT_CHARS_MAX = 20_000
@@ -47,6 +50,7 @@ class LearnedTypes:
         self._lock = threading.Lock()
         self._known = _read(file)
         self._pending: dict[str, Learned] = {}
+        self._pending_nodes = 0
 
     def observe(self, full_name: str, value: object, arguments: Mapping[str, object] | None = None) -> None:
         """Take the shape of one more answer of a tool: of its structured content, parsed JSON or text.
@@ -57,9 +61,13 @@ class LearnedTypes:
         words = _words_of(arguments) if arguments else frozenset()
         fixed = _without_named(shape, words) if words else shape
         with self._lock:
-            self._pending[full_name] = _together(
-                self._pending.get(full_name), Learned(fixed, 1, varies=fixed is not shape)
-            )
+            before = self._pending.pop(full_name, None)
+            after = _together(before, Learned(fixed, 1, varies=fixed is not shape))
+            self._pending[full_name] = after
+            self._pending_nodes += _nodes(after.shape) - (0 if before is None else _nodes(before.shape))
+            while self._pending_nodes > NODES_TOGETHER_MAX:
+                oldest = self._pending.pop(next(iter(self._pending)))
+                self._pending_nodes -= _nodes(oldest.shape)
 
     def get(self, full_name: str) -> Learned | None:
         """Return what was learned of a tool, if anything."""
@@ -71,6 +79,7 @@ class LearnedTypes:
         """Drop what was learned of a server's tools."""
         with self._lock, locked(self._file):
             self._pending = {name: each for name, each in self._pending.items() if not name.startswith(f"{server}.")}
+            self._pending_nodes = sum(_nodes(each.shape) for each in self._pending.values())
             known = {name: each for name, each in _read(self._file).items() if not name.startswith(f"{server}.")}
             self._write(known)
 
@@ -85,11 +94,11 @@ class LearnedTypes:
                     for name, each in self._pending.items():
                         # The newest stand last; beyond the bound the oldest go.
                         known[name] = _together(known.pop(name, None), each)
-                    self._write(dict(list(known.items())[-_TOOLS_MAX:]))
+                    self._write(_newest(known))
             except OSError as error:
                 _LOG.warning("What tools return is not kept for the next session: %s.", error)
                 return
-            self._pending = {}
+            self._pending, self._pending_nodes = {}, 0
 
     def _write(self, known: dict[str, Learned]) -> None:
         content = {
@@ -171,17 +180,34 @@ def _all(shapes: Iterable[Shape]) -> Shape:
 
 def _together(first: Learned | None, second: Learned) -> Learned:
     if first is None:
-        return second
+        return Learned(_small(second.shape), second.count, second.varies)
     count, varies = min(first.count + second.count, _COUNT_MAX), first.varies or second.varies
     if first.shape == second.shape:
         return Learned(second.shape, count, varies)
     alike = _without_differing(first.shape, second.shape)
-    shape = settled(merged(alike, second.shape))
+    shape = _small(settled(merged(alike, second.shape)))
+    return Learned(shape, count, varies or alike is not first.shape)
+
+
+def _small(shape: Shape) -> Shape:
+    """Return a shape without what lies too deep in it, where it has more than `_NODES_MAX` parts."""
     depth = _DEPTH_MAX
     while depth > 0 and _nodes(shape) > _NODES_MAX:
         depth -= 1
         shape = _cut(shape, depth)
-    return Learned(shape, count, varies or alike is not first.shape)
+    return shape
+
+
+def _newest(known: Mapping[str, Learned]) -> dict[str, Learned]:
+    """Return what is kept of all tools, the newest of which stand last."""
+    left = NODES_TOGETHER_MAX
+    kept: list[tuple[str, Learned]] = []
+    for name, each in reversed(list(known.items())):
+        left -= _nodes(each.shape)
+        if left < 0 or len(kept) >= _TOOLS_MAX:
+            break
+        kept.append((name, each))
+    return dict(reversed(kept))
 
 
 def _words_of(arguments: object) -> frozenset[str]:
@@ -296,7 +322,8 @@ def _cut(shape: Shape, depth: int) -> Shape:
 
 def _read(file: Path) -> dict[str, Learned]:
     try:
-        content = json.loads(file.read_bytes())
+        with file.open("rb") as opened:
+            content = json.loads(opened.read(FILE_BYTES_MAX))  # one that is cut cannot be read
         return {name: _learned(each) for name, each in content.items()}
     except FileNotFoundError:
         return {}

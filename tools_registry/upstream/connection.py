@@ -6,7 +6,6 @@ A call is at most once: only where the server cannot have seen it, or refused it
 from __future__ import annotations
 
 import asyncio
-import difflib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +17,9 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import REQUEST_TIMEOUT, CallToolResult, Tool
 
 from ..configuration import ServerConfig
+from ..definitions import NAME_CHARS_MAX
 from ..errors import ConnectFailed, RegistryError, ToolUnknown
+from ..names import nearest
 from . import upstream_faults
 from .link import LinkOptions, UpstreamLink
 from .reading import whole
@@ -29,6 +30,7 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 T = TypeVar("T")
 _CLOSE_SECONDS = 8.0
+_NEAR_SCORE_MIN = 50.0
 _WRITE_GRACE_SECONDS = 5.0
 
 
@@ -92,7 +94,7 @@ class Connection:
                     raise link.refusal
                 definition = next((each for each in link.tools if each.name == tool), None)
                 if definition is None:
-                    raise self._unknown(tool, link.tools)
+                    raise await asyncio.to_thread(self._unknown, tool, link.tools)
                 told = None if on_progress is None else _progress_callback(on_progress)
                 send = partial(
                     link.client.call_tool,
@@ -168,7 +170,8 @@ class Connection:
         raise upstream_faults.of_call_timeout(self.config, what, timeout_seconds, link.said)
 
     def _unknown(self, tool: str, tools: tuple[Tool, ...]) -> ToolUnknown:
-        near = difflib.get_close_matches(tool, [each.name for each in tools], n=3, cutoff=0.5)
+        known = [each.name for each in tools if len(each.name) <= NAME_CHARS_MAX]
+        near = [known[at] for at in nearest(tool, known, 3, _NEAR_SCORE_MIN)]
         offered = f"Use {' or '.join(near)}." if near else "See what there is with search_tools."
         return ToolUnknown(f"The server {self.config.name!r} has no tool {tool!r}. {offered}", near)
 

@@ -1933,6 +1933,39 @@ FOUND = {
         for way in (p.getter, p.setter, p.deleter, p.again, lambda f: property.getter(p, f), getattr(p, "setter")):
             way(len)
         made += [1] if getattr(Fraction.numerator, "__name__", "") == "hello" else []""",
+    "what stands for type among the bases of a class": """
+        import abc
+        class Entries:
+            def __mro_entries__(self, bases):
+                told.extend(base for base in bases if base is not self and base not in (type, abc.ABCMeta))
+                return self.given
+        def giving(*given):
+            made = Entries()
+            made.given = given
+            return made
+        class M(type, giving()): pass
+        class N(abc.ABCMeta, giving()): pass
+        try:
+            class T(giving(type)): pass
+        except TypeError: pass
+        else: made.append("a metaclass by a base's word")
+        class C(metaclass=M): pass
+        made += [base for each in (M, N) for base in each.__orig_bases__ if type(base) is type and base not in (type, abc.ABCMeta)]
+        made += [] if type(C) is M else ["no metaclass"]""",
+    "the call of a governed class, told by a comparison": """
+        import types
+        class Compared:
+            def __call__(self): pass
+            def __eq__(self, other): calls.append(other); return True
+        class M(type): pass
+        class C(metaclass=M): pass
+        calls = []
+        types.MethodType(Compared(), C) == C.__call__
+        made += [] if calls else ["nothing was told"]
+        for call in calls:
+            for other in (types.FunctionType, types.CodeType, type(None), M, int, C()):
+                try: made.append(call(other))
+                except TypeError: pass""",
 }
 
 

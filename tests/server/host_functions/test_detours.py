@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.types import ElicitResult
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
+from sealab.server.host_functions.approvals import _text
 from sealab.server.host_functions.broker import Arguments, Calls, Handler
+from sealab.server.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
 from sealab.server.host_functions.registry_calls import _tell
-from sealab.server.upstream_tools.approval import question, question_at_start
+from sealab.server.upstream_tools import approval
+from sealab.server.upstream_tools.approval import SHOWN_CHARS_MAX, question, question_at_start
 from sealab.tools_registry.configuration import Approve, ServerConfig, Transport
 from sealab.tools_registry.models import Tool
 
@@ -129,3 +135,67 @@ async def test_of_what_a_server_says_of_its_progress_the_beginning_is_passed_on(
 
     await _tell(tell, "up.send", 1, 2, "\x01" * chars)
     assert told == ["up.send: 1 of 2, " + "\x01" * 200]
+
+
+def test_of_a_call_over_very_many_lines_no_more_is_read_than_a_question_shows() -> None:
+    class Lines(list[str]):
+        read = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            self.read += 1
+            return super().__getitem__(at)
+
+    for line in ("1,", "", "x" * 1_000_000):
+        lines = Lines([line] * 100_000)
+        text = _text(lines, 1, 1 << 30)
+        assert SHOWN_CHARS_MAX <= len(text) <= SHOWN_CHARS_MAX + 1
+        assert lines.read <= SHOWN_CHARS_MAX + 1
+        tool = Tool("send", "up", "up", "", {"type": "object"})
+        server = ServerConfig("up", Transport.STDIO, approve=Approve.WRITES)
+        assert question_at_start([(tool, server, [(1, text)])], 1) is None
+    assert _text(["", "  f(", "  1)", "x"], 2, 3) == "f(\n1)"
+    assert _text(["f(1)"], 1, 1 << 30) == "f(1)"
+    assert _text(["f(1)"], 5, 9) == ""
+
+
+async def test_the_question_about_a_program_is_made_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_in, real = [], question_at_start
+
+    def noted(*given: Any) -> Any:
+        asked_in.append(threading.get_ident())
+        return real(*given)
+
+    async def no(_context: object, _question: object) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    monkeypatch.setattr(approval, "question_at_start", noted)
+    configure(tmp_path, up=upstream())
+    async with in_this_process(tmp_path, ONE_SPARE, elicitation_callback=no) as caller:
+        report = await caller.run("await tools.up.append(path='x', line='y')")
+    assert report["status"] == "refused"
+    assert asked_in
+    assert threading.get_ident() not in asked_in
+
+
+def test_a_dry_run_notes_down_so_many_calls_and_so_much_of_them() -> None:
+    log = CallLog()
+    for number in range(DRY_CALLS_MAX):
+        log.note_dry("open", {"filename": str(number)})
+    with pytest.raises(HostCallError, match="has noted down 20000 calls"):
+        log.note_dry("open", {"filename": "one more"})
+    log = CallLog()
+    log.note_dry("up.send", {"rows": []}, DRY_CHARS_MAX)
+    with pytest.raises(HostCallError, match="with 8000000 characters of arguments are the most"):
+        log.note_dry("open", {"filename": "x"})
+    assert len(log.dry) == 1
+
+
+async def test_what_a_dry_run_notes_of_arguments_is_counted(tmp_path: Path) -> None:
+    configure(tmp_path, up=upstream())
+    code = "for _ in range(3): await tools.up.append(path='x', line='y' * 4_000_000)"
+    async with in_this_process(tmp_path, ONE_SPARE) as caller:
+        report = await caller.run(code, dry_run=True)
+    assert report["status"] == "error"
+    assert "This dry run has noted down 1 calls" in report["error"]["message"]

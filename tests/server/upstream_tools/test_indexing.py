@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from sealab.server.home import Home
+from sealab.server.upstream_tools import discovery, wiring
 from sealab.server.upstream_tools import registry as registry_module
-from sealab.server.upstream_tools import wiring
+from sealab.server.upstream_tools.extras import Extra
 from sealab.server.upstream_tools.registry import Registry
-from sealab.tools_registry.search.ranking import SearchIndex
+from sealab.tools_registry.catalog import Catalog
+from sealab.tools_registry.errors import CategoryUnknown, ToolUnknown
+from sealab.tools_registry.search.ranking import Searchable, SearchIndex
 
 from ...waiting import until
 
@@ -67,4 +70,52 @@ async def test_while_a_new_index_takes_long_the_last_one_is_searched(
     going_on.set()
     monkeypatch.setattr(registry_module, "INDEX_SECONDS", 60)
     assert [hit.key for hit in (await registry.index()).search("")] == ["up.first", "more.second"]
+    await registry.close()
+
+
+class Threads:
+    """Notes for each call of a function whether it was made in this thread, where the event loop runs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+        self.here: list[bool] = []
+        mine, real = threading.get_ident(), getattr(owner, name)
+
+        def noted(*given: Any) -> Any:
+            self.here.append(threading.get_ident() == mine)
+            return real(*given)
+
+        monkeypatch.setattr(owner, name, noted)
+
+
+async def test_a_name_that_means_no_tool_is_compared_with_all_others_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(tmp_path, "up", first={})
+    registry = Registry(Home(tmp_path), {})
+    threads = Threads(monkeypatch, Catalog, "get")
+    assert (await registry.find("up.first")).name == "first"
+    assert threads.here == [True]
+    assert (await registry.find("tools.up.first")).name == "first"
+    with pytest.raises(ToolUnknown, match=r"Did you mean up\.first"):
+        await registry.find("fristt")
+    with pytest.raises(CategoryUnknown):
+        await registry.find("up.first", "up" * 100)
+    assert not any(threads.here[1:])
+    await registry.close()
+
+
+async def test_a_name_is_compared_with_those_of_skills_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_details() -> dict[str, Any]:
+        return {}
+
+    document = Searchable(key="skills.slugify", name="slugify", server="skills", category="skills", description="")
+    extra = Extra(document, "slugify()", "", no_details)
+    registry = Registry(Home(tmp_path), {})
+    registry.extra_documents.append(lambda: (1, [extra]))
+    threads = Threads(monkeypatch, discovery, "nearest")
+    with pytest.raises(ToolUnknown, match=r"Did you mean skills\.slugify\?"):
+        await discovery.definition(registry, "slugfy")
+    assert threads.here == [False]
     await registry.close()
