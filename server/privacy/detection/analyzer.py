@@ -18,9 +18,11 @@ from .findings import Finding, PiiType
 from .recognizers.accounts import accounts
 from .recognizers.addresses import addresses
 from .recognizers.assignments import assignments
+from .recognizers.births import births
 from .recognizers.emails import emails
 from .recognizers.identifiers import identifiers
 from .recognizers.json_pairs import json_pairs
+from .recognizers.latin_prose import latin_prose
 from .recognizers.lines import lines
 from .recognizers.markup import markup
 from .recognizers.network import devices
@@ -28,7 +30,9 @@ from .recognizers.numbers import cards, ibans, social_security_numbers, wallets
 from .recognizers.people import people
 from .recognizers.phones import phones
 from .recognizers.secrets import long_secrets, secrets
+from .recognizers.spaced_prose import spaced_prose
 from .recognizers.tables import sql_rows, tables
+from .recognizers.unspaced_prose import unspaced_prose
 
 Find = Callable[[str], Iterable[Finding]]
 
@@ -68,7 +72,29 @@ RECOGNIZERS: Sequence[tuple[Find, tuple[PiiType, ...]]] = (
     (markup, _FIELD_TYPES),
     (tables, _FIELD_TYPES),
     (sql_rows, _FIELD_TYPES),
+    (births, (PiiType.DATE_OF_BIRTH,)),
+    (latin_prose, (PiiType.PERSON, PiiType.LOCATION)),
+    (unspaced_prose, _FIELD_TYPES),
+    (spaced_prose, (PiiType.PERSON, PiiType.LOCATION, PiiType.ADDRESS)),
 )
+
+RECOGNIZES = frozenset(find for find, _ in RECOGNIZERS)
+OF_LATIN_FORM = frozenset(
+    {
+        secrets,
+        long_secrets,
+        emails,
+        cards,
+        ibans,
+        social_security_numbers,
+        wallets,
+        devices,
+        phones,
+        accounts,
+        addresses,
+    }
+)
+"""Those that look for forms of Latin letters and digits, which letters of unspaced scripts do not belong to."""
 
 FAR_LOOKING = frozenset({json_pairs, long_secrets, markup, sql_rows, tables})
 """Those that look far: to a table's headings, to the keys around an object, to the end of a private key."""

@@ -23,6 +23,7 @@ from .findings import DetectionFailed, Finding, PiiType
 from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
+from .scripts import parted, readable
 
 if TYPE_CHECKING:
     from .analyzer import LinearAnalyzer
@@ -188,14 +189,17 @@ class Detector:
         Blocks are small, since an expression lets no other thread run while it looks through one.
         """
         assert self._analyzer is not None
-        from .analyzer import FAR_LOOKING
+        from .analyzer import FAR_LOOKING, OF_LATIN_FORM, RECOGNIZES
 
+        words = readable(text)
+        apart = parted(words)
         results: list[Finding] = []
         for find in self._analyzer.finds:
+            view = apart if find in OF_LATIN_FORM else words if find in RECOGNIZES else text
             block, seam = _FAR_CHARS if find in FAR_LOOKING else (_BLOCK_CHARS, _SEAM_CHARS)
             for start in range(0, max(len(text) - seam, 1), block):
                 checkpoint()
-                found = checked(find(text[start : start + block + seam]))
+                found = checked(find(view[start : start + block + seam]))
                 results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
         return results
 

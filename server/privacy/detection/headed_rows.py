@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ...host_work import checked
+from .scripts import readable
 
 _COLUMNS = frozenset(("columns", "column_names", "columnnames", "headers", "header", "fields", "cols", "schema"))
 _ROWS = frozenset(("rows", "values", "data", "records", "results", "items"))
@@ -32,7 +33,7 @@ def headed(leaves: Sequence[tuple[_Path, str]]) -> list[_Path]:
     tables = {
         path: row
         for path, row in first_rows.items()
-        if len(row) >= _FEWEST_COLUMNS and all(map(_HEADING.fullmatch, row.values()))
+        if len(row) >= _FEWEST_COLUMNS and all(_HEADING.fullmatch(readable(name)) for name in row.values())
     }
     if not named and not tables:
         return [path for path, _ in leaves]

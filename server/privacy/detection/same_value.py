@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...host_work import checked
 from .findings import Finding, PiiType
+from .scripts import HANGUL, UNSPACED
 
 _WORD = re.compile(r"\w+")
 _NAME_PART = re.compile(r"[^\W\d_][\w'’-]{1,40}")
@@ -18,6 +19,7 @@ _SWEPT = frozenset(
     )
 )  # fmt: skip
 _SHORTEST, _SHORTEST_NAME = 5, 3
+_SHORTEST_WIDE, _FIRST_WIDE = 2, "\u3041"  # a Chinese name may have two letters
 _SURE_NAME = 0.6
 _SCORE = 0.6
 # Parts of names that are words of their own: alone they name nobody.
@@ -53,7 +55,7 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
             by_first_word[first[0]].append(value)
     for candidates in by_first_word.values():
         candidates.sort(key=len, reverse=True)
-    more: list[Finding] = []
+    more = list(_unspaced(text, values, taken))
     for word in checked(_WORD.finditer(text) if by_first_word else ()):
         start = word.start()
         for value in by_first_word.get(word[0], ())[:_MOST_CANDIDATES]:
@@ -65,6 +67,27 @@ def same_values(text: str, found: Sequence[Finding]) -> list[Finding]:
     return more
 
 
+def _unspaced(text: str, values: Mapping[str, str], taken: bytearray) -> Iterator[Finding]:
+    """Yield values that begin in a script without spaces, wherever they stand: there no word begins or ends."""
+    by_start: dict[str, list[str]] = defaultdict(list)
+    for value in values:
+        if len(value) > 1 and _UNSPACED.match(value):
+            by_start[value[:2]].append(value)
+    if not by_start:
+        return
+    for candidates in by_start.values():
+        candidates.sort(key=len, reverse=True)
+    for letter in checked(_UNSPACED.finditer(text)):
+        start = letter.start()
+        for value in by_start.get(text[start : start + 2], ())[:_MOST_CANDIDATES]:
+            end = start + len(value)
+            if text.startswith(value, start) and taken.find(1, start, end) < 0:
+                yield Finding(start, end, values[value], _SCORE)
+                taken[start:end] = b"\x01" * len(value)
+                break
+
+
+_UNSPACED = re.compile(f"[{UNSPACED}{HANGUL}]")
 _MOST_CANDIDATES = 200
 _FEW = 40
 """So many values are looked for one by one before the words of the text are: mostly none stands anywhere else."""
@@ -86,7 +109,7 @@ def _names(value: str) -> list[str]:
     """Return a name and those of its parts that name somebody alone."""
     parts = [part[0] for part in _NAME_PART.finditer(value)]
     alone = [p for p in parts if len(p) >= _SHORTEST_NAME and p[0].isupper() and p.lower() not in _ORDINARY]
-    return [value, *alone] if len(value) >= _SHORTEST_NAME else alone
+    return [value, *alone] if len(value) >= (_SHORTEST_NAME if value[0] < _FIRST_WIDE else _SHORTEST_WIDE) else alone
 
 
 def _goes_on(text: str, end: int) -> bool:

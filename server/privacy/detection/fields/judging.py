@@ -2,27 +2,25 @@
 
 A key is brought into words (camel, snake, kebab case, accents and separators do not matter) and looked up in a table
 of rules; each rule also judges the value, so that `"password": "required"` or `"phone": "mobile"` stay as they are.
-The table speaks the languages of most European forms.
+The table has the words of most European forms; `local_keys` those of other scripts.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
 from ..findings import PiiType
-from .name_keys import looks_like_full_name, person
+from ..scripts import without_accents
+from .local_keys import local_rule_for
+from .name_keys import is_name_key, looks_like_full_name, person
 from .rules import BEGINS_WITH_NAME, GENERIC_KEYS, LIKELY, SURE, FieldRule, FieldVerdict, rule_for
 from .values import digits
 
 _MAX_KEY_WORDS = 8
 _MAX_VALUE = 4096
-_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LETTERS_WITHOUT_MARKS = str.maketrans(
-    {"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "ı": "i", "æ": "ae", "đ": "d"}
-)
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_A-Za-z]+")
 KEYS_OF_THINGS = frozenset(
     "price prices unit_price unitprice list_price sku brand qty quantity color colour stock in_stock instock currency weight upc "
     "ean asin isbn manufacturer barcode rating runtime image_url thumbnail cuisine genre capacity voltage material price_cents".split()
@@ -46,7 +44,7 @@ def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
         key, parent = parent, grandparent
     if not key or key.count(" ") >= _MAX_KEY_WORDS:
         return None
-    rule = rule_for(key)
+    rule = rule_for(key) if key.isascii() else local_rule_for(key)
     if rule is not None and rule.fits(value) and not (rule.type is PiiType.SECRET and _names_secret(rule, key, value)):
         if (
             rule.type is PiiType.ADDRESS
@@ -57,6 +55,12 @@ def judge(path: Sequence[str], value: str) -> FieldVerdict | None:
             return FieldVerdict(PiiType.PERSON, LIKELY)
         return FieldVerdict(rule.type, SURE)
     return person(key, parent, value)
+
+
+def is_label(words: str) -> bool:
+    """Return whether words, as they stand in a text, are what a field is called: `Posta Kodu`, `PLZ`, `氏名`."""
+    key = in_words(words)
+    return bool(key) and ((rule_for(key) if key.isascii() else local_rule_for(key)) is not None or is_name_key(key))
 
 
 def _names_secret(rule: FieldRule, key: str, value: str) -> bool:
@@ -70,7 +74,5 @@ def _names_secret(rule: FieldRule, key: str, value: str) -> bool:
 @lru_cache(maxsize=4096)
 def in_words(key: str) -> str:
     """Return a key as lower-case words of plain letters with single spaces: `kundenName` is `kunden name`."""
-    plain = key[:200].translate(_LETTERS_WITHOUT_MARKS)
-    if not plain.isascii():
-        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
-    return " ".join(_WORDS.findall(plain)).lower()
+    said = key[:200]
+    return " ".join(_WORDS.findall(said if said.isascii() else without_accents(said))).lower()

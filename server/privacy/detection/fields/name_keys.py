@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from ..findings import PiiType
+from ..names.local_names import looks_like_local_name
+from .local_keys import names_people
 from .rules import LIKELY, NEVER, SURE, FieldVerdict, phrases
 from .values import PLACEHOLDERS, digits, letters
 
@@ -15,7 +17,9 @@ _NAME_KEYS = phrases(
     "first nm, last nm, fst name, lst name, *vorname*, *nachname*, familienname*, zuname, geburtsname, prenom*, nom, nom de famille, nom complet, apellido*,"
     "nombre*, cognome*, nome*, sobrenome*, apelido*, voornaam*, achternaam*, naam, imie*, nazwisko*, fornamn, efternamn, namn, etunimi, sukunimi, nimi,"
     "fornavn, etternavn, efternavn, navn, soyad*, =ad, ad soyad, jmeno, prijmeni, ime, prezime, priimek, keresztnev, vezeteknev, nev, ansprechpartner*,"
-    "kunde*, kundenname, mitarbeiter, name des kunden, nume, prenume"
+    "kunde*, kundenname, mitarbeiter, name des kunden, nume, prenume,"
+    "nombre y apellidos, titular*, titulaire*, intestatari*, osoba kontaktowa, contactpersoon, versicherte person, klient*, klant*, =kunde, kundin, isim, =adi, adi soyadi, ad soyad, musteri ad*, soyisim, nome e cognome, nom du client, nom et prenom*, rekeninghouder, kontoinhaber*, imie i nazwisko, nazwisko i imie,"
+    "beneficiari*"
 )
 _PERSON_WORDS = frozenset(
     "customer client patient holder employee author owner assignee assigned requester requested sender recipient passenger driver manager "
@@ -57,6 +61,8 @@ _NOBODY = re.compile(
     r"[@/\\{}<>=_$:;|\[\]()#*+]|\.(?:com|org|io|py|js|net|de)\b|\A[a-z]+(?:[-.][a-z]+)+\Z|\A[a-z]+[A-Z]"
 )
 _PARTICLES = frozenset("de van von der den da la del di bin al dos y el le du ibn ter ten zu do das e of st".split())
+_BEFORE_NAME = frozenset("pan pani пан пані dr dra prof ing mag sig sr sra mr mrs ms herr frau bay bayan".split())
+_AFTER_NAME = frozenset("mba phd md dds dvm cpa msc bsc jr sr ii iii iv bed beng llb llm ba ma".split())
 _COMPANY = re.compile(
     r"(?i)\b(?:inc|llc|ltd|gmbh|corp|corporation|company|co|ag|kg|sa|srl|plc|group|holdings?|bank|university|school|hospital|department|"
     r"team|services?|solutions|systems|technologies|foundation|institute|hotel|restaurant|store|shop|bv|oy|pty|sarl|sas|ug|ohg|kgaa)\b"
@@ -64,10 +70,17 @@ _COMPANY = re.compile(
 _LONGEST_NAME, _MOST_WORDS = 80, 6
 
 
+def is_name_key(key: str) -> bool:
+    """Return whether a key, in words, names people whatever is around it."""
+    return _NAME_KEYS.search(key) is not None if key.isascii() else names_people(key)
+
+
 def person(key: str, parent: str, value: str) -> FieldVerdict | None:
     """Judge the value of a key that may name a person."""
     if NEVER.search(key) or not _could_be_name(value):
         return None
+    if not key.isascii() and names_people(key):
+        return FieldVerdict(PiiType.PERSON, SURE) if _named(value) and not _COMPANY.search(value) else None
     words = set(key.split())
     if words & _NOT_PEOPLE and not words & _PERSON_WORDS & {"account", "policyholder", "lead", "manager"}:
         return None
@@ -119,11 +132,17 @@ def _uncased(character: str) -> bool:
 
 def looks_like_full_name(value: str) -> bool:
     """Return whether a value alone looks like given and family name: `Ana de Souza`, not `Acme GmbH` or `IT Team`."""
+    if not value.isascii() and _uncased(value[0]):
+        return looks_like_local_name(value)
     words = value.split()
+    while len(words) > 2 and words[0].strip(".").lower() in _BEFORE_NAME:
+        words = words[1:]
+    while len(words) > 2 and words[-1].replace(".", "").lower() in _AFTER_NAME:
+        words = words[:-1]
     return (
         2 <= len(words) <= 5
         and all(word[0].isupper() or word.lower() in _PARTICLES for word in words)
-        and words[0][0].isupper()
+        and (words[0][0].isupper() or words[-1][0].isupper())
         and not any(word.isupper() and len(word.strip(".")) > 2 for word in words)
         and not _COMPANY.search(value)
         and not set(value.lower().split()) & _NOT_PEOPLE

@@ -54,7 +54,7 @@ NEVER = re.compile(
     r"\b(?:count|limit|type|kind|expires|expiry|expiration|ttl|length|max|min|usage|policy|bucket|hint|reset|enabled|disabled|"
     r"verified|valid|status|format|version|size|rate|total|used|index|path|file|dir|uri|url|link|href|required|regex|pattern|"
     r"field|column|label|algorithm|class|method|schema|placeholder|at|budget|timeout|prefix|suffix|source|tokens)\Z"
-    r"|\A(?:is|has|max|min|num|total|count|n|show|hide|allow|use|enable|disable|require)\b"
+    r"|\A(?:is|has|max|min|num|total|count|n(?! (?:cart|tarj|kart|tel|cel))|show|hide|allow|use|enable|disable|require)\b"
 )
 """Keys that never name something personal, whatever they contain: `token_count`, `is_email`, `password_policy`."""
 
@@ -83,7 +83,7 @@ _RULES: tuple[FieldRule, ...] = (
     _rule(PiiType.IBAN, "*iban, iban*", values.number(8, 42)),
     _rule(
         PiiType.PASSPORT,
-        "*passport*, reisepass*, passeport*, pasaporte*, passaport*, paszport*, passnummer, pass nr, paspoort*, pasaport*",
+        "*passport*, reisepass*, passeport*, pasaporte*, passaport*, paszport*, pasaport*, passnummer, pass nr, paspoort*, pasaport*",
         values.number(5, 15),
     ),
     _rule(
@@ -100,7 +100,8 @@ _RULES: tuple[FieldRule, ...] = (
     _rule(
         PiiType.CARD,
         "card no, card num*, card nr, *card number, cc, cc no, cc num*, credit card*, creditcard*, debit card*, =pan, card pan, pan number,"
-        "=card, payment card, kreditkarte*, kartennummer, carte bancaire, carte bleue, numero carte, tarjeta*, carta di credito, cartao*",
+        "=card, payment card, kreditkarte*, karten ?n*, carte bancaire, carte bleue, carte de credit, carte de paiement, numero carte, numero de carte, no de carte, n de carte, tarjeta*, carta di credito, carta di pagamento, numero di carta,"
+        "n carta, nr carta, cartao*, kart no, kart num*, kredi kart*, banka kart*, kaart ?n*, credit ?card*, bankpas*, nr karty, numer karty, karta kredyt*, karta plat*, karty",
         values.number(12, 30),
     ),
     _rule(
@@ -136,6 +137,7 @@ _RULES: tuple[FieldRule, ...] = (
         PiiType.BANK,
         "routing*, *routing number, sort code, bank account*, bank acct*, account no, account num*, account nr, *account number, acct no, acct num*,"
         "acct nr, =acct, acc no, acc num*, bsb, blz, bankleitzahl, konto nummer, kontonummer, kontonr, konto nr, =konto, ifsc*, clabe,"
+        "rachunek*, nr rachunku, nr konta, hesap no*, hesap num*, banka hesab*,"
         "aba, numero de cuenta, numero cuenta, =cuenta, numero conta, =conta, rib, rekening*, conto corrente, numero conto, numer konta,"
         "beneficiary account, iban or account, debit account, credit account",
         values.number(5, 40),
@@ -145,19 +147,20 @@ _RULES: tuple[FieldRule, ...] = (
         "dob, *dob, date of birth, birth date*, birth day*, birth dt, *birthdate, *birthday, bday, born, born on, d o b, *birth, geburts*,"
         "geboren*, date de naissance, date naissance, naissance, fecha de nac*, fecha nac*, nacimiento, data di nascita, data nascita,"
         "nascita, data de nasc*, data nasc*, nascimento, geboorte*, data urodzenia, fodelse*, fodsels dato, fodselsdato, dogum*, datum narozeni,"
-        "syntymaaika",
+        "syntymaaika,"
+        "geb am, geb datum, geb dat, ne le, nee le, ne e le, nes le, nacid[oa]*, f nac*, nat[oa] il, nato a il, dt nasc*, nascid[oa]*, data ur, data urodz*, urodzon*, ur dnia, d tarihi, d tar, dogum*, dt nascimento",
         values.date,
     ),
     _rule(
         PiiType.EMAIL,
-        "*email*, e mail*, *mail, mails, mail address*, user principal name, upn, correo*, courriel*, posta elettronica",
+        "*email*, e ?mail*, *mail, mails, e ?posta*, poczta elektroniczna, adres mail*, correio eletronico, adresse electronique, mail address*, user principal name, upn, correo*, courriel*, posta elettronica",
         values.email,
     ),
     _rule(
         PiiType.PHONE,
         "*phone, *phones, phone*, *mobile, mobile no, mobile num*, mobiles, cell, cells, cell no, cell num*, cellular, tel, tels, tel no, *telephone*,"
         "fax*, *fax, *msisdn, whats app*, sms, sms to, direct line, direct dial, canonical form, contact no, contact num*, handy, handynummer, handynr,"
-        "*telefon*, telef, telf, tlf, tlfn, movil, celular, cellulare, portable, telemovel, telefoon*, gsm, gsm no, rufnummer*, mobil, mobilnummer,"
+        "*telefon*, telef, telf, tlf, tlfn, movil*, telefono*, mobiel*, *mobiel, komork*, cep no*, cep num*, gsm*, telemovil, recapito tel*, recapito, celular*, cellulare, portable, telemovel, telefoon*, gsm, gsm no, rufnummer*, mobil, mobilnummer,"
         "mobiltel*, mob, mob no, caller id, caller num*, =caller, =callee, callback no, callback num*, dialed, e 164, e164, extension num*,"
         "puhelin*, komorka, cep tel*, numero de tel*, emergency num*, hotline, landline",
         values.phone,
@@ -165,12 +168,14 @@ _RULES: tuple[FieldRule, ...] = (
     _rule(
         PiiType.ZIP,
         "zip, zip code*, zip 4, *zip, zipcode*, post code*, postcode*, postal code*, plz, postleitzahl, code postal, cp, codigo postal, cap, cep,"
+        "c p, cod postal*, codice postale, codice di avviamento*, c a p, kod poczt*, =kod, =pk, =pc, posta kod*, cod p, code postal*, codigo postal*, postcod*,"
         "pin code, pincode, kod pocztowy, post nummer, postnummer, postnr, =postal, psc, posta kodu, irsz",
         values.zip_code,
     ),
     _rule(
         PiiType.ADDRESS,
-        "*street, street*, =str, *address, *addresses, address*, addr, addrs, addr 1, addr 2, addr1, addr2, addr line*, line1, line2,"
+        "*street, street*, =str, straat*, *adres, adres*, domicile, domicili*, residencia, residenza, ikamet*, logradouro*, endereco*, direccion*, *anschrift,"
+        "*address, *addresses, address*, addr, addrs, addr 1, addr 2, addr1, addr2, addr line*, line1, line2,"
         "=adr, house no, house num*, residence, apartment, =apt, unit no, strasse*, *strasse, str nr, anschrift*, adresse*, *adresse, hausnummer, hausnr,"
         "wohnort, wohnsitz, rue, voie, direccion*, domicilio, calle, indirizzo*, =via, endereco*, logradouro, morada, adres*, straat*, *straat, ulica,"
         "=gata, gatuadress, postadress, osoite*, utca, cim, ship to address, mailing",
@@ -180,8 +185,9 @@ _RULES: tuple[FieldRule, ...] = (
     _rule(
         PiiType.LOCATION,
         "*city, =town, *town, =village, municipality, suburb, hometown, birth place, birthplace, place of birth, =locality, =ort, wohnort, =stadt,"
-        "=ville, =commune, =ciudad, localidad, =citta, =comune, =cidade, plaats, woonplaats, miasto, postort, sehir, bairro, geburtsort, =poblacion,"
-        "lieu de naissance, lugar de nacimiento, luogo di nascita, =mesto, =by",
+        "ville*, =commune, ciudad*, localidad, citta*, =comune, cidade*, municipio, naturalidade, =stad, geboorteplaats, miejscowosc*, miejsce zam*, miejsce ur*, =il, =ilce, dogum yeri, city of*, town of*, place of residence, city residence, home city, commune de*, comune di*,"
+        " plaats, woonplaats, miasto, postort, sehir, bairro, geburtsort, =poblacion,"
+        "lieu de naissance, lugar de nac*, luogo di nascita, local de nasc*, miejsce urodz*, =mesto, =by",
         values.place,
     ),
     _rule(
@@ -203,6 +209,9 @@ _NO_POSTAL_ADDRESS = re.compile(
     r"\b(?:e ?mail|mac|ip|ips|url|wallet|web|memory|bind|listen|remote|base|host|server|net|network|peer|node|btc|eth|contract|"
     r"virtual|physical|hw|from|to|return|reply)\b"
 )
+_PLACE_OF_BIRTH = re.compile(
+    r"\b(?:\w{0,8}ort|\w{0,10}plaats|place|city|town|country|lieu|ville|lugar|ciudad|luogo|citta|local|cidade|miejsce|yeri|sted)\b"
+)
 # `Billing address: Jane Doe`, with the street on the next line.
 BEGINS_WITH_NAME = re.compile(r"\b(?:billing|shipping|delivery|mailing|postal)\b")
 GENERIC_KEYS = frozenset(
@@ -219,6 +228,8 @@ def rule_for(key: str) -> FieldRule | None:
     for rule in _RULES:
         if rule.key.search(key):
             if rule.type is PiiType.ADDRESS and _NO_POSTAL_ADDRESS.search(key):
+                continue
+            if rule.type is PiiType.DATE_OF_BIRTH and _PLACE_OF_BIRTH.search(key):
                 continue
             return rule
     return None

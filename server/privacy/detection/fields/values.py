@@ -54,14 +54,14 @@ def date(value: str) -> bool:
 def address(value: str) -> bool:
     """Judge a postal address, or a line of one."""
     return (
-        letters(value) >= 3
+        letters(value) >= (3 if value.isascii() else 2)
         and len(value) <= 200
         and value[0] not in "{[<$%#"
         and "://" not in value
         and "@" not in value
         and not _CALL.search(value)
         and value.lower() not in PLACEHOLDERS
-        and not (_IDENTIFIER.fullmatch(value) and not value[0].isupper())
+        and not (value.isascii() and _IDENTIFIER.fullmatch(value) and not value[0].isupper())
     )
 
 

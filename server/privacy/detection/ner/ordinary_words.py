@@ -64,6 +64,9 @@ EVERYDAY = NO_NAMES | frozenset(
     "table tax tea teacher team television text ticket tickets times title town toy trade train tree trip trouble truck truth user users vacation vehicle "
     "video view voice war water way weather website week weekend weeks wife wind window winter woman women word words world year years yeah yes yep nope "
     "okay wow bro gonna wanna gotta ya u ur account's billing shipping attached dear congratulations sincerely cheers greetings hopefully unfortunately "
-    "enclosed".split()
+    "enclosed "
+    # What sentences of other languages begin with.
+    "gestern heute bitte danke unsere unserer rechnung lieferung bestellung aujourd'hui notre facture livraison commande ayer hoy gracias nuestro nuestra factura pedido ieri oggi grazie nostro nostra fattura consegna "
+    "gisteren vandaag bedankt bestelling factuur wczoraj dzisiaj proszę dziękuję zamówienie faktura ontem hoje obrigado nosso nossa lütfen teşekkürler müşterimiz sipariş fatura teslimat".split()
 )
 """At the start of a sentence, or in a line without capital letters, these are hardly ever names."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from ....host_work import checked
 from ...token_texts import tokens_in
+from ..fields.judging import is_label
 from ..findings import Finding, PiiType
+from ..recognizers.json_pairs import names_thing
 from .model import Label, Rampart
 from .ordinary_words import LABELS, NO_NAMES
 from .words import Word, comments, is_asked, is_code, is_key, words
@@ -16,7 +18,8 @@ from .words import Word, comments, is_asked, is_code, is_key, words
 _CAMEL = re.compile(r"[a-z][A-Z][a-z]*[A-Z]|^[a-z]+[A-Z]")
 _HUMP = re.compile(r"(?!Fitz)[A-Z][a-z]{3,30}[A-Z]")
 _JOINS_NAME = re.compile(r"\.?[ \t]{1,2}|[ ]?-[ ]?")
-_JOINS_ADDRESS = re.compile(r"[ \t]{0,8}[,.;#-]?[ \t]{0,8}\n?[ \t]{0,8}")
+# Between the cells of a table there is no space behind the comma.
+_JOINS_ADDRESS = re.compile(r"[ \t]{0,8}(?:[.#-]|[,;](?=\s))?[ \t]{0,8}\n?[ \t]{0,8}")
 _CAPITAL_BEFORE = re.compile(r"(?:(?<![\w.?!:] )(?<!\A)\b|\b(?:Mr|Mrs|Ms|Mx|Dr|Prof)\.? )[^\W\d_a-z][\w'’-]{1,30} \Z")
 _PARTICLES = frozenset("de van von der den da la del di bin al dos du ibn ter zu e y".split())
 _COMPANY_AFTER = re.compile(
@@ -94,7 +97,7 @@ def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """Join neighbouring words of names; what may be an identifier is one only beside another."""
     start = end = -1
     best = 0.0
-    is_sure = False
+    is_sure = in_prose = False
     for each in judged:
         if each.kind is not Label.PERSON:
             continue
@@ -103,20 +106,77 @@ def _names(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
             end, best, is_sure = word.end, max(best, each.score), is_sure or each.is_sure
             continue
         if is_sure:
-            yield from _name(text, start, end, best)
-        start, end, best, is_sure = word.start, word.end, each.score, each.is_sure
+            yield from _name(text, start, end, best, in_prose=in_prose)
+        start, end, best, is_sure, in_prose = word.start, word.end, each.score, each.is_sure, word.in_prose
     if is_sure:
-        yield from _name(text, start, end, best)
+        yield from _name(text, start, end, best, in_prose=in_prose)
 
 
-def _name(text: str, start: int, end: int, chance: float) -> Iterator[Finding]:
-    if _COMPANY_AFTER.match(text, max(end, 0)):
+def _name(text: str, start: int, end: int, chance: float, *, in_prose: bool) -> Iterator[Finding]:
+    if _COMPANY_AFTER.match(text, max(end, 0)) or _is_label(text, start, end) or _is_thing(text, start, end):
+        return
+    if (
+        not in_prose
+        and chance < _SURE_ALONE
+        and " " not in text[start:end]
+        and _begins_foreign_sentence(text, start, end)
+    ):
         return
     if text.endswith(("'s", "’s"), max(start, 0), max(end, 0)):
         end -= 2
     length = end - start
     if length > 1 and (length > 2 or chance >= 0.9):
         yield Finding(start, end, PiiType.PERSON, round(0.4 + 0.5 * chance, 3))
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Return whether a name is part of what a field is called: before a colon, or in a line of such."""
+    first, last = (
+        text.rfind("\n", max(0, start - _LONGEST_HEADING), start) + 1,
+        text.find("\n", end, end + _LONGEST_HEADING),
+    )
+    line_end = len(text) if last < 0 else last
+    before, after = (
+        _CELL_BEFORE.search(text, max(first, start - _LONGEST_LABEL), start),
+        _CELL_AFTER.match(text, end, line_end),
+    )
+    if before is None or after is None:
+        return False
+    cell = text[before.start() : after.end()]
+    if len(cell.split()) > _MOST_WORDS_OF_LABEL or not is_label(cell):
+        return False
+    if _COLON_AFTER.match(text, after.end()):
+        return True
+    line = text[first:line_end]
+    return len(line) <= _LONGEST_HEADING and sum(map(is_label, _SEPARATOR.split(line))) > 1
+
+
+def _is_thing(text: str, start: int, end: int) -> bool:
+    """Return whether a name is that of a thing: `{"name": "Oak Chair", "price": 129}`."""
+    return _NAME_BEFORE.search(text, max(0, start - _LONGEST_LABEL), start) is not None and names_thing(
+        text, start, end
+    )
+
+
+def _begins_foreign_sentence(text: str, start: int, end: int) -> bool:
+    """Return whether one word begins a sentence of another language than English, as any word may."""
+    return (
+        _SENTENCE_BEFORE.search(text, max(0, start - 4), start) is not None
+        and (words := _WORDS_AFTER.match(text, end)) is not None
+        and not words[0].isascii()
+    )
+
+
+_LONGEST_LABEL, _LONGEST_HEADING, _MOST_WORDS_OF_LABEL = 60, 400, 4
+_SURE_ALONE = 0.97
+_CELL_BEFORE = re.compile(r"[^\n,;|\"\t:]{0,60}\Z")
+_CELL_AFTER = re.compile(r"[^\n,;|\"\t:]{0,40}")
+_COLON_AFTER = re.compile(r"\\{0,3}[\"']?\s?:")
+_SEPARATOR = re.compile(r"[,;|\t]")
+_SEPARATORS = frozenset(",;\t|")
+_NAME_BEFORE = re.compile(r"\"(?:name|title|label)\\{0,7}\"\s{0,8}:\s{0,8}\\{0,7}\"[^\"\n]{0,40}\Z")
+_SENTENCE_BEFORE = re.compile(r"(?:\A|\n|[.!?] )\Z")
+_WORDS_AFTER = re.compile(r"(?: [^\W_]{1,24}){3,8}")
 
 
 def _addresses(text: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
@@ -138,6 +198,8 @@ def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
     if not block or _COMPANY_AFTER.match(text, block[-1].word.end):
         return
     start, end = block[0].word.start, block[-1].word.end
+    if _is_label(text, start, end):
+        return
     named = any(each.kind is Label.STREET and any(map(str.isalpha, each.word.text)) for each in block)
     numbered = any(each.word.text[0].isdigit() for each in block)
     if named and numbered and len(block) > 1:
@@ -154,6 +216,7 @@ def _address(text: str, block: Sequence[_Judged]) -> Iterator[Finding]:
         named
         and len(block) > 1
         and ". " not in text[start:end]
+        and text[start - 1 : start] not in _SEPARATORS
         and all(not each.word.text[0].islower() for each in block)
     ):
         yield Finding(start, end, PiiType.ADDRESS, 0.55)

@@ -30,16 +30,16 @@ _SURE_ENGLISH = frozenset(
 )
 _WORD = r"[^\W\d_][\w'’.-]{0,24}"
 _CAPITAL = r"(?:[A-ZÀ-ÖØ-ÞĀŁŚŠŽČĐ][\w'’.-]{0,24}|[a-z]{1,3}['’][A-ZÀ-Þ][\w'’-]{1,24}|d[aeiou]s?|de[lrn]?|l[aeo]s?|von|van|der|den|zu[rm]?|am|im|of|the|und|y|e|i|\d{1,2}(?:st|nd|rd|th))"
-_UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|#)\.?[ ]?[\w-]{1,8})?"
+_UNIT = r"(?:[ ,\n]{1,3}(?:Apt|Apartment|Suite|Ste|Unit|Floor|Flat|Room|Rm|Bldg|Building|No|Nr|Stiege|Top|Piso|Apto|Etage|Puerta|Escalera|Appartamento|Interno|Piano|#)\.?[ ]?[\w-]{1,8})?"
 _NUMBER_FIRST = re.compile(
-    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[A-Z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
+    rf"(?<![\w.,:/#$€£%-])\d{{1,6}}[A-Za-z]?(?:[-/]\d{{1,5}})?,? (?:[NSEW]{{1,2}}\.? )?(?:[^\W\d_a-z][\w'’.-]{{0,24}}[ -]){{1,4}}({'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?(?: [NSEW]{{1,2}}\b)?{_UNIT}"
 )
 _BEFORE_NUMBER = re.compile(
     r"(?<![\w.])(?:H\. ?No\.?|House No\.?|Flat(?: No\.?)?|Plot(?: No\.?)?|Door No\.?|Unit|Apt\.?|Suite) ?\Z"
 )
 _LONGEST_BEFORE_NUMBER = 12
 _WORD_FIRST = re.compile(
-    rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Estrada|Ulica|ulica|ul\.|al\.|Aleja|Trg|Strada|Str\.|Bulevardul|Calea|Contrada|Borgo|Calzada|Cañada|Prolongación|Pasaje|Callejón|Andador|Privada|Circuito|Cerrada|Eje|Retorno|Viaducto|Periférico|Rambla|Cuesta|Alameda|Glorieta|Acceso|Bulevar|Corredor|Diagonal|Peatonal|Vereda|Ampliación|Continuación|pl\.|os\.|Náměstí|Phố|Đường|Jalan|Jl\.|Gran Vía|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
+    rf"(?<![\w])(?:Rue|Avenue|Av\.|Boulevard|Bd|Place|Chemin|Allée|Impasse|Quai|Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Camino|Camiño|Ronda|Rúa|Via|Viale|Piazza|Corso|Vicolo|Largo|Rua|Travessa|Praça|Praia|Estrada|Rodovia|Condomínio|Vale|Campo|Colônia|Viaduto|Esplanada|Parque|Jardim|Residencial|Quadra|Vila|Viela|Ladeira|Loteamento|Morro|Passarela|Pátio|Recanto|Setor|Sítio|Trecho|Trevo|Distrito|Fazenda|Lago|Lagoa|Núcleo|Conjunto|Favela|Feira|Estação|Chácara|Aeroporto|Área|Ulica|ulica|ul\.|al\.|[Aa]leja|[Pp]lac|[Ss]kwer|[Rr]ondo|[Oo]siedle|Trg|Strada|Stretto|Rotonda|Incrocio|Canale|Salita|Lungomare|Str\.|Bulevardul|Calea|Contrada|Borgo|Calzada|Cañada|Prolongación|Pasaje|Pasadizo|Urbanización|Vial|Callejón|Andador|Privada|Circuito|Cerrada|Eje|Retorno|Viaducto|Periférico|Rambla|Cuesta|Alameda|Glorieta|Acceso|Bulevar|Corredor|Diagonal|Peatonal|Vereda|Ampliación|Continuación|pl\.|os\.|Náměstí|Phố|Đường|Jalan|Jl\.|Gran Vía|Strasse|Straße|Am|An der|Auf der|Zum|Zur|Im)"
     rf" (?:{_CAPITAL} ){{0,5}}{_CAPITAL},?(?: n[º°o]\.?)? \d{{1,5}}(?:[-/ ]?[A-Za-z0-9]{{1,3}}\b)?(?!\w){_UNIT}"
 )
 _NUMBER_THEN_WORD = re.compile(
@@ -50,6 +50,13 @@ _ENDS_OF_STREETS = (
     "straße strasse str. gasse weg platz allee damm ufer chaussee steig graben markt stieg pfad straat laan plein gracht kade dreef singel steenweg baan gatan "
     "vägen gränd backen stigen gata gaten veien vegen vej vejen gade allé stræde katu polku kuja utca caddesi sokak sokağı ulice náměstí"
 ).split()
+# Ends of streets that also end other words: only where an address is expected, or a code follows.
+_DOUBTFUL_ENDS = re.compile(
+    r"(?:ring|hof|boulevard|kamp|dijk|park|pad|baan|ried|berg|hang|zeile|blick) \d{1,4}(?:/\d{1,3})?(?: ?[a-z]\b)?(?=,? (?:[A-Z]-)?\d{4,5} ?[A-Z]|[.,;\"]?\s?\Z|\.\s|[,\n])"
+)
+_EXPECTED = re.compile(
+    r"(?i)(?:\b(?:an|an die|an den|naar|moet naar|op|adres|adresse|anschrift|wohnt|woont|in de|aan de|in der|address|to|at|unter|zur|zum|bestellt|paket):? ?(?:die |den |de |het )?|\A|[\n\"=])\Z"
+)
 _COMPOUND_ENDS = tuple(f"{end} " for end in _ENDS_OF_STREETS)
 _COMPOUND = re.compile(
     rf"(?:{'|'.join(map(re.escape, _ENDS_OF_STREETS))}) \d{{1,4}}(?: ?[a-zA-Z]\b|[-/]\d{{1,4}}[a-z]?)?(?!\w){_UNIT}"
@@ -68,7 +75,7 @@ _STATES = (
     "VA WA WV WI WY DC PR VI GU AS MP FM MH PW NSW VIC QLD WA SA TAS ACT NT ON QC BC AB MB SK NS NB NL PE"
 ).split()
 _PLACE_AND_CODE = re.compile(
-    rf"(?<![\w-])(?:[A-Z][\w'’.-]{{1,24}} ){{0,2}}[A-Z][\w'’.-]{{1,24}},? (?:{'|'.join(_STATES)}),? (?:\d{{4,5}}(?:-\d{{4}})?|[A-Z]\d[A-Z] ?\d[A-Z]\d)(?![\w-])"
+    rf"(?<![\w-])(?:[^\W\d_a-z][\w'’.-]{{1,24}} ){{0,2}}[^\W\d_a-z][\w'’.-]{{1,24}},? (?:{'|'.join(_STATES)}),? (?:\d{{4,5}}(?:-\d{{4}})?|[A-Z]\d[A-Z] ?\d[A-Z]\d)(?![\w-])"
 )
 _POSTCODE = re.compile(
     r"(?<![\w-])(?:[A-PR-UWYZ][A-HK-Y]?\d[A-HJKPSTUW\d]? \d[ABD-HJLNP-UW-Z]{2}|[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z] \d[ABCEGHJ-NPRSTV-Z]\d)(?![\w-])"
@@ -77,6 +84,8 @@ _CODE_AND_PLACE = re.compile(
     r"(?:[A-Z]{1,2}-)?(\d{4,6}|\d{3} \d{2}|\d{2}-\d{3}|\d{4} [A-Z]{2})[ ]([A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ(][\w'’.)-]{1,30}){0,3})"
 )
 _PLACE = re.compile(r"[A-ZÀ-ÞŠŽČĐŁŚ][\w'’.-]{1,30}(?:[ -][A-ZÀ-Þ][\w'’.-]{1,30}){0,2}(?=[,\n]|[ ]\d{4,6}\b|\Z)")
+# …, Bairro, 01234-567 Cidade / UF
+_BRAZILIAN_REST = re.compile(r"(?:, ?[^,\n]{2,40})?, ?\d{5}-?\d{3},? [^,/\n]{2,40} ?[/-] ?[A-Z]{2}(?!\w)")
 _JOIN = re.compile(r"[ \t]{0,2},?[ \t]{0,2}\n?[ \t]{0,8}")
 _CODE = re.compile(
     r"(?:[A-Z]{2} )?(?:\d{4} [A-Z]{2}|\d{3} \d{2}|\d{2}-\d{3}|\d{4,6}(?:-\d{3,4})?|[A-Z]{1,2}\d[A-Z\d]{0,2} \d[A-Z]{2})(?![\w-])"
@@ -97,6 +106,11 @@ def addresses(text: str) -> Iterator[Finding]:
         before = _COMPOUND_BEFORE.search(text, max(0, match.start() - _LONGEST_BEFORE), match.start())
         if before:
             yield Finding(before.start(), match.end(), PiiType.ADDRESS, 0.7)
+            yield from _after(text, match.end())
+    for match in _DOUBTFUL_ENDS.finditer(text):
+        before = _COMPOUND_BEFORE.search(text, max(0, match.start() - _LONGEST_BEFORE), match.start())
+        if before and _EXPECTED.search(text, max(0, before.start() - _LONGEST_BEFORE_NUMBER), before.start()):
+            yield Finding(before.start(), match.end(), PiiType.ADDRESS, 0.6)
             yield from _after(text, match.end())
     for pattern in (_WORD_FIRST, _NUMBER_THEN_WORD):
         for match in pattern.finditer(text):
@@ -119,7 +133,9 @@ def _after(text: str, end: int) -> Iterator[Finding]:
     at = join.end() if join else end
     if at == end:
         return
-    if both := _CODE_AND_PLACE.match(text, at):
+    if rest := _BRAZILIAN_REST.match(text, end):
+        yield Finding(at, rest.end(), PiiType.ADDRESS, 0.7)
+    elif both := _CODE_AND_PLACE.match(text, at):
         yield Finding(*both.span(1), PiiType.ZIP, 0.7)
         yield Finding(*both.span(2), PiiType.LOCATION, 0.65)
     elif place := _PLACE.match(text, at):

@@ -96,8 +96,10 @@ _KINDS = (
     ),
     _kind(
         PiiType.DATE_OF_BIRTH,
-        r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|fecha de nacimiento|nacid[oa]|nato il|data di nascita",
-        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH},? (?:de )?\d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}",
+        r"DOB\b|D\.O\.B\.?|date of birth|born|birth ?date|birthday|BDAY\b|geboren|geburtsdatum|geb\.|né(?:e)? le|date de naissance|nacimiento|nacid[oa]|nato il|nata il|nascita|"
+        r"nasc(?:id[oa]|imento)|urodz(?:on[ya]|enia)|doğum tarihi\w{0,2}|geboortedatum|fødselsdato|födelsedatum",
+        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH},? (?:de )?\d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+        r"|\d{4} ?[年년] ?\d{1,2} ?[月월] ?\d{1,2} ?[日일]|\d{1,2}\.?(?: de)? [^\W\d_]{3,16}\.?,?(?: de)? \d{4}",
     ),
     _kind(
         PiiType.ZIP,
@@ -106,7 +108,7 @@ _KINDS = (
     ),
 )
 _BRIDGE = re.compile(
-    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
+    r"(?:[\s:#=.()'\"’*-]{0,4}(?i:is|was|am|el|em|il|op|den|dnia|dne|für|için|van|von|de|number|no|num|nr|id|of|to|as|for|with|like|on|code|card|the|ist|es|est|my|ending|n|nr|num|n[º°]|numero|número|numéro|nummer|in|details|info|identification|and)(?=[\s:#=.()'\"’*-])){0,5}"
     r"[\s:#=.()'\"’*-]{1,6}"
 )
 

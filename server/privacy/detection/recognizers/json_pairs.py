@@ -16,7 +16,7 @@ from .keyed_values import field
 
 _QUOTE = re.compile(r'(?<!\\)(\\{0,31})"')
 _LEVELS = (0, 1, 3, 7)
-_KEY = re.compile(r"[^\W\d][\w .$@:/?'()-]{0,60}")
+_KEY = re.compile(r"[^\W\d][\w .,$@:/?'’()°№&#-]{0,60}|[№〒][\w .]{0,24}")
 _COLON = re.compile(r"\s{0,40}:\s{0,400}")
 _NUMBER = re.compile(r"-?\d{4,24}(?=[\s,}\]\\]|\Z)")
 _LONGEST_KEY = 62
@@ -69,7 +69,7 @@ def _one_level(text: str, quotes: _Quotes) -> Iterator[Finding]:
             continue
         if pending or (enclosing and enclosing[-1][0] == "["):
             for found in field(text, _path(enclosing, pending), inside, closes):
-                if found.type != PiiType.PERSON or found.score > LIKELY or not _names_thing(text, inside, closes):
+                if found.type != PiiType.PERSON or found.score > LIKELY or not names_thing(text, inside, closes):
                     yield found
             yield from _typed(text, quotes, index, pending)
         next_is_key = _starts_key(text, quotes, index + 1)
@@ -115,7 +115,7 @@ _THING = re.compile(rf'"(?:{"|".join(sorted(KEYS_OF_THINGS))})\\{{0,7}}"\s{{0,20
 _AROUND = 200
 
 
-def _names_thing(text: str, start: int, end: int) -> bool:
+def names_thing(text: str, start: int, end: int) -> bool:
     """Return whether the object around a name has fields that only things have: a price, a stock."""
     before = text[max(0, start - _AROUND) : start]
     before = before[max(before.rfind("{"), before.rfind("}")) + 1 :]

@@ -10,14 +10,15 @@ from .keyed_values import field
 
 _LINE = re.compile(
     r"""(?mx) ^ (?P<indent>[ \t>]{0,200} (?:(?:[-*•+]|\d{1,3}[.)])[ \t]{1,20}){0,3}) (?P<bold>\*{0,2}_{0,2})
-    (?: ["']? (?P<key>[^\W\d_][\w .()/&'’#-]{0,48}?) ["']? (?:\*\*|__)? [ \t]{0,8} [:：] (?:\*\*|__)? (?=[ \t\r\n：]|\Z) )?
+    (?: ["']? (?P<key>[^\W\d_][\w .()/&'’#°№-]{0,48}?|[№〒][\w .]{0,24}?) ["']? (?:\*\*|__)? [ \t]{0,8} (?: : (?:\*\*|__)? (?=[ \t\r\n]|\Z) | ：) )?
     [ \t]{0,200} (?P<value>[^\n]{0,600}) """
 )
 # A start at each tab is enough, and a value is read once: `_inline` finds where it ends.
 _INLINE = re.compile(
-    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
+    r"(?:(?<=[{,;|(\t—–])|(?<=\. )|(?<=^))[ ]{0,8}+([^\W\d_][\w .#'’()/°№-]{0,40}?)[ ]?:[ \t]{1,8}+(?=([^\s,;|{}\[\]\"'][^,;|{}\[\]\n\"]{0,160}+))",
     re.MULTILINE,
 )
+_BETWEEN_BARS = re.compile(r"[^|:\n]{0,160}(?=[ ]?\||\n|\Z)|")
 _ENDS_INLINE = frozenset(",;|})\n")
 # Cardholder ........ Jane Doe
 _LEADER = re.compile(r"(?m)^[ \t]{0,40}([^\W\d_][\w /&'’#-]{1,40}?)[ ]?\.{3,80}:?[ ]{1,4}([^\s.][^\n]{1,200})$")
@@ -41,6 +42,8 @@ def lines(text: str) -> Iterator[Finding]:
             continue
         if end < len(text) and text[end] not in _ENDS_INLINE:
             end = text.rfind(")", start + 1, end)
+        elif text.startswith(",", end) and text.startswith("|", match.start() - 1):
+            end = _BETWEEN_BARS.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing too
         if end > start:
             done = end
             yield from field(text, (match[1],), start, end)

@@ -9,7 +9,7 @@ from .. import checksums
 from ..findings import Finding, PiiType
 from .prefilter import has_digit
 
-_CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-6]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
+_CARD = re.compile(r"(?<![\w.-])(?<!\d )[1-9]\d{3}(?:[ -]?\d){8,15}(?![\w-]|\.\d)")
 _CARD_WORDS = re.compile(
     r"(?i)card|visa|amex|master|maestro|\bcc\b|\bpan\b|karte|tarjeta|carte|cartao|\bdebit|\bcredit"
 )
@@ -22,13 +22,14 @@ _SEGWIT = re.compile(r"(?<![A-Za-z0-9])bc1[02-9ac-hj-np-z]{25,60}(?![A-Za-z0-9])
 _BASE58 = re.compile(r"(?<![A-Za-z0-9+/=_-])[13][1-9A-HJ-NP-Za-km-z]{25,34}(?![A-Za-z0-9+/=_-])")
 _ETHEREUM = re.compile(r"(?<![A-Za-z0-9])0x[0-9a-fA-F]{40}(?![A-Za-z0-9])")
 _GROUPED = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{5}")
-_SURE_CARD_DIGITS = 15
+_SURE_CARD_DIGITS, _MASTERCARD_DIGITS = 15, 16
+_SECOND_SERIES = frozenset(map(str, range(2221, 2721)))
 _FEWEST_DIFFERENT = 2
 _SHORTEST_IBAN = 15
 
 
 def cards(text: str) -> Iterator[Finding]:
-    """Yield numbers of payment cards: first digit 2 to 6, 12 to 19 digits, Luhn; short ones only beside such a word."""
+    """Yield numbers of payment cards: first digit 2 to 6 (others beside such a word), 12 to 19 digits, Luhn; short ones only beside such a word."""
     for match in _CARD.finditer(text) if has_digit(text) else ():
         digits = "".join(filter(str.isdigit, match[0]))
         if len(set(digits)) < _FEWEST_DIFFERENT:
@@ -37,14 +38,21 @@ def cards(text: str) -> Iterator[Finding]:
             _CARD_WORDS.search(text, max(0, match.start() - 48), match.start()) is not None
             or _CARD_AFTER.match(text, match.end()) is not None
         )
-        if digits[0] == "1" and not (near and digits.startswith("1800")):
+        if digits[0] in "1789" and not (near and (digits[0] != "1" or digits.startswith("1800"))):
             continue
         if not checksums.luhn(digits):
             # Mistyped or made up, but meant as one.
             if near and _GROUPED.fullmatch(match[0]):
                 yield Finding(*match.span(), PiiType.CARD, 0.7)
-        elif near or (len(digits) >= _SURE_CARD_DIGITS and digits[0] != "2") or _GROUPED.fullmatch(match[0]):
+        elif near or _is_issued(digits) or _GROUPED.fullmatch(match[0]):
             yield Finding(*match.span(), PiiType.CARD, 0.95)
+
+
+def _is_issued(digits: str) -> bool:
+    """Return whether digits alone are enough: cards of 15 digits and more; of those with a 2, Mastercard's 2221 to 2720."""
+    if digits[0] == "2":
+        return len(digits) == _MASTERCARD_DIGITS and digits[:4] in _SECOND_SERIES
+    return len(digits) >= _SURE_CARD_DIGITS
 
 
 def ibans(text: str) -> Iterator[Finding]:

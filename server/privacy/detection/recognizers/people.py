@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..fields.judging import is_label
 from ..fields.name_keys import looks_like_full_name
 from ..findings import Finding, PiiType
 from .prefilter import holds, lowered
@@ -35,7 +36,7 @@ _SIGNED = re.compile(
     rf"(?mi:^[ \t>]{{0,8}}(?:best|kind|warm|many thanks|thanks|thank you|regards|(?:best|kind|warm(?:est)?) (?:regards|wishes)|cheers|sincerely|yours(?: sincerely| truly| faithfully)?|all the best|viele grüße|mit freundlichen grüßen|beste grüße|lg|mfg|cordialement|bien à vous|saludos|un saludo|atentamente|cordiali saluti|grazie|atenciosamente|groeten|met vriendelijke groet|hälsningar|mvh)[,.!]?[ ]?(?:\r?\n[ \t>]{{0,8}}){{1,3}}(?:--[ ]?\n)?)({_NAME})[ ]?(?=\r?\n|\Z)"
 )
 _TITLED = re.compile(
-    rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}({_NAME})"
+    rf"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Sir|Miss|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sr|Sra|Signora?|Dott|Ing|Rev|Hon|Capt|Sgt|Lt|Col)\.? (?:(?:Dr|Prof)\.? ){{0,2}}((?:{_PARTICLE}[ ]){{0,2}}{_NAME})"
 )
 _INTRODUCED = re.compile(
     rf"(?i:\b(?:my|her|his|their|your|full|the) (?:full |maiden |last |first |middle )?name(?: is|['’]s|:| was)|\bname['’]s|\bI am called|\bmein name ist|\bich heiße|\bje m['’]appelle|\bme llamo|\bmi chiamo|\bmeu nome é|\bsigned[- ]off[- ]by:|\bc/o|\battn:?|\bwritten by|\bauthored by|\breported by|\bassigned to|\bpayable to|\bpay to the order of)[ \t\n]{{1,3}}({_NAME})"
@@ -46,7 +47,7 @@ _GREETINGS = (
     "gentile ", "olá ", "prezad", "beste ", "hej ", "cześć ",
 )  # fmt: skip
 _INTRODUCTIONS = (
-    "name", " called", "heiße", "appelle", "llamo", "chiamo", "nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
+    "name is", "name's", "name’s", "name:", "name was", "mein name", " called", "heiße", "appelle", "llamo", "chiamo", "meu nome", "-off-by", "c/o", "attn", "written by", "authored by", "reported by", "assigned to",
     "payable to", "order of", "off by:",
 )  # fmt: skip
 _BOOKED = re.compile(r"(?<![\w/.-])[A-Z]{2,24}/[A-Z]{2,24}(?: [A-Z]{1,24})? ?(?:MR|MRS|MS|MSTR|MISS|DR)\b")
@@ -78,7 +79,7 @@ def people(text: str) -> Iterator[Finding]:
                 yield Finding(*match.span(1), PiiType.PERSON, 0.8)
     lower = lowered(text)
     for match in _SPEAKER.finditer(text) if ":" in text else ():
-        if not set(match[1].split()) & _NO_SPEAKER and looks_like_full_name(match[1]):
+        if not set(match[1].split()) & _NO_SPEAKER and looks_like_full_name(match[1]) and not is_label(match[1]):
             yield Finding(*match.span(1), PiiType.PERSON, 0.7)
     for pattern, score, needed in (
         (_STAMPED_SPEAKER, 0.7, (":",)),

@@ -13,11 +13,16 @@ from ..findings import Finding, PiiType
 from .prefilter import has_digit
 
 _CANDIDATE = re.compile(
-    r"(?<![\w.#/+-])(?<!\d[ :,])(?:\+(?=[\d(])|\((?=[\d+])|\d)[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
+    r"(?<![\w.#/+-])(?:\+(?=[\d(])|(?<!\d[ :,])(?:\((?=[\d+])|\d))[\d ().\-/\u00a0\u2010-\u2013]{5,24}\d(?:[ ,]{0,2}(?:x|ext\.?|extension|Ext\.?|#|poste|DW)[ ]?\d{1,6})?(?![\w-]|\.\d)"
 )
 _WORD = re.compile(
     r"(?i)\b(?:phone|tel|cell|mobile?|mob|call|calling|fax|contact|desk|direct|whatsapp|sms|text|dial|reach|number|answering|office|home|work|"
-    r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*|confirm\w*|phones|cellphone|\w{0,12}phone)s?\b"
+    r"ring|hotline|handy|ruf|nummer|telefon\w*|t[eé]l[eé]fon\w*|m[oó]vil|celular|numero|número|numéro|signal|telegram|hot ?line|mobil\w*|confirm\w*|phones|cellphone|\w{0,12}phone|answered|"
+    r"risponde|répond|atiende|atende|erreichbar|bereikbaar|dzwoni\w{0,2}|numer\w{0,3}|numarası\w{0,3}|telefonu|llam[óa]\w{0,2}|chiamat[oa]|appelé|ligou|belde|angerufen|respond[ea]|nr|llamar\w{0,4}|chiamar\w{0,3}|bellen|ligar|joindre|contactar\w{0,3}|zadzwo\w{1,4}|erreichen|anrufen)s?\b"
+    r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
+)
+_WORD_IN_OTHER_SCRIPT = re.compile(
+    r"(?i)\b(?:номер\w{0,2}|телефон\w{0,3}|тел|моб\w{0,10}|звони\w{1,3}|नऽबर|फओन|फॲओन|ओबआइल|الرقم|هاتف\w{0,3}|رقم|الجوال|\w{0,8}(?:电话|手机|致电|電話|携帯|전화|연락처|휴대폰)\w{0,4})"
     r"\W{0,6}(?:[\w']{1,16}\W{1,4}){0,4}\Z"
 )
 _NEAR_WORD = re.compile(
@@ -35,12 +40,13 @@ _NATIONAL = tuple(
         r"00[1-9][\d ().-]{8,18}\d",  # international prefix as dialled
         r"001-[\d-]{10,14}",
         r"0\d{2,4}[ /-]\d[\d /-]{4,9}\d",  # trunk prefix
+        r"0\d{1,4}-\d{1,4}-\d{4}",  # Japan, Korea
         r"0\d(?:[ .]\d{2}){4}",  # France
         r"\(?0\d{2,5}\)?[ -]\d{3,4}[ -]\d{3,4}",  # United Kingdom, Australia
     )
 )
 # Where to ask whether a number is one, the most speakers first.
-_REGIONS = "US GB DE FR ES IT IN BR NL SE PL TR AU CA MX CH FI CZ HR PT BE AT DK NO IE ZA IL JP HU RO GR SI SK AR CO CL NZ".split()
+_REGIONS = "US GB DE FR ES IT IN BR NL SE PL TR AU CA MX CH FI CZ HR PT BE AT DK NO IE ZA IL JP HU RO GR SI SK AR CO CL NZ CN KR RU UA SA AE EG KZ TW".split()
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2}\b"
 )
@@ -92,7 +98,11 @@ def _in_contact_line(before: str, after: str, digits: int) -> bool:
 def _score(main: str, digits: int, before: str, *, worded: bool) -> float:
     if main.startswith("+"):
         return 0.9 if digits >= 9 or _exists(main, "") else 0.0
-    worded = worded or _WORD.search(before) is not None
+    worded = (
+        worded
+        or _WORD.search(before) is not None
+        or (not before.isascii() and _WORD_IN_OTHER_SCRIPT.search(before) is not None)
+    )
     if any(form.fullmatch(main) for form in _NATIONAL) and not _IN_NUMBERS.search(before) and (digits >= 9 or worded):
         return 0.75
     if worded and any(_exists(main, region) for region in _REGIONS):

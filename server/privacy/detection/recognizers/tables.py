@@ -10,7 +10,7 @@ from ..findings import Finding
 from .keyed_values import field
 
 _SEPARATORS = ("|", "\t", ";", ",")
-_HEADING_CELL = re.compile(r"[^\W\d][\w .()/#'’&-]{0,40}")
+_HEADING_CELL = re.compile(r"[^\W\d][\w .,()/#'’&°№-]{0,40}|[№〒][\w .]{0,24}")
 _NO_HEADING = re.compile(r"[{}=\[\]<>]|://|, [a-z]+ [a-z]+ [a-z]+")
 _RULE = re.compile(r"[\s|:+=-]{1,2000}")
 _LONGEST_HEADING = 2000

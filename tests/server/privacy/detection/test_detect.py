@@ -19,6 +19,7 @@ from sealab.server.privacy.detection.findings import PiiType
 from sealab.server.privacy.detection.ner.bert import fused
 from sealab.server.privacy.detection.recognizers.prefilter import lowered
 from sealab.server.privacy.detection.same_value import same_values
+from sealab.server.privacy.detection.scripts import parted, readable
 from sealab.server.privacy.tokens.structured import leaves_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -72,19 +73,59 @@ def test_code_and_settings_are_left_alone(fast: Detector, balanced: Detector, cl
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("Yesterday Marguerite Delacroix asked whether her order had been shipped.", "Marguerite Delacroix"),
+        ("Yesterday Thessaly Delacroix asked whether her order had been shipped.", "Thessaly Delacroix"),
         ("I talked to Tobias about the renewal, and he will think about it.", "Tobias"),
         ("The report was written by our colleague Chidi Okonkwo in Lagos.", "Chidi Okonkwo"),
         ("please ask goffredo mameli whether they will come to us at noon", "goffredo mameli"),
         ("We had lunch with miriam oyelaran about the lease", "miriam oyelaran"),
         ("I'm late. Yesterday I met herbert lindqvist, and I think he will sign.", "herbert lindqvist"),
-        ("With [EMAIL_31wbexrg68] in copy we wrote to Marguerite Delacroix about it.", "Marguerite Delacroix"),
+        ("With [EMAIL_31wbexrg68] in copy we wrote to Thessaly Delacroix about it.", "Thessaly Delacroix"),
     ],
 )
 def test_names_in_prose_are_found_by_the_model(fast: Detector, balanced: Detector, text: str, name: str) -> None:
     assert (name, "PERSON") in found(balanced, text)
     assert balanced.note is None
     assert (name, "PERSON") not in found(fast, text)
+
+
+def test_a_given_name_tells_a_name_in_prose_without_the_model(fast: Detector) -> None:
+    text = "Yesterday Marguerite Delacroix asked whether her order had been shipped."
+    assert found(fast, text) == [("Marguerite Delacroix", "PERSON")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("連絡先はtaro@example.comです", "taro@example.com"),
+        ("请发到li@example.cn谢谢", "li@example.cn"),
+        ("카드는 4111111111111111입니다", "4111111111111111"),
+        ("口座はDE89370400440532013000で", "DE89370400440532013000"),
+        ("電話03-1234-5678まで", "03-1234-5678"),
+    ],
+)
+def test_what_is_glued_to_letters_without_spaces_is_found_without_them(fast: Detector, text: str, value: str) -> None:
+    assert [said for said, _ in found(fast, text)] == [value]
+
+
+@pytest.mark.parametrize("text", ["नमस्ते", "ไทยภาษา", "مُحَمَّد", "連絡先はtaro@a.jp", "e\u0301te\u0301", "\u200d", "plain"])
+def test_a_view_of_a_text_is_as_long_as_the_text(text: str) -> None:
+    assert len(readable(text)) == len(parted(text)) == len(text)
+    assert all(c.isalnum() for c in readable("नमस्ते"))
+
+
+@needs_ner
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"sku": "CH-1", "name": "Oak Chair", "price": 129.5, "stock": 11}',
+        "id,Ad Soyad,İlçe,Posta Kodu\n",
+        "Posta Kodu: yok",
+        "Ieri il magazzino era chiuso per tutta la giornata.",
+        "id,product,quantity,unit_price\n1,Desk lamp,7,19.90\n2,Notebook A5,7,2.50\n",
+    ],
+)
+def test_labels_and_things_are_no_names_to_the_model(balanced: Detector, text: str) -> None:
+    assert found(balanced, text) == []
 
 
 @needs_ner
