@@ -461,7 +461,8 @@ def _read_text(handle: int, size: int, offset: int, limit: int | None, name: Nam
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             raise ContentRefused(
-                f"{shown(str(name))} is not UTF-8 text ({error.reason}). Read it with encoding='base64'."
+                f"{shown(str(name))} is not UTF-8 text ({error.reason}). Read it with encoding='base64', or in code "
+                "with open(name, 'rb')."
             ) from None
         if skip:
             skipped = min(skip, len(text))

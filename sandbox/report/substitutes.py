@@ -93,7 +93,7 @@ _IN_RESTRICTED: Mapping[str, str] = MappingProxyType(
         "use math, statistics and lists": "numpy",
         "use statistics and math": "scipy statsmodels sklearn",
         "use csv.DictReader, lists of dicts, collections and statistics": "pandas polars pyarrow duckdb dask modin",
-        "print the figures as text": "matplotlib seaborn plotly bokeh altair",
+        "write an SVG with write_file, or print the figures": "matplotlib seaborn plotly bokeh altair",
         "use fractions and decimal": "sympy mpmath gmpy2",
         "use dicts of sets; graphlib sorts topologically": "networkx igraph",
         "use re and collections.Counter": "nltk spacy textblob gensim",

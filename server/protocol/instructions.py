@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 INSTRUCTIONS = """\
-sealab runs Python in a sandbox, in milliseconds: no network, no disk but the workspace (write_file, read_file). \
-Prefer one execute_code program over many small steps; return only what you need: set `result`, or end with an \
-expression. Other MCP servers are reached from code: search_tools(query, detail_level="signature") tells what a call \
-needs, `await tools.<server>.<tool>(**args)` calls it. Each call is fresh unless session="name" is given.
+sealab runs Python in a sandbox: no network, no disk but the workspace (open, write_file, read_file). Prefer one \
+execute_code program over many small steps; return only what you need as `result`. Other MCP servers are reached from \
+code: search_tools(query, detail_level="signature") tells what a call needs, `await tools.<server>.<tool>(**args)` \
+calls it. Each call is fresh unless session="name" is given.
 
-Make many calls at once with asyncio.gather; a failed one raises ToolError. Calls that may change something can need \
-the user's yes; dry_run=true only notes them. A failed run is an ordinary report: correct it by error.hint. \
-`truncated` says how to read what was cut. What is worth keeping becomes a skill: save_skill, then skills.<name>(…).
+Make many calls at once with asyncio.gather; a failed one raises ToolError. Tools not declared read-only need the \
+user's yes, if the client can ask; dry_run=true only notes calls. A failed run is an ordinary report: correct it by \
+error.hint. `truncated` says how to read what was cut. What is worth keeping becomes a skill: save_skill, then \
+skills.<name>(…).
 """
 
 PROGRAM = """\
@@ -44,7 +45,8 @@ Skills: skills.<name>(…), from skills import <name>, save_skill(name, code), l
 Privacy: sanitize_pii(text), restore_pii(text)
 Importable: the data modules of the standard library ({modules})
 Workspace: read_file(filename, offset=0, limit=None, encoding="utf-8") -> str (encoding=None: bytes), \
-write_file(filename, content), list_files(subpath="."), delete_file(filename)
+write_file(filename, content), list_files(subpath="."), delete_file(filename); open, pathlib, os, shutil, tempfile, \
+sqlite3, zipfile see it as the current directory
 Data: summarize_list(data, limit=10) -> {{count, sample}}, filter_by_field(data, field, value), \
 aggregate_stats(data, numeric_fields=None) -> {{count, <field>_sum, _avg, _min, _max}}, \
 format_output(data, max_chars=5000)
@@ -53,7 +55,7 @@ Async: top-level await works; asyncio.gather, sleep, wait_for, create_task, Queu
 Sessions: execute_code(session="name") keeps variables, functions and imports from call to call, as in a REPL; \
 list_sessions(), close_session(name)
 Progress: progress(fraction, message="") tells the client how far the code is, from 0 to 1
-Not available: network, files outside the workspace, processes, threads, native modules
+Not available: network, files outside the workspace, processes, native modules; threads run one at a time
 {full_python}\
 Limits of a call: {timeout_seconds:g} s (at most {max_timeout_seconds:g}), {memory_mb} MB (at most {max_memory_mb}), \
 {tool_calls_max} calls to the host

@@ -21,7 +21,7 @@ Level = Literal["name", "summary", "signature", "full"]
 Limit = Annotated[int | None, WithJsonSchema({"type": "integer"})]
 _LOOK_FIRST = (
     "Unknown result or keys: `r = await tools.…(…)` with dry_run=true tells the shape if it only reads; "
-    "else print one first."
+    "else print one first, once it is approved."
 )
 _WHOLE_CATEGORY = 'search_tools(query="", category=NAME, detail_level="signature") gives all signatures of one.'
 

@@ -33,9 +33,9 @@ from .workspace_tools import workspace_tools
 
 EXECUTE_CODE = """\
 Run Python in a sandbox: no network, no disk. Each call is fresh; session="name" keeps variables. Process data here, \
-return little: `result` or the last expression; print() is returned too. Top-level await works; data modules import. \
-Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: skills.<name>(). \
-Files: read_file(name), write_file(name, text), list_files(), delete_file(name).\
+return little: `result` or the last expression; print() too. Top-level await works; stdlib data modules \
+import. Upstream tools: search_tools(query), await tools.<server>.<tool>(**args), asyncio.gather. Skills: \
+skills.<name>(). Files: open, read_file(name), write_file(name, text), list_files(), delete_file(name).\
 """
 
 EXECUTE_CODE_ALONE = """\
