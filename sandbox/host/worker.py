@@ -129,9 +129,9 @@ class WorkerHandle:
         except OSError as error:
             return f"The worker's channel cannot be read: {error.strerror}."
 
-    def on_exit(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called when the process has ended."""
-        self._forked.exit.add_done_callback(lambda _exit: tell())
+    def on_exit(self, notify: Callable[[], None]) -> None:
+        """Call `notify` when the process has ended."""
+        self._forked.exit.add_done_callback(lambda _exit: notify())
 
     def kill(self) -> None:
         """End the process now; its channel then ends for its reader."""
