@@ -282,7 +282,7 @@ class WorkerHandle:
             match frame:
                 case Done():
                     if frame.refusal is not None and self._calls > calls_before:
-                        # Believed, its code would run a second time elsewhere.
+                        # If this were trusted, its code would run a second time elsewhere.
                         raise FrameError("A worker refused code that it had begun.")
                     return frame
                 case Call():
