@@ -195,7 +195,7 @@ reference: setup ## Write docs/reference from the program: tools, helpers, setti
 
 pictures: docs ## Make docs/pictures: of `sealab demo` from a run, of the site by a headless Chromium, which Debian has
 	$(BIN)/sealab demo | $(BIN)/python -m tests.docs.terminal_picture "sealab demo" docs/pictures/demo.svg
-	command -v chromium >/dev/null || apt-get install -y -qq chromium
+	@command -v chromium >/dev/null || { echo 'There is no chromium on the PATH. Install it, on Debian by `apt-get install chromium`.' >&2; exit 1; }
 	chromium --headless $$([ $$(id -u) = 0 ] && echo --no-sandbox) --disable-gpu --hide-scrollbars --window-size=1400,860 \
 	  --screenshot=$(abspath docs/pictures/site.png) file://$(abspath .site/index.html)
 

@@ -131,7 +131,7 @@ class Outcome:
     `notes` says where a value could not be shown as it was: `{"result.price": "nan became null"}`.
     `output` and `stderr` are what it wrote to standard output and to standard error.
     `queued_ms` is how long it waited to begin, before its clock ran. `session_ended` says why the session's worker is
-    gone, or None while it lives. `figures` are PNG images that the code showed or left open, in that order.
+    gone, or None while it is open. `figures` are PNG images that the code showed or left open, in that order.
     """
 
     status: Status

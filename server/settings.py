@@ -263,7 +263,7 @@ class Settings:
     """How long an idle session is kept."""
     discover: bool = _setting(_yes_or_no, False)
     """Use the servers of Claude's programs and of plain MCP files too, those of the folder that sealab starts in among
-    them: whoever can write these starts programs as you.
+    them: anyone who can write these can start programs as you.
     """
     packages: tuple[str, ...] = _setting(_list, ())
     """Pure-Python packages that restricted code may import, such as `more-itertools,toolz`. See

@@ -44,16 +44,29 @@ def aliases(names: Iterable[str]) -> dict[str, str]:
 
     A name that is an identifier keeps it; of others that would share one, the later in alphabetical order get a number.
     """
-    given: dict[str, str] = {}
-    numbers: dict[str, int] = {}
+    free = FreeNames()
     ordered = sorted(set(names), key=lambda name: (identifier(name) != name, name))
-    for name in ordered:
-        clean = wanted = identifier(name)
-        while clean in given:
-            numbers[wanted] = numbers.get(wanted, 1) + 1
-            clean = f"{wanted}_{numbers[wanted]}"
-        given[clean] = name
-    return given
+    return {free.take(identifier(name)): name for name in ordered}
+
+
+class FreeNames:
+    """Gives each name once; one that is wanted again gets a number: `get`, `get_2`, `get_3`."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name not in self._taken
+
+    def take(self, wanted: str) -> str:
+        """Return the wanted name, or the first with a number that is free. Many of one name take linear time."""
+        name = wanted
+        while name in self._taken:
+            self._numbers[wanted] = self._numbers.get(wanted, 1) + 1
+            name = f"{wanted}_{self._numbers[wanted]}"
+        self._taken.add(name)
+        return name
 
 
 def by_pieces(normalize: Callable[[str], str], text: str) -> str:

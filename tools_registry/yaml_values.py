@@ -54,7 +54,7 @@ def read_yaml(data: bytes, check: Callable[[], None] = lambda: None) -> object:
     try:
         loader = _loader()(data)
         try:
-            return _Reading(loader, check).document()
+            return _EventReader(loader, check).document()
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
@@ -65,7 +65,7 @@ def read_yaml(data: bytes, check: Callable[[], None] = lambda: None) -> object:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or an object that is being read, and how many values it has so far."""
 
     value: list[object] | dict[Hashable, object]
@@ -75,14 +75,14 @@ class _Open:
     count: int = 1
 
 
-class _Reading:
+class _EventReader:
     """Reads the events of one text."""
 
     def __init__(self, loader: _Loader, check: Callable[[], None]) -> None:
         self._loader = loader
         self._check = check
         self._known: dict[str, tuple[object, int]] = {}
-        self._open: list[_Open] = []
+        self._open: list[_OpenCollection] = []
         self._result: list[object] = []
 
     def document(self) -> object:
@@ -116,7 +116,7 @@ class _Reading:
             raise self._wrong(event, f"its tag {event.tag[:40]!r} means nothing here")
         if len(self._open) >= DEPTH_MAX:
             raise DefinitionRefused(f"it is nested deeper than {DEPTH_MAX} levels. Make it flatter.")
-        self._open.append(_Open(empty, event.anchor))
+        self._open.append(_OpenCollection(empty, event.anchor))
 
     def _end(self) -> None:
         done = self._open.pop()
@@ -164,7 +164,7 @@ class _Reading:
             around.value[around.key] = value
             around.key = _NO_KEY
 
-    def _merge(self, around: _Open, value: object) -> None:
+    def _merge(self, around: _OpenCollection, value: object) -> None:
         for each in value if isinstance(value, list) else [value]:
             if not isinstance(each, dict):
                 raise DefinitionRefused("it merges (<<) what is not an object. Merge an alias of one.")

@@ -1,8 +1,8 @@
 """What the workspace holds, counted once and then kept in step by every process that has it open.
 
-The count lives in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
-workspace: code that sees the workspace could lock it with no right but to read. A process that dies in the middle of a
-change leaves the ledger marked as changing, and the next process that takes the lock counts the files anew. What other
+The count is kept in a small file, whose `flock(2)` is also the lock under which anything is changed. It lies beside the
+workspace: code that sees the workspace could lock it with no right but to read. A process that is killed in the middle
+of a change leaves the ledger marked as changing. The next process that takes the lock counts the files anew. What other
 programs add or remove by hand is noticed within `RECOUNT_SECONDS`, and within `RECOUNT_FULL_SECONDS` before anything is
 refused.
 """

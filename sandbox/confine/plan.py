@@ -16,8 +16,8 @@ class Plan:
     """How to confine one worker: made once per zygote, used by every fork.
 
     `layers` are the names of the layers that each worker reports once they are active. Every step must succeed in the
-    worker, or the worker ends. `own_init` says that a process of its own stands between the zygote and the worker as
-    the first of the pid namespace, so that signals, orphans and threads are to the worker what they are anywhere.
+    worker, or the worker ends. `own_init` puts a process between the zygote and the worker, the first of the pid
+    namespace: signals, orphans and threads then behave in the worker as anywhere.
     `own_network` says that each worker has a network namespace of its own. Else it shares the zygote's, which is as
     empty: no interface is up, no process has a capability over it, and the filter allows no call that makes a socket
     with a name (`self_test` tries). To make and remove one takes the kernel as long as all other namespaces together.

@@ -1,8 +1,8 @@
 """A security boundary: the frozen object that guest code gets in place of a module.
 
-Every facade is the only instance of a class of its own whose slots are its names. So there is no instance dictionary
-to lead anywhere, a read costs one slot load, a name that is not listed does not exist, and neither the facade nor its
-class takes a store. The class cannot be called or subclassed: `type(json)("os", None)` once made a module.
+Every facade is the only instance of a class of its own whose slots are its names. So there is no instance dictionary,
+and a read costs one slot load. A name that is not listed does not exist, and neither the facade nor its class takes a
+store. The class cannot be called or subclassed: `type(json)("os", None)` once made a module.
 """
 
 from __future__ import annotations

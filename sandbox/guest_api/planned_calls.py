@@ -1,8 +1,7 @@
 """Which upstream tools a program calls, as far as its source says it: so that the host can judge them before it runs.
 
-A program is refused for a name or an argument that its tool does not have, or for a missing `await`, only where a call
-is certain to be made and its failure is not caught. No protection depends on it: the host judges each
-call again when it is made.
+A program is refused for a wrong name, a wrong argument or a missing `await` only where the call is certain to be made
+and its failure is not caught. No protection depends on it: the host judges each call again when it is made.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ _RUNTIME: Final = ("runtime",)
 def planned_calls(source: str, namespace: Mapping[str, object]) -> list[Json]:
     """Return the calls of tools that stand in a source: `[name, line, are failures caught, calls, last line]`.
 
-    `calls` says of each call on that line whose failure is not caught `{given, others, more, positional}` as in
-    `Written`, `unawaited` where it cannot be awaited as it stands, and `certain` where the program cannot run to its
-    end without it, nor after its failure.
+    `calls` has an object for each call on that line whose failure is not caught: `{given, others, more, positional}` as
+    in `Written`. `unawaited` is set where the call cannot be awaited as it stands, `certain` where the program cannot
+    run to its end without it, nor after its failure.
 
     `namespace` is what the source starts with. A name that the source binds to something else is left out, and so is a
     tool whose name is known only when it runs.

@@ -149,9 +149,9 @@ class Sessions:
     def _make_room(self, caller: str) -> None:
         """Have an idle session end where a new one is one too many, or refuse the new one where none may.
 
-        A caller that has as many as one may have loses its own; where all places are taken, the one with the most loses
-        one, the caller itself where it has as many, and of those the one that was idle for the longest. What is busy
-        stays.
+        A caller that has as many as one may have loses one of its own. Where all places are taken, the caller with the
+        most loses one; where several have as many, that is this caller. The session that was idle for the longest ends.
+        Busy sessions stay.
         """
         counts = Counter(each.caller for each in self._alive.values())
         own = counts[caller]

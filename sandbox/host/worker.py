@@ -129,9 +129,9 @@ class WorkerHandle:
         except OSError as error:
             return f"The worker's channel cannot be read: {error.strerror}."
 
-    def on_exit(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called when the process has ended."""
-        self._forked.exit.add_done_callback(lambda _exit: tell())
+    def on_exit(self, notify: Callable[[], None]) -> None:
+        """Call `notify` when the process has ended."""
+        self._forked.exit.add_done_callback(lambda _exit: notify())
 
     def kill(self) -> None:
         """End the process now; its channel then ends for its reader."""
@@ -282,7 +282,7 @@ class WorkerHandle:
             match frame:
                 case Done():
                     if frame.refusal is not None and self._calls > calls_before:
-                        # Believed, its code would run a second time elsewhere.
+                        # If this were trusted, its code would run a second time elsewhere.
                         raise FrameError("A worker refused code that it had begun.")
                     return frame
                 case Call():

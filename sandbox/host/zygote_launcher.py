@@ -80,7 +80,7 @@ class ForkedWorker:
         self.kill()
 
     def close(self) -> None:
-        """End it and forget it."""
+        """End it and drop it."""
         self.kill()
         os.close(self.pidfd)
 
@@ -115,7 +115,7 @@ class ForkedWorker:
 
 
 class ZygoteLauncher:
-    """One zygote and the workers it forked. A dead one stays dead; its owner makes another."""
+    """One zygote and the workers it forked. One that ended is not started again; its owner makes another."""
 
     def __init__(self, config: ZygoteConfig, python: str = sys.executable) -> None:
         self._config = config

@@ -1,8 +1,8 @@
 """What a report may say about a guest's objects: bounded, repeatable, and nothing of the machine.
 
 Security boundary: every text that describes an object or an exception passes here. Names of the guest's own classes and
-functions are shown as the guest wrote them, memory addresses and paths of the interpreter, its packages and this
-program are taken out, and an object's own `__repr__` or `__str__` may raise, lie, or return what is not a string.
+functions are shown as the guest wrote them. Memory addresses and paths of the interpreter, its packages and this
+program are removed. An object's own `__repr__` or `__str__` may raise, return a wrong text, or not return a string.
 
 What is used here on hostile objects is captured at import, so that nothing the guest can change is relied on.
 """

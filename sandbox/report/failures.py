@@ -142,7 +142,7 @@ def message_of(error: BaseException) -> str:
 
 
 def _refusal(error: BaseException) -> Refused | None:
-    # In this order, since `isinstance` believes `__class__`.
+    # In this order, since `isinstance` trusts `__class__`.
     return error if derives(type(error), Refused) and isinstance(error, Refused) else None
 
 

@@ -36,7 +36,7 @@ class Unawaited:
         self._given = 0
 
     def watch(self) -> None:
-        """Hear of coroutines that are thrown away, and let each remember where it was made."""
+        """Notice coroutines that are dropped, and record for each where it was made."""
         sys.set_coroutine_origin_tracking_depth(_ORIGINS)
         warnings._warn_unawaited_coroutine = self._note  # type: ignore[attr-defined]  # what CPython itself calls
 

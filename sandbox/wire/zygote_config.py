@@ -27,9 +27,9 @@ class ZygoteConfig:
 
     `workspace` is the directory that full Python sees at /workspace; `wider` names the isolations that run full Python
     and that the code's author may ask for. `group_limits` are bytes of memory, and processes and threads, for the
-    zygotes of a pool and all their workers together, `cpus` the processors that they may use together; `group` names
-    their control group. `packages` are the modules of packages that restricted code may import, each as the directory
-    that it is in and its name.
+    zygotes of a pool and all their workers together. `cpus` are the processors that they may use together, and `group`
+    names their control group. `packages` are the modules of packages that restricted code may import, each as the
+    directory that it is in and its name.
     """
 
     standing: Allowance

@@ -5,8 +5,8 @@ zygote and its workers have mapped for reading: no fork copies those pages, and 
 content finds it too. The child runs no code of a guest and reads nothing that a worker wrote. No worker can write:
 its mapping is of a descriptor that cannot (mmap(2), mprotect(2), EACCES).
 
-With it a run that imports `pathlib`, `logging`, `tempfile` and `argparse` takes 0.34 of the time, and 0.73 of the CPU
-time of zygote and workers, that it takes without it (medians of eight servers each in turns, 60 runs each).
+A run that imports `pathlib`, `logging`, `tempfile` and `argparse` takes 0.34 of the time with it, and 0.73 of the CPU
+time of zygote and workers. These are medians of eight servers each in turns, of 60 runs each.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Lays the zygote's heap out in huge pages: a fork then copies one entry of the page table where it copied 512.
 
 A worker's fork, and its end, cost in proportion to the pages that the zygote holds, most of which the worker never
-writes to. CPython's arenas lie scattered between the libraries that were loaded meanwhile, so they are made first and
-side by side, and merged at the end, when everything is in its place: madvise(2), MADV_COLLAPSE, Linux 6.1. Where the
+writes to. CPython's arenas would be scattered between the libraries that are loaded meanwhile. So they are made first,
+side by side, and merged at the end: madvise(2), MADV_COLLAPSE, Linux 6.1. Where the
 kernel does not do it, nothing but the time changes.
 
-With it a run takes 0.90 of the CPU time of zygote and workers, and one call after another 0.79 of the time, that they
-take without it on CPython 3.11; on 3.12, where objects are immortal, 0.86 and 0.96 (medians of ten servers each in
-turns, 200 runs each, as `tests/benchmarks/latency.py` measures them).
+On CPython 3.11 a run takes 0.90 of the CPU time of zygote and workers with it, and one call after another 0.79 of the
+time. On 3.12, where objects are immortal, these are 0.86 and 0.96. They are medians of ten servers each in turns, of
+200 runs each, as `tests/benchmarks/latency.py` measures them.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ After a fork each page that is written to is copied, and CPython writes to every
 this very purpose; _Py_IMMORTAL_REFCNT in Include/object.h). There is no function to make one, so this writes the count
 itself, and only on interpreters whose layout it knows; on others it does nothing.
 
-With it a run takes 0.79 of the CPU time of zygote and workers, and one call after another 0.83 of the time, that they
-take without it on CPython 3.12 (medians of 12 servers each in turns, 200 runs each, as `tests/benchmarks/latency.py`
-measures them).
+On CPython 3.12 a run takes 0.79 of the CPU time of zygote and workers with it, and one call after another 0.83 of the
+time. These are medians of 12 servers each in turns, of 200 runs each, as `tests/benchmarks/latency.py` measures them.
 
 Extensions that were built for an older stable ABI still write: they count in all 64 bits, so that between their taking
 and their giving back an object looks mortal. Nothing comes of it, since its count then is beyond four thousand million,

@@ -1,11 +1,11 @@
 """The zygote: a process that imports everything once, holds no secret, and forks workers on request.
 
 `python -I -S` starts it with an empty environment and no descriptor but its control socket. It has one thread and
-never reads a byte that a guest wrote: the host sends a request with two descriptors (the worker's end of its channel,
-its output buffer), the zygote forks, answers with a pidfd (pidfd_open(2)), and later reports how the worker ended
+never reads a byte that a guest wrote. The host sends a request with two descriptors: the worker's end of its channel,
+and its output buffer. The zygote forks, answers with a pidfd (pidfd_open(2)), and later reports how the worker ended
 (wait4(2)). At the end of its control socket it ends itself, and every worker with it.
 
-They speak in packets (`zygote_packets`).
+The messages are packets (`zygote_packets`).
 """
 
 from __future__ import annotations

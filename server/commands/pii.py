@@ -1,4 +1,4 @@
-"""`sealab pii`: hides personal data in files and gives it back, forgets it, and says what was done, from a terminal."""
+"""`sealab pii`: replaces personal data in files by tokens, restores or deletes it, and reports what was done."""
 # ruff: noqa: T201 - printing is what a command line does
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class _Planned:
 
 
 async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) -> Json:
-    """Judge the calls that stand in a program, sent as `planned_calls` tells them.
+    """Judge the calls that stand in a program, in the form that `planned_calls` sends.
 
     Returns None where the program may start, else `{message, line, instead}`. A call whose failure the program catches
     ends nothing. A name that means no tool, arguments that do not fit and a missing `await` end a program where one

@@ -2,7 +2,7 @@
 
 The operator's word in `mcp.json` decides: `allow` and `deny` say which tools there are at all, `approve` says which of
 them a user is asked about. Whether a tool only reads is what `reads` and `writes` say, else what its server says; a
-tool of which nobody says it counts as one that writes.
+tool without such a statement counts as one that writes.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def decide(tool: Tool, server: ServerConfig) -> Decision:
 def runs_dry(tool: Tool, server: ServerConfig) -> bool:
     """Return whether a dry run calls a tool: one that only reads, or is approved and seems to.
 
-    An operator who has nobody asked approves every call. That makes no write a read: it only counts for a tool of which
-    nobody says what it does.
+    `approve: never` approves every call. It does not turn a write into a read: it counts only for a tool for which
+    neither the server nor the operator states what it does.
     """
     if server.only_reads(tool):
         return True

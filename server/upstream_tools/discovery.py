@@ -349,7 +349,7 @@ def offered(name: str, known: Mapping[str, object]) -> str:
 
 
 async def untold_returns(registry: Registry, tool: Tool, scope: str) -> str | None:
-    """Return what a tool's answers are, where that is known and this caller was not told, and note that it is now."""
+    """Return a tool's return type where it is known and this caller has not seen it, and note that it now has."""
     if registry.shown_return_types.has(scope, tool.full_name):
         return None
     describer = await registry.describer()
@@ -392,7 +392,7 @@ def _check_chars(what: str, text: str) -> None:
 
 
 async def _told(registry: Registry, tools: Sequence[Tool], level: DetailLevel) -> list[dict[str, Json]]:
-    """Return what is told of each tool. A definition may have megabytes, so they are read in a thread."""
+    """Describe each tool. A definition may have megabytes, so they are read in a thread."""
     describer, quarantined = await registry.describer(), await registry.quarantined()
     told = await in_thread(Kind.SEARCH, lambda: [_described_as(describer, tool, level) for tool in checked(tools)])
     for tool, each in zip(tools, told, strict=True):
@@ -431,7 +431,7 @@ def _check_category(category: str, known: set[str]) -> None:
 async def _sent(
     registry: Registry, answer: dict[str, Json], tools: Iterable[Json], told_to: str | None
 ) -> dict[str, Json]:
-    """Note what a model is told: how much, and of which tools what they return. What code reads no model does."""
+    """Note what a model sees: how much, and the return types of which tools. What code reads is not counted."""
     if told_to is not None:
         from ...tools_registry.describing.signatures import tells_returns
 

@@ -241,18 +241,18 @@ class Registry:
             self._overview = state, await asyncio.to_thread(_overview_of, wired)
         return self._overview[1]
 
-    def watch_overview(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Call `tell` whenever the overview has changed, until `close`."""
-        self._in_background(self._watched(tell))
+    def watch_overview(self, notify: Callable[[], Awaitable[None]]) -> None:
+        """Call `notify` whenever the overview has changed, until `close`."""
+        self._in_background(self._watched(notify))
 
-    async def _watched(self, tell: Callable[[], Awaitable[None]]) -> None:
+    async def _watched(self, notify: Callable[[], Awaitable[None]]) -> None:
         last = await self.overview()
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             now = await self.overview()
             if now != last:
                 last = now
-                await tell()
+                await notify()
 
     async def quarantined(self) -> frozenset[str]:
         """Return the servers that are quarantined, without starting one."""

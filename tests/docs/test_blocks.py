@@ -1,8 +1,9 @@
 """Every code block of the README and the documents runs, top to bottom, as pasted.
 
-Python blocks run in one session a page, in the real engine; console blocks in a shell with a home of its own, where
-`uvx` runs what the tests have installed, since nothing is fetched here; the current folder is shown as /home/me. A block titled `result`, `output` or `error`
-shows what became of the Python block before it, and is compared; so is what a console block shows below a command.
+Python blocks run in one session a page, in the real engine. Console blocks run in a shell with a home of its own, where
+`uvx` runs what the tests have installed, since nothing is fetched here; the current folder is shown as /home/me. A
+block titled `result`, `output` or `error` shows what became of the Python block before it, and is compared. So is what
+a console block shows below a command.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "$ python3 -m venv .sealab"): "fetches what sealab needs",
     ("docs/index.md", "$ python3 -m venv .sealab"): "fetches what sealab needs",
     ("docs/packages.md", "$ /path/of/sealab/python -m pip install more-itertools networkx"): "fetches packages",
+    (
+        "docs/releasing.md",
+        "$ debootstrap --variant=minbase --include=python3,python3-venv,python3-pip bookworm base http://deb.debian.org/debian",
+    ): "fetches the packages of a base image",
     ("docs/tools.md", "from stubs.time import get_current_time"): "a program beside generated stubs, outside of sealab",
     ("docs/upstream-fixes/mcp-python-sdk-stdio-client.md", "@pytest.mark.anyio"): "a test for another project's suite",
 }

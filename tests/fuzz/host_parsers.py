@@ -9,6 +9,7 @@
 | `tools_registry/search`, `catalog.py`, `server/skills/search.py` | queries and misspelt names | characters, corrections |
 | `server/arguments.py`, `server/upstream_tools/tool_arguments.py`, `server/skills/skill_arguments.py` | arguments, upstream schemas | seconds; no patterns are run |
 | `tools_registry/definitions.py`, `describing/`, `upstream/injection.py` | upstream definitions | depth, parameters |
+| `tools_registry/openapi/` | OpenAPI documents, arguments of their operations | bytes, values, operations; steps |
 | `tools_registry/upstream/results.py`, `describing/learned.py` | upstream answers | bytes moved in a run |
 | `tools_registry/configuration.py`, `clients/` | `mcp.json`, other clients' files | files of the user |
 | `skills_db/skill_md.py`, `skill_folders.py` | SKILL.md, front matter, zip tables | bytes, files; no aliases |
@@ -33,6 +34,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import httpx2
 
 from sealab.sandbox.errors import HostCallError, SandboxError
 from sealab.server.errors import ServerError
@@ -459,6 +462,31 @@ def client_entry(text: str) -> object:
     return Concealer({}).conceal("up", read.entry) if getattr(read, "entry", None) else read
 
 
+@cache
+def http_client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient()
+
+
+def openapi_document(text: str) -> object:
+    """Every name in an OpenAPI document, many names that clean to one identifier, and an argument of an operation."""
+    from sealab.tools_registry.openapi.call_requests import request_of
+    from sealab.tools_registry.openapi.document import Document, LeftOut
+    from sealab.tools_registry.openapi.operations import read_service
+
+    alike = [{"name": f"{text[:8]}{chr(0x4E00 + at)}", "in": "query"} for at in range(len(text) // 40)]
+    named = {"operationId": text, "summary": text, "parameters": [{"name": text, "in": "header"}]}
+    paths = {
+        f"/{text}": {"get": named, "post": {"servers": [{"url": text}]}},
+        "/one/{of}": {"get": {"operationId": "one", "parameters": [{"name": "of", "in": "path"}, *alike]}},
+        **{f"/{at}": {"get": {"operationId": text[:40]}} for at in range(len(text) // 40)},
+    }
+    document = Document({"paths": paths, "info": {"title": text}}, "3.1.0", "https://example.com/openapi.json")
+    with suppress(LeftOut):
+        document.at(f"#/{text}")
+    service = read_service(document, "https://example.com", frozenset(), lambda: None)
+    return request_of(http_client(), service.operations["one"], {"of": text}, {})
+
+
 def definitions_file(text: str) -> object:
     from sealab.tools_registry.definitions import read_folder
 
@@ -562,6 +590,7 @@ PARSERS: tuple[Parser, ...] = (
     ),
     Parser("entry of another client", client_entry),
     Parser("definitions below tools/", definitions_file, (*_JSON, *YAML)),
+    Parser("names in an OpenAPI document", openapi_document),
     Parser("result and output that are cut", truncated, _JSON),
     Parser("standard error of a server", stderr_of_upstream),
     Parser("traceback of a skill", traceback_of_skill),

@@ -2,8 +2,8 @@
 
     python -m tests.packaging.image ENGINE [--base IMAGE] [--build OPTIONS] [--run OPTIONS]
 
-`ENGINE` is podman or docker, `IMAGE` what the image is built on where that is not the Dockerfile's own, and the options
-are those of the engine's `build` and `run`, as a shell reads them.
+`ENGINE` is podman or docker. `IMAGE` replaces the base image of the Dockerfile. The options are those of the engine's
+`build` and `run`, as a shell reads them.
 """
 
 from __future__ import annotations

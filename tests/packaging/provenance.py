@@ -2,7 +2,7 @@
 
     python -m tests.packaging.provenance FOLDER
 
-The statement is not signed here: whoever publishes signs it. Sources: in-toto Attestation Framework, "Statement v1";
+The statement is not signed here: the publisher signs it. Sources: in-toto Attestation Framework, "Statement v1";
 SLSA 1.0, "Provenance".
 """
 

@@ -202,7 +202,7 @@ async def test_headers_and_cookies_are_parameters_too(shelter, tmp_path):
     assert list(tool["input_schema"]["properties"]) == ["X_Colour", "seen"], "what the operator gives is no argument"
 
 
-@pytest.mark.parametrize("value", ["..", ".", "", "%2e%2E"])
+@pytest.mark.parametrize("value", ["..", ".", "", "../all", "a/..", "..\\all", "%2e%2E"])
 async def test_no_value_leaves_its_part_of_the_path(shelter, tmp_path, value):
     parameter = {"name": "p", "in": "path", "required": True, "schema": {}}
     shelter.document = describing(("delete", "/of/{p}", {"operationId": "op", "parameters": [parameter]}))

@@ -11,19 +11,20 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 import httpx2
 
 from ..models import Json
 from .bodies import Body, BodyKind
 from .document import is_within, path_and_query
-from .operations import Operation, Parameter, Place
+from .operations import Operation, OperationParameter, ParameterLocation
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _SEGMENT = "!$'()*+,:=@"
 """Marks of RFC 3986 that mean nothing within a segment of a path, beside those that are never escaped."""
 _LITERAL = "/%&;" + _SEGMENT
+_SEGMENT_ENDS = re.compile(r"[/\\]")
 _RESERVED = ":/?[]@!$'()*,;"
 """What `allowReserved` leaves as it is: not what ends a query or parts one."""
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
@@ -40,17 +41,19 @@ def request_of(
 ) -> httpx2.Request:
     """Return the request of a call; `headers` are the operator's. Raises `ArgumentsRefused`."""
     base, query = path_and_query(operation.base)
-    by_place: dict[Place, list[tuple[Parameter, Json]]] = {place: [] for place in Place}
+    by_place: dict[ParameterLocation, list[tuple[OperationParameter, Json]]] = {
+        place: [] for place in ParameterLocation
+    }
     for each in operation.parameters:
         value = arguments.get(each.argument)
         if value is not None:
             by_place[each.place].append((each, json.dumps(value, allow_nan=False) if each.is_json else value))
-    pairs = [pair for each, value in by_place[Place.QUERY] for pair in _query(each, value)]
-    path = _path(operation.path, by_place[Place.PATH])
+    pairs = [pair for each, value in by_place[ParameterLocation.QUERY] for pair in _query(each, value)]
+    path = _path(operation.path, by_place[ParameterLocation.PATH])
     address = base + path + ("?" if query or pairs else "") + "&".join(([query] if query else []) + pairs)
     sent = {"accept": "application/json, */*;q=0.5"}
-    sent |= {each.name: _header(each, value) for each, value in by_place[Place.HEADER]}
-    cookies = "; ".join(pair for each, value in by_place[Place.COOKIE] for pair in _query(each, value))
+    sent |= {each.name: _header(each, value) for each, value in by_place[ParameterLocation.HEADER]}
+    cookies = "; ".join(pair for each, value in by_place[ParameterLocation.COOKIE] for pair in _query(each, value))
     sent |= {"cookie": cookies} if cookies else {}
     given = {name.lower() for name in headers}
     sent = {name: value for name, value in sent.items() if name.lower() not in given}
@@ -63,7 +66,7 @@ def request_of(
     return request
 
 
-def _path(template: str, given: Iterable[tuple[Parameter, Json]]) -> str:
+def _path(template: str, given: Iterable[tuple[OperationParameter, Json]]) -> str:
     values = {each.name: (each, value) for each, value in given}
 
     def expanded(found: re.Match[str]) -> str:
@@ -79,13 +82,14 @@ def _path(template: str, given: Iterable[tuple[Parameter, Json]]) -> str:
     literal = [quote(piece, safe=_LITERAL) for piece in pieces[::2]]
     names = list(_TEMPLATE.finditer(template))
     path = literal[0] + "".join(expanded(name) + after for name, after in zip(names, literal[1:], strict=True))
-    # A server takes such a segment for another path: that of another operation, which policy may not allow.
-    if any(segment in {".", ".."} for segment in path.replace("%2E", ".").replace("%2e", ".").split("/")):
+    # A server takes such a segment for another path: that of another operation, which policy may not allow. Some
+    # servers decode escaped slashes before they divide a path.
+    if any(segment in {".", ".."} for segment in _SEGMENT_ENDS.split(unquote(path))):
         raise ArgumentsRefused("a part of its path would be . or ..")
     return path
 
 
-def _path_value(parameter: Parameter, value: Json) -> str:
+def _path_value(parameter: OperationParameter, value: Json) -> str:
     name, explode = quote(parameter.name, safe=""), parameter.explode
     if isinstance(value, list):
         items = [_escaped(each) for each in value]
@@ -106,7 +110,7 @@ def _path_value(parameter: Parameter, value: Json) -> str:
     return {"label": f".{text}", "matrix": f";{name}={text}"}.get(parameter.style, text)
 
 
-def _query(parameter: Parameter, value: Json) -> Iterator[str]:
+def _query(parameter: OperationParameter, value: Json) -> Iterator[str]:
     """Yield `name=value` for each value, as the style has it."""
     safe = _RESERVED if parameter.allow_reserved else ""
     name = quote(parameter.name, safe="[]")
@@ -141,7 +145,7 @@ def _deep(name: str, value: Json, safe: str, depth: int) -> Iterator[str]:
         yield f"{name}={quote(_text(value), safe=safe)}"
 
 
-def _header(parameter: Parameter, value: Json) -> str:
+def _header(parameter: OperationParameter, value: Json) -> str:
     if isinstance(value, list):
         text = ",".join(map(_text, value))
     elif isinstance(value, Mapping):

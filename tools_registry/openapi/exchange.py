@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from ..upstream.mcp_http_client import NOT_SENT
 from ..upstream.message_faults import Fault, HttpFault
 
 ADDRESS_CHARS_MAX = 2_000
@@ -19,14 +20,6 @@ its host, in quadratic time."""
 
 _REDIRECTS_MAX = 5
 _READS = frozenset({"GET", "HEAD"})
-_NOT_SENT = (
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.PoolTimeout,
-    httpx2.ProxyError,
-    httpx2.UnsupportedProtocol,
-    httpx2.LocalProtocolError,
-)
 
 
 class ExchangeFailed(Exception):
@@ -91,7 +84,7 @@ async def exchanged(client: httpx2.AsyncClient, request: httpx2.Request, bytes_m
 async def _exchanged_once(client: httpx2.AsyncClient, request: httpx2.Request, bytes_max: int) -> Answer:
     try:
         response = await client.send(request, stream=True)
-    except _NOT_SENT as error:
+    except NOT_SENT as error:
         raise ExchangeFailed(Fault.NOT_SENT, _described(error)) from None
     except httpx2.TransportError as error:
         raise ExchangeFailed(Fault.CUT_OFF, _described(error)) from None

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from ..models import Json
-from ..names import identifier
+from ..names import FreeNames, identifier
 from .bodies import Body, body_of
 from .document import Document, LeftOut, is_within, mapping, server_address
 from .responses import output_schema_of
@@ -35,7 +35,7 @@ _NOT_SENT = frozenset(
 _LEFT_OUT_SHOWN = 50
 
 
-class Place(StrEnum):
+class ParameterLocation(StrEnum):
     """Where a parameter stands in a request."""
 
     PATH = "path"
@@ -44,22 +44,22 @@ class Place(StrEnum):
     COOKIE = "cookie"
 
 
-_STYLES: Mapping[Place, tuple[str, ...]] = {
-    Place.PATH: ("simple", "label", "matrix"),
-    Place.QUERY: ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-    Place.HEADER: ("simple",),
-    Place.COOKIE: ("form",),
+_STYLES: Mapping[ParameterLocation, tuple[str, ...]] = {
+    ParameterLocation.PATH: ("simple", "label", "matrix"),
+    ParameterLocation.QUERY: ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    ParameterLocation.HEADER: ("simple",),
+    ParameterLocation.COOKIE: ("form",),
 }
 """The first is the default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class OperationParameter:
     """A parameter of an operation: `argument` of the tool is sent as `name`."""
 
     argument: str
     name: str
-    place: Place
+    place: ParameterLocation
     style: str
     explode: bool
     is_json: bool = False
@@ -74,7 +74,7 @@ class Operation:
     method: str
     path: str
     base: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[OperationParameter, ...]
     body: Body | None
     tool: Mapping[str, Json]
 
@@ -100,7 +100,7 @@ def read_service(document: Document, base: str, given_headers: frozenset[str], c
 
     `given_headers` are those that the operator gives, in lowercase: no argument takes their place.
     """
-    reading = _Reading(document, base, given_headers, SchemaConverter(document, check))
+    reading = _OperationReader(document, base, given_headers, SchemaConverter(document, check))
     found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]] = []
     left_out: list[str] = []
     for path, method, item, operation in _all(document, left_out):
@@ -142,21 +142,15 @@ def _all(document: Document, left_out: list[str]) -> Iterator[tuple[str, str, Ma
 def _names(found: list[tuple[str, str, Mapping[str, Json], Mapping[str, Json]]]) -> list[str]:
     """Return the name of each: its `operationId` or its method and path, with a number where an earlier one has it."""
     names: list[str] = []
-    taken: set[str] = set()
+    free = FreeNames()
     for path, method, _, operation in found:
         given = operation.get("operationId")
         wanted = given if isinstance(given, str) and given.strip() else f"{method}_{path.strip('/') or 'root'}"
-        name = wanted = identifier(wanted)[:_NAME_CHARS_MAX]
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        taken.add(name)
-        names.append(name)
+        names.append(free.take(identifier(wanted)[:_NAME_CHARS_MAX]))
     return names
 
 
-class _Reading:
+class _OperationReader:
     """Reads operations one after the other."""
 
     def __init__(
@@ -175,14 +169,14 @@ class _Reading:
             raise LeftOut("its path does not begin with a slash")
         schemas = self._converter.collecting(Direction.REQUEST, VALUES_MAX)
         described = self._parameters(item, operation)
-        parameters: list[Parameter] = []
+        parameters: list[OperationParameter] = []
         properties: dict[str, Json] = {}
         required: list[str] = []
         for argument, each in _arguments(described):
             parameter, schema = _parameter(argument, each)
             parameters.append(parameter)
             properties[argument] = _described(schemas.add(schema), each.get("description"))
-            if each.get("required") is True or parameter.place is Place.PATH:
+            if each.get("required") is True or parameter.place is ParameterLocation.PATH:
                 required.append(argument)
         body = body_of(self._document, operation, frozenset(properties), has_body=method not in _READS)
         if body is not None:
@@ -221,54 +215,50 @@ class _Reading:
 
     def _parameters(
         self, item: Mapping[str, Json], operation: Mapping[str, Json]
-    ) -> list[tuple[Place, Mapping[str, Json]]]:
+    ) -> list[tuple[ParameterLocation, Mapping[str, Json]]]:
         """Return the parameters, the operation's own in the place of the path's, by place in a request."""
-        found: dict[tuple[Place, str], Mapping[str, Json]] = {}
+        found: dict[tuple[ParameterLocation, str], Mapping[str, Json]] = {}
         for listed in (item.get("parameters"), operation.get("parameters")):
             for each in listed if isinstance(listed, list) else ():
                 described = self._document.resolved(each)
                 name, place = described.get("name"), described.get("in")
-                if not isinstance(name, str) or not name or place not in set(Place):
+                if not isinstance(name, str) or not name or place not in set(ParameterLocation):
                     raise LeftOut("a parameter of it has no name, or stands in no part of a request")
-                if not self._is_given(Place(str(place)), name):
-                    found[Place(str(place)), name] = described
-        order = list(Place)
+                if not self._is_given(ParameterLocation(str(place)), name):
+                    found[ParameterLocation(str(place)), name] = described
+        order = list(ParameterLocation)
         return [(place, each) for (place, _), each in sorted(found.items(), key=lambda one: order.index(one[0][0]))]
 
-    def _is_given(self, place: Place, name: str) -> bool:
-        if place is Place.COOKIE:
+    def _is_given(self, place: ParameterLocation, name: str) -> bool:
+        if place is ParameterLocation.COOKIE:
             return "cookie" in self._given_headers
-        return place is Place.HEADER and name.lower() in (self._given_headers | _NOT_PARAMETERS | _NOT_SENT)
+        return place is ParameterLocation.HEADER and name.lower() in (self._given_headers | _NOT_PARAMETERS | _NOT_SENT)
 
 
-def _arguments(described: list[tuple[Place, Mapping[str, Json]]]) -> Iterator[tuple[str, Mapping[str, Json]]]:
+def _arguments(
+    described: list[tuple[ParameterLocation, Mapping[str, Json]]],
+) -> Iterator[tuple[str, Mapping[str, Json]]]:
     """Give each parameter with the name of its argument: of two of one name the later names its place too."""
-    taken: set[str] = set()
+    free = FreeNames()
     for place, each in described:
         wanted = identifier(str(each["name"]))
-        name = wanted if wanted not in taken else f"{wanted}_{place}"
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{wanted}_{place}_{number}"
-        taken.add(name)
-        yield name, each
+        yield free.take(wanted if wanted in free else f"{wanted}_{place}"), each
 
 
-def _parameter(argument: str, described: Mapping[str, Json]) -> tuple[Parameter, Json]:
+def _parameter(argument: str, described: Mapping[str, Json]) -> tuple[OperationParameter, Json]:
     """Return a parameter and the schema of its values. Raises `LeftOut`."""
-    name, place = str(described["name"]), Place(str(described["in"]))
+    name, place = str(described["name"]), ParameterLocation(str(described["in"]))
     content = mapping(described.get("content"))
     if content:
         media_type, media = next(iter(content.items()))
         is_json = "json" in str(media_type)
-        parameter = Parameter(argument, name, place, _STYLES[place][0], explode=False, is_json=is_json)
+        parameter = OperationParameter(argument, name, place, _STYLES[place][0], explode=False, is_json=is_json)
         return parameter, mapping(media).get("schema", {}) if is_json else {"type": "string"}
     style = described.get("style", _STYLES[place][0])
     if style not in _STYLES[place]:
         raise LeftOut(f"its parameter {name[:40]!r} has the style {style!r:.40}, which a {place} does not have")
     explode = described.get("explode")
-    return Parameter(
+    return OperationParameter(
         argument,
         name,
         place,
@@ -286,10 +276,10 @@ def _described(schema: Json, description: Json) -> Json:
 
 def _text(operation: Mapping[str, Json]) -> str:
     texts = [operation.get(key) for key in ("summary", "description")]
-    told = list(dict.fromkeys(each.strip() for each in texts if isinstance(each, str) and each.strip()))
-    if told:
-        told[0] = told[0] if told[0][-1] in ".!?" or len(told) == 1 else f"{told[0]}."
-    return "\n\n".join((["Deprecated."] if operation.get("deprecated") is True else []) + told)
+    parts = list(dict.fromkeys(each.strip() for each in texts if isinstance(each, str) and each.strip()))
+    if len(parts) > 1 and parts[0][-1] not in ".!?":
+        parts[0] += "."
+    return "\n\n".join((["Deprecated."] if operation.get("deprecated") is True else []) + parts)
 
 
 def _annotations(method: str) -> Json:

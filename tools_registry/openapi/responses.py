@@ -20,7 +20,7 @@ VALUES_MAX: Final = 3_000
 def output_schema_of(
     document: Document, converter: SchemaConverter, method: str, operation: Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return the output schema of an operation. Raises `LeftOut` where it cannot be told."""
+    """Return the output schema of an operation. Raises `LeftOut` where it is not known."""
     schemas = converter.collecting(Direction.RESPONSE, VALUES_MAX)
     result = {} if method == "head" else _result(document, schemas, mapping(operation.get("responses")))
     return {"type": "object", "properties": {"result": result}, "required": ["result"], **schemas.definitions()}

@@ -23,7 +23,7 @@ from .reading import LargeMessages
 _EXCERPT_CHARS = 300
 _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
-_NOT_SENT = (
+NOT_SENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
     httpx2.PoolTimeout,
@@ -31,6 +31,7 @@ _NOT_SENT = (
     httpx2.UnsupportedProtocol,
     httpx2.LocalProtocolError,
 )
+"""Errors after which a request cannot have been seen by its server."""
 
 
 class McpHttpClient(httpx2.AsyncClient):
@@ -61,7 +62,7 @@ class McpHttpClient(httpx2.AsyncClient):
             return _answer(request, HttpFault(Fault.SIGN_IN, 401, str(error)), 401)
         except OAuthFlowError as error:
             return _answer(request, HttpFault(Fault.SIGN_IN_FAILED, 401, str(error)), 401)
-        except _NOT_SENT as error:
+        except NOT_SENT as error:
             return _answer(request, HttpFault(Fault.NOT_SENT, 0, _described(error)), 503)
         except httpx2.TransportError as error:
             return _answer(request, HttpFault(Fault.CUT_OFF, 0, _described(error)), 502)

@@ -1,6 +1,6 @@
 """HTTP requests and their answers: who awaits each, and an answer for each that is still open when the server ends.
 
-`/healthz` is answered 200 while the process lives, `/readyz` 200 when a call would be taken, else 503 with the reason.
+`/healthz` is answered 200 while the process runs, `/readyz` 200 when a call would be taken, else 503 with the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Exchanges:
 
     A request whose connection closes before its answer ends what is worked on for it. MCP 2025-11-25 says that a lost
     connection should not count as a cancellation, since the client may resume the stream; these streams cannot be
-    resumed (there is no event store), so nobody could ever be given the answer.
+    resumed (there is no event store), so the answer could not be delivered.
     """
 
     def __init__(self, app: ASGIApp, why_not_ready: Callable[[], str | None] = lambda: None) -> None:

@@ -1,4 +1,4 @@
-"""People and places in sentences of Latin script, where a given name, a title or a verb beside them tells.
+"""People and places in sentences of Latin script, marked by a given name, a title or a verb beside them.
 
 What is said of a small model's names holds here too: they are names of people only with a capital letter.
 """

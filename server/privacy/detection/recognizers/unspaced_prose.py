@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..findings import Finding, PiiType
 from ..names.east_asian import (
@@ -24,8 +24,8 @@ from ..scripts import HAN, HANGUL, KANA
 from .keyed_values import field
 
 
-def _any(words: object) -> str:
-    return "|".join(sorted(words, key=lambda word: (-len(word), word)))  # type: ignore[call-overload]  # an iterable of str
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
 
 
 _EAST_ASIAN = re.compile(f"[{HAN}{KANA}{HANGUL}]")
