@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -51,24 +52,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if (ended := hand_over(given, Machine(sys.platform, os.environ))) is not None:
             return ended
-    show_visibly(stdout=given[0] != "serve")
-    chosen = make_parser(given[0]).parse_args(given)
+    if not _open_streams():
+        return Exit.USAGE
+    chosen = argparse.Namespace(debug=False)
     try:
-        return int(chosen.command(chosen))
+        show_visibly(stdout=given[0] != "serve")
+        chosen = make_parser(given[0]).parse_args(given)
+        return _ended(int(chosen.command(chosen)))
     except KeyboardInterrupt:
         return 128 + 2
     except Exception as error:
         cause = _cause(error)
         if isinstance(cause, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush of stdout has nowhere to fail
+            _drop_stdout()
             return Exit.FAILED
         if chosen.debug:
             raise
+        if isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT}:
+            _drop_stdout()
+            print_error(f"sealab: What was to be written has no room: {cause.strerror}. Make room, or write elsewhere.")
+            return Exit.FAILED
         if isinstance(cause, KNOWN_ERRORS):
             print_error(f"sealab: {terminal_message(str(cause))}")
             return exit_of(cause)
         print_error(f"sealab: This is a fault of sealab itself: {type(cause).__name__}: {cause}. {_TRACE_HINT}")
         return Exit.FAILED
+
+
+def _open_streams() -> bool:
+    """Put `/dev/null` in the place of a closed stdin or stderr; return whether there is an output."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+    if sys.stdout is None:
+        print_error("sealab: Standard output is closed. Send it to a file, to a program or to /dev/null.")
+        return False
+    return True
+
+
+def _ended(code: int) -> int:
+    """Return the exit code once all is written: here a failure can still be said."""
+    if not sys.stdout.closed:
+        sys.stdout.flush()
+    return code
+
+
+def _drop_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush of stdout has nowhere to fail
 
 
 def _command_first(given: Sequence[str]) -> list[str]:

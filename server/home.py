@@ -65,7 +65,12 @@ class Home:
 
 
 def find_home(asked: str | None, environment: Mapping[str, str]) -> Home:
-    """Return the home: what the command line asked for, else `SEALAB_HOME`, else the platform's user data folder."""
+    """Return the home: what the command line asked for, else `SEALAB_HOME`, else the platform's user data folder.
+
+    Raises `HomeError` for an empty name, as of a variable that is not set.
+    """
+    if asked == "":
+        raise HomeError("--home is empty. Name a folder, or leave it out.")
     chosen = asked or environment.get("SEALAB_HOME")
     if chosen:
         return Home(Path(chosen).expanduser().absolute())

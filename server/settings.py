@@ -349,8 +349,15 @@ def _from_file(file: Path, *, required: bool) -> dict[str, tuple[str, object]]:
         if required:
             raise SettingsError(f"There is no settings file {file}. Name an existing one with --config.") from None
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The settings file {file} cannot be read: {error}. Correct it or remove it.") from error
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {file} cannot be read: {error.strerror}. Change the permissions of the file or its "
+            "folder, or name another home with --home."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"The settings file {file} is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+        ) from None
     try:
         table = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:

@@ -331,7 +331,7 @@ class _Entry:
         )
 
     def _wrong(self, key: str, wanted: str) -> ConfigurationRefused:
-        return ConfigurationRefused(f"The server {self.name!r} has a {key!r} that cannot be used. Give {wanted}.")
+        return ConfigurationRefused(f"{key!r} of the server {self.name!r} cannot be used. Give {wanted}.")
 
     def _refuse_misspelled_policy(self) -> None:
         """Other clients' keys pass, but a policy that is misspelled would be a policy that does not hold."""

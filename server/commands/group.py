@@ -22,6 +22,7 @@ Options = Callable[[argparse.ArgumentParser], None]
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 a limit of time or memory was reached."
 _INVALID_CHOICE = re.compile(r"argument (?P<where>.+): invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)")
+_INVALID_NUMBER = re.compile(r"argument (?P<where>.+): invalid (?P<kind>int|float) value: (?P<given>.*)", re.DOTALL)
 _REQUIRED = re.compile(r"^the following arguments are required: (.*)$")
 
 
@@ -47,6 +48,9 @@ class Parser(argparse.ArgumentParser):
         choice, missing = _INVALID_CHOICE.fullmatch(message), _REQUIRED.fullmatch(message)
         if choice is not None:
             self._end(self._not_one_of(choice["where"], choice["given"], choice["known"]))
+        if (number := _INVALID_NUMBER.fullmatch(message)) is not None:
+            wanted = "a whole number" if number["kind"] == "int" else "a number"
+            self._end(f"{number['where']} cannot be {number['given']}: it takes {wanted}.")
         self._end(f"The command line lacks {missing[1]}." if missing else f"{message[:1].upper()}{message[1:]}.")
 
     def _end(self, said: str) -> NoReturn:

@@ -105,7 +105,7 @@ def _restore(chosen: argparse.Namespace, home: Home, settings: Settings) -> int:
     _print_error(f"Restored: {_counted(tally.replaced)}.")
     if tally.unknown:
         some = ", ".join(list(tally.unknown)[:5])
-        _print_error(f"Left as they are, since this home does not know them: {len(tally.unknown)} tokens ({some}).")
+        _print_error(f"Left as they are, since this home does not know them: {_tokens(len(tally.unknown))} ({some}).")
     return Exit.OK
 
 
@@ -316,6 +316,10 @@ def _bytes(piece: str) -> bytes:
 def _counted(types: object) -> str:
     assert isinstance(types, dict)
     return ", ".join(f"{count} {kind}" for kind, count in sorted(types.items())) or "nothing"
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'s' * (count != 1)}"
 
 
 def _print_json(value: object) -> None:

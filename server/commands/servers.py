@@ -169,7 +169,14 @@ def _import(chosen: argparse.Namespace, home: Home) -> int:
 
 def _entry(chosen: argparse.Namespace) -> dict[str, object]:
     """Return the entry that the command line describes. Raises `UsageError` where it describes none."""
-    if bool(chosen.words) == bool(chosen.url or chosen.openapi):
+    for option, given in (("--url", chosen.url), ("--openapi", chosen.openapi), ("--cwd", chosen.cwd)):
+        if given == "":
+            raise UsageError(f"{option} is empty. Give it a value, or leave it out.")
+    if chosen.words and (chosen.url or chosen.openapi):
+        raise UsageError(
+            "A command and an address cannot both be given. Leave out --url and --openapi, or the command."
+        )
+    if not (chosen.words or chosen.url or chosen.openapi):
         raise UsageError(
             "A server is reached by a command, a URL or an OpenAPI document. Use `sealab servers add NAME -- COMMAND "
             "ARGS`, `sealab servers add NAME --url URL` or `sealab servers add NAME --openapi URL|FILE`."
@@ -208,7 +215,8 @@ def _document(chosen: argparse.Namespace) -> str:
         return where
     path = Path(where).expanduser().absolute()
     if not path.is_file():
-        raise UsageError(f"There is no file {path}. Give the address or the file of an OpenAPI document.")
+        what = f"{path} is not a file" if path.exists() else f"There is no file {path}"
+        raise UsageError(f"{what}. Give the address or the file of an OpenAPI document.")
     return str(path)
 
 

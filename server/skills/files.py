@@ -45,7 +45,10 @@ async def import_from(context: SkillContext, source: Path, only: Sequence[str] =
 
 async def export_to(context: SkillContext, target: Path, names: Iterable[str] = ()) -> list[tuple[str, Path]]:
     """Write skills, all by default, as folders below `target`; return each with its folder. Raises `UsageError`."""
-    wanted = list(names) or list(await context.service.ask(lambda store: store.names()))
+    known = list(await context.service.ask(lambda store: store.names()))
+    wanted = list(names) or known
+    if target.name in known and not set(wanted) <= set(known):
+        raise UsageError(f"{target.name} is a skill, and the folder comes first. Use `sealab skills export DIR NAME`.")
     exported: list[tuple[str, Path]] = []
     for name in wanted:
         skill = await skills.stored(context, name)

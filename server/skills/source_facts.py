@@ -92,9 +92,9 @@ def _why(name: str, outcome: Outcome) -> str:
     if outcome.status in {Status.CRASHED, Status.BUSY}:
         return f"The code of {name} could not be read: {error.message.rstrip('.')}. Nothing was saved. Save it again."
     where = "" if error.line is None else f" in line {error.line}"
-    hint = "" if error.hint is None else f" {_ASKING.sub('.', error.hint)}"
+    hint = " Correct it." if error.hint is None else f" {_ASKING.sub('.', error.hint)}"
     message = error.message.rstrip(".")
-    return f"The code of {name} cannot be saved{where}: {error.type}: {message}.{hint} Nothing was saved."
+    return f"The code of {name} cannot be saved: {error.type}{where}: {message}.{hint} Nothing was saved."
 
 
 def _judged(name: str, told: Json, *, wider: bool) -> SkillFacts:

@@ -336,3 +336,35 @@ def test_the_demonstration_really_happens(tmp_path: Path) -> None:
     assert len(figures) == 4
     assert "4 personal values hidden, 0 shown" in figures[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run -", "doctor --json", "completion bash", "pii sanitize"])
+def test_a_full_disk_behind_stdout_is_said_in_a_sentence(tmp_path: Path, command: str) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*SEALAB, *command.split()],
+            input=b"1",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(SEALAB_HOME=str(tmp_path), SEALAB_PRIVACY_MODE="fast"),
+            check=False,
+        )
+    assert ended.returncode == 1
+    said = b"sealab: What was to be written has no room: No space left on device. Make room, or write elsewhere.\n"
+    assert ended.stderr.endswith(said)
+    assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("closed", "code"), [("<&-", 0), (">&-", 2), ("2>&-", 0)])
+def test_a_standard_stream_may_be_closed(tmp_path: Path, closed: str, code: int) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *SEALAB, "run", "-", "--home", str(tmp_path)],
+        input=b"print(6 * 7)",
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert ended.returncode == code, ended.stderr
+    assert ended.stdout == (b"42\n" if closed == "2>&-" else b"")
+    closed_output = b"sealab: Standard output is closed. Send it to a file, to a program or to /dev/null.\n"
+    assert ended.stderr == (closed_output if closed == ">&-" else b"")

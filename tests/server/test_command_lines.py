@@ -1,4 +1,4 @@
-"""Fifty-one command lines as a newcomer types them: how each ends, and what it says."""
+"""Command lines as a newcomer types them: how each ends, and what it says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import pytest
 from .command_line import sealab
 
 OK, FAILED, USAGE, REFUSED, LIMIT = 0, 1, 2, 3, 4
-PROGRAMS = {"six": "6 * 7", "fails": "1 / 0", "endless": "while True: pass", "opens": "import socket"}
+PROGRAMS = {
+    "six": "6 * 7",
+    "fails": "1 / 0",
+    "endless": "while True: pass",
+    "opens": "import socket",
+    "wrong": "def f(:",
+}
 LINES = [
     ("-V", OK, "sealab "),
     ("--version", OK, "sealab "),
@@ -60,6 +66,11 @@ LINES = [
     ("init --dry-run", OK, "Nothing was changed."),
     ("init", USAGE, "Give --yes to answer all, or --dry-run to look."),
     ("--log-level silly doctor", USAGE, "Give one of DEBUG, INFO"),
+    ("--home= run six.py", USAGE, "--home is empty. Name a folder, or leave it out."),
+    ("run six.py --timeout soon", USAGE, "--timeout cannot be 'soon': it takes a number."),
+    ("tools search git --limit ten", USAGE, "--limit cannot be 'ten': it takes a whole number."),
+    ("skills save wrong wrong.py", FAILED, "SyntaxError in line 1: invalid syntax. Correct it. Nothing was saved."),
+    ("skills export six.py nope", USAGE, "There is no skill 'nope'."),
     ("-x", USAGE, "The command has no option -x."),
     ("--http 0.0.0.0:80", USAGE, "there is no authentication yet"),
 ]

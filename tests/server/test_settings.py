@@ -173,3 +173,14 @@ def test_any_value_is_read_or_refused_with_what_to_give_instead(key: str, value:
         said = str(refused)
     wanted = r"(a|one of|at least one of|true|types) (?!limit).{,100}\."
     assert not said or re.fullmatch(rf"{key} is .{{1,201}}, which cannot be used\. Give {wanted}", said, re.DOTALL)
+
+
+def test_a_settings_file_that_cannot_be_read_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "sealab.toml"
+    file.write_bytes(b"LOG_LEVEL = '\xff'")
+    with pytest.raises(SettingsError, match=r"is not UTF-8 text \(byte 13\)\. Save it as UTF-8\."):
+        read_settings(file=file, file_required=False, environment={}, command_line={})
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(SettingsError, match=r"cannot be read: Is a directory\. Change the permissions"):
+        read_settings(file=file, file_required=False, environment={}, command_line={})

@@ -401,8 +401,11 @@ async def test_hostile_documents_are_bounded(shelter, tmp_path):
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        (b"[]", "cannot be used|is not an OpenAPI document"),
-        (b'{"openapi": ', "not valid JSON"),
+        (b"[]", 'is not an OpenAPI document. Name another as "openapi"'),
+        (b"", 'is not an OpenAPI document. Name another as "openapi"'),
+        (b'{"openapi": ', r"not valid JSON: Expecting value in line 1, column 13\. Correct that\."),
+        (b'{"openapi": "\xff"}', r"not UTF-8 text \(byte 13\)\. Save it as UTF-8\."),
+        (b'{"openapi": ' + b"[" * 200_000, r"nested too deeply\. Make it flatter\."),
         (b"a: &a [*a, *a]\nb: [*a", "not valid YAML"),
         ({"swagger": "2.0", "paths": {}}, r"Swagger 2\.0, and OpenAPI 3\.0 or 3\.1 is needed"),
         ({"openapi": "3.1.0", "paths": {}, "servers": [{"url": "https://{where}/"}]}, "has no default"),

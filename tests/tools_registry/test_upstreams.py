@@ -237,7 +237,7 @@ async def test_the_call_time_of_the_configuration_is_kept(tmp_path):
         ({"url": "http://127.0.0.1:9/sse"}, r"cannot be reached.*Start it"),
         (
             {"command": "python3", "args": ["-c", "raise SystemExit('no licence')"]},
-            "ended before it answered.*no licence",
+            r'ended before it answered.*no licence.*\. Correct "command", "args" or "env"',
         ),
         ({"command": "cat"}, "."),
         ({"command": "yes"}, "wrote what is not MCP: “y”"),

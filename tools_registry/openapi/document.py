@@ -235,13 +235,29 @@ async def _parsed(config: ServerConfig, body: bytes, read_large: ReadJson, in_th
         else:
             content = cast("Json", await in_thread(lambda check: read_yaml(body, check)))
     except (ValueError, RecursionError, DefinitionRefused) as error:
-        what = (
-            str(error).rstrip(".") if isinstance(error, DefinitionRefused) else f"it is not valid JSON: {error!s:.160}"
-        )
-        raise ConnectFailed(f"The document of the server {config.name!r} cannot be used: {what}. {test}") from None
+        raise ConnectFailed(
+            f"The document of the server {config.name!r} cannot be used: {_fault_of(error)} {test}"
+        ) from None
     if not isinstance(content, Mapping):
-        raise ConnectFailed(f"The document of the server {config.name!r} is not an OpenAPI document. {test}")
+        raise ConnectFailed(
+            f"The document of the server {config.name!r} is not an OpenAPI document. "
+            f'Name another as "openapi" in mcp.json. {test}'
+        )
     return content
+
+
+def _fault_of(error: Exception) -> str:
+    """Return why a document cannot be read, and what to do."""
+    match error:
+        case DefinitionRefused():
+            return str(error)
+        case UnicodeDecodeError():
+            return f"it is not UTF-8 text (byte {error.start}). Save it as UTF-8."
+        case json.JSONDecodeError():
+            return f"it is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}. Correct that."
+        case RecursionError():
+            return "it is nested too deeply. Make it flatter."
+    return f"it is not valid JSON: {error!s:.160}. Correct that."
 
 
 def _too_large(config: ServerConfig, most: int, of: str = "") -> str:

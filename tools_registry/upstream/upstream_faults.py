@@ -64,7 +64,7 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
         if (fault := fault_in(error.error.data)) is not None:
             return _of_fault_at_connect(config, fault)
         if error.error.code == CONNECTION_CLOSED:
-            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {_of_gateway(config)}{test}")
+            return ConnectFailed(f"The server {name!r} ended before it answered{said}. {_of_end(config)} {test}")
         return ConnectFailed(f"The server {name!r} refused to begin: {_short(error.error.message)}. {test}")
     if isinstance(error, OSError) and config.type is Transport.STDIO:
         return _of_start(config, error)
@@ -76,11 +76,11 @@ def of_connect(config: ServerConfig, error: BaseException, said: str) -> Connect
     return ConnectFailed(f"The server {name!r} {what}{said}. {test}")
 
 
-def _of_gateway(config: ServerConfig) -> str:
-    """Return what a Docker MCP gateway lacks most often when it ends at once."""
+def _of_end(config: ServerConfig) -> str:
+    """Return what to do about a server that ends at once; a Docker MCP gateway mostly lacks a login or a secret."""
     if "docker" not in config.command or "gateway" not in config.args:
-        return ""
-    return "Log in to its registries with `docker login`, and give its servers their secrets. "
+        return 'Correct "command", "args" or "env" in mcp.json.'
+    return "Log in to its registries with `docker login`, and give its servers their secrets."
 
 
 def _of_start(config: ServerConfig, error: OSError) -> ConnectFailed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, cast
 
+from ...errors import UsageError
 from ..token_texts import TOKEN
 from .answer_parts import Notation
 from .sanitizer import Sanitizer
@@ -21,6 +22,9 @@ PIECE_CHARS = 256 * 1024
 _AROUND_CHARS = 8 * 1024
 _FIRST_LINE_MAX = 4 * 1024
 _TOKEN_CHARS_MAX = 128
+_BETWEEN_LEAVES = re.compile(r"(?:[\s\ufeff\x1e{}\[\],:]|true|false|null|NaN|-?Infinity|-?\d[\d.eE+-]*)*+")
+"""What JSON writes between its leaves: marks, blanks, words, and numbers that are too long to be leaves."""
+_PARTS_LEAVES = re.compile(r"[\r\n\x1e{}\[\],:]")
 
 
 class FileKind(StrEnum):
@@ -67,7 +71,7 @@ def kind_of(name: str, beginning: str) -> FileKind:
 
 
 def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally) -> Iterator[str]:
-    """Give a file piece by piece with tokens in it. Raises `PrivacyFailed`."""
+    """Give a file piece by piece with tokens in it. Raises `PrivacyFailed`, and `UsageError` for JSON that is none."""
     if kind is FileKind.TEXT:
         yield from _sanitized_text(sanitizer, scope, source, tally)
         return
@@ -84,7 +88,7 @@ def sanitized(sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKi
 def restored(
     sanitizer: Sanitizer, scope: str, source: TextSource, kind: FileKind, tally: Tally, *, lenient: bool
 ) -> Iterator[str]:
-    """Give a file piece by piece with values in it. Raises `PrivacyFailed`."""
+    """Give a file piece by piece with values in it. Raises `PrivacyFailed`, and `UsageError` for JSON that is none."""
 
     def restore(text: str, leaves: list[WrittenLeaf] | None, scanner: _Scans | None) -> str:
         if leaves is None or scanner is None:
@@ -120,18 +124,51 @@ _Works = Callable[[str, list[WrittenLeaf], _Scans], str]
 
 def _by_leaves(source: TextSource, kind: FileKind, work: _Works) -> Iterator[str]:
     scanner: _Scans = Scanner() if kind is FileKind.JSON else TableScanner()
+    between = _BetweenLeaves()
     held, size = "", PIECE_CHARS
     while True:
         piece = source.read(size)
         held += piece
         leaves, taken = scanner.feed(held, final=not piece)
         if taken:
+            if kind is FileKind.JSON:
+                between.judge(held[:taken], leaves)
             yield work(held[:taken], leaves, scanner)
             held, size = held[taken:], PIECE_CHARS
         else:
             size *= 2  # a leaf longer than all that was read
         if not piece:
             return
+
+
+class _BetweenLeaves:
+    """Refuses text outside the leaves of JSON: it would be written as it is, since only leaves are looked at."""
+
+    def __init__(self) -> None:
+        self._line = 1
+        self._since_leaf: str | None = None
+
+    def judge(self, text: str, leaves: list[WrittenLeaf]) -> None:
+        """Judge the next piece. Raises `UsageError` that names the line."""
+        end = 0
+        for written in leaves:
+            self._judge_gap(text, end, written.start)
+            if self._since_leaf is not None and not _PARTS_LEAVES.search(self._since_leaf + text[end : written.start]):
+                self._refuse(text, written.start)
+            self._since_leaf, end = "", written.end
+        self._judge_gap(text, end, len(text))
+        if self._since_leaf is not None:
+            self._since_leaf += text[end:]
+        self._line += text.count("\n")
+
+    def _judge_gap(self, text: str, start: int, end: int) -> None:
+        match = _BETWEEN_LEAVES.match(text, start, end)
+        if match is not None and match.end() < end:
+            self._refuse(text, match.end())
+
+    def _refuse(self, text: str, at: int) -> None:
+        line = self._line + text.count("\n", 0, at)
+        raise UsageError(f"Line {line} of the input is not valid JSON. Correct it, or give --as text.")
 
 
 def _sanitized_text(sanitizer: Sanitizer, scope: str, source: TextSource, tally: Tally) -> Iterator[str]:

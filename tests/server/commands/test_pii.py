@@ -91,3 +91,48 @@ def test_another_key_for_the_same_vault_is_refused(tmp_path: Path) -> None:
     assert other.returncode == 2
     assert "another key" in other.stderr
     assert other.output == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("stray.jsonl", '{"a": 1}\nwrite to jane@corp.example\n', 2),
+        ("comment.json", '{\n  // owner: jane@corp.example\n  "a": 1}', 2),
+        ("single.json", "{'email': 'jane@corp.example'}", 1),
+        ("open.json", '{"a": 1, "email": "jane@corp.example', 1),
+        ("number.json", '["x",\n 536-90-4399]', 2),
+        ("seam.json", f"[{'1,' * 131_062}\n 4111111111111111 1, 536-90-4399]", 2),
+        ("prose.json", "jane@corp.example", 1),
+    ],
+)
+@pytest.mark.parametrize("command", ["sanitize", "restore"])
+def test_a_file_that_is_not_json_is_not_taken_for_json(
+    tmp_path: Path, command: str, name: str, text: str, line: int
+) -> None:
+    file, made = tmp_path / name, tmp_path / "made"
+    file.write_text(text)
+    done = pii(tmp_path, command, str(file), "-o", str(made))
+    assert done.returncode == 2
+    assert f"Line {line} of the input is not valid JSON. Correct it, or give --as text." in done.stderr
+    assert not made.exists()
+    hidden = pii(tmp_path, "sanitize", str(file), "--as", "text").output
+    assert b"jane" not in hidden
+    assert b"536-90-4399" not in hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\ufeff{"a": [1, -2.5e3, true, null, NaN, -Infinity], "b": {}}\r\n',
+        '{"a": 1}{"b": 2}\n\n[]\n7\n8\n',
+        f'\x1e{{"n": {"9" * 60}}}\n\x1e"x"\n',
+        '{"a": 1,}',
+        "",
+    ],
+)
+def test_json_comes_through_as_it_was(tmp_path: Path, text: str) -> None:
+    assert pii(tmp_path, "sanitize", "--as", "json", text=text.encode()).output == text.encode()
+
+
+def test_one_unknown_token_is_counted_as_one(tmp_path: Path) -> None:
+    assert ": 1 token ([EMAIL_aaaaaaaaaa])." in pii(tmp_path, "restore", text=b"[EMAIL_aaaaaaaaaa]").stderr

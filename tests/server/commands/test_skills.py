@@ -129,6 +129,12 @@ def test_a_failed_save_is_told_and_stores_nothing(home: Path, tmp_path: Path) ->
     assert [each["name"] for each in told(home, "list")["skills"]].count("other") == 0
 
 
+def test_a_skill_in_the_place_of_the_folder_is_told_from_one(home: Path, tmp_path: Path) -> None:
+    ended = sealab("skills", "export", "greet", str(tmp_path / "out"), "--home", str(home))
+    assert ended.returncode == 2
+    assert "greet is a skill, and the folder comes first. Use `sealab skills export DIR NAME`." in ended.stderr
+
+
 def test_what_is_exported_is_imported_again_as_the_same_and_runs_alone(home: Path, tmp_path: Path) -> None:
     exported = told(home, "export", str(tmp_path / "out"), "greet")
     folder = Path(exported["skills"]["greet"])

@@ -61,8 +61,11 @@ def test_a_service_is_added_listed_tested_and_removed(shelter: Service, tmp_path
     ("arguments", "said"),
     [
         (["--openapi", "nowhere.json"], "There is no file"),
-        (["--openapi", "ftp://x.example/a"], "'openapi' that cannot be used"),
-        (["--openapi", "file:///etc/passwd"], "'openapi' that cannot be used"),
+        (["--openapi", "ftp://x.example/a"], "'openapi' of the server 'x' cannot be used"),
+        (["--openapi", "file:///etc/passwd"], "'openapi' of the server 'x' cannot be used"),
+        (["--openapi", "."], "is not a file. Give the address or the file"),
+        (["--openapi", "https://x.example/a", "--url", ""], "--url is empty. Give it a value"),
+        (["--openapi", "https://x.example/a", "--", "cmd"], "cannot both be given"),
         (["--openapi", "https://me:secret@x.example/a"], "without a user; a password goes into a header"),
         (["--openapi", "https://x.example/a", "--url", "https://me@x.example"], "without a user"),
         (["--openapi", "https://x.example/a", "--transport", "sse"], "--transport is for MCP servers"),
@@ -70,7 +73,6 @@ def test_a_service_is_added_listed_tested_and_removed(shelter: Service, tmp_path
             ["--openapi", "https://x.example/a", "--env", "A=b"],
             "--env and --cwd are for a server that a command starts",
         ),
-        (["--openapi", "https://x.example/a", "--", "cmd"], "reached by a command, a URL or an OpenAPI document"),
     ],
 )
 def test_a_document_that_cannot_be_meant_is_refused_in_a_sentence(
