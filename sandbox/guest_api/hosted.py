@@ -44,9 +44,12 @@ def read_file(filename: str, offset: int = 0, limit: int | None = None, encoding
             return base64.b64decode(content) if encoding is None else content
 
 
-def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> object:
+def write_file(filename: str, content: str | bytes, encoding: str = "utf-8", tokens: bool = False) -> object:
     """Write a workspace file and return `{filename, size}`; bytes are written as they are.
 
+    Under `PRIVACY=auto` tokens of personal data in a text become values. With `tokens=True` they stay tokens; values
+    stay values, so hide them first: `write_file(name, sanitize_pii(text), tokens=True)`. Where the text had tokens, the
+    answer has `tokens`: how many were `restored` or `kept`, and which are `unknown` and stayed as they are.
     Raises PermissionError, ValueError, OSError when the quota is used up.
     """
     if isinstance(content, bytes | bytearray | memoryview):
@@ -56,12 +59,26 @@ def write_file(filename: str, content: str | bytes, encoding: str = "utf-8") -> 
             f"write_file() takes text or bytes, not {type(content).__name__}. Use json.dumps(…) or str(…) first."
         )
     arguments: dict[str, Json] = {"filename": filename, "content": content, "encoding": encoding}
+    if tokens is not False:
+        arguments["tokens"] = tokens
     if len(content) <= _PART_CHARS:
         return awaitable(GUEST.call_host("write_file", arguments))
-    answer: Json = None
+    told: dict[str, Json] = {}
+    answer: Mapping[str, Json] = {}
     for part, last in parts_of(content, encoding):
-        answer = GUEST.call_host("write_file", {**arguments, "content": part, "last": int(last)})
-    return awaitable(answer)
+        sent = {**arguments, "content": part, "last": int(last)}
+        answer = cast("Mapping[str, Json]", GUEST.call_host("write_file", sent) or {})
+        _add_told(told, cast("Mapping[str, Json]", answer.get("tokens", {})))
+    return awaitable({**answer, "tokens": told} if told else cast("Json", answer))
+
+
+def _add_told(told: dict[str, Json], part: Mapping[str, Json]) -> None:
+    """Add what the host said of the tokens in one part of a text to what it said of the parts before."""
+    for what, more in part.items():
+        if isinstance(more, list):
+            told[what] = list(dict.fromkeys([*cast("list[str]", told.get(what, [])), *cast("list[str]", more)]))
+        else:
+            told[what] = cast("int", told.get(what, 0)) + cast("int", more)
 
 
 def parts_of(content: str, encoding: str) -> Iterator[tuple[str, bool]]:

@@ -27,6 +27,7 @@ CONTENT_CHARS_MAX = 32 * 1024 * 1024
 
 _TEXT = (str,)
 _WHOLE = (int,)
+_FLAG = (bool,)
 _WHOLE_OR_NONE = (int, type(None))
 
 
@@ -41,7 +42,7 @@ def handlers(workspace: Workspace) -> Mapping[str, Handler]:
         ),
         "write_file": Handler(
             partial(_write_file, workspace),
-            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "last": _WHOLE},
+            {"filename": _TEXT, "content": _TEXT, "encoding": _TEXT, "tokens": _FLAG, "last": _WHOLE},
             frozenset({"filename", "content"}),
             {"content": CONTENT_CHARS_MAX},
             is_of_files=True,
@@ -75,16 +76,15 @@ async def _write_file(workspace: Workspace, calls: Calls, arguments: Arguments) 
         encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
         more = await in_thread(Kind.FILES, partial(encoded, cast("str", arguments["content"]), encoding))
         return await _take_part(workspace, calls, arguments, more)
-    encoding = cast("Encoding", arguments.get("encoding", "utf-8"))
-    return await _written(
-        workspace, calls, cast("str", arguments["filename"]), cast("str", arguments["content"]), encoding
-    )
+    return await _written(workspace, calls, arguments, cast("str", arguments["content"]))
 
 
-async def _written(
-    workspace: Workspace, calls: Calls, filename: str, content: str | bytes, encoding: Encoding = "utf-8"
-) -> Json:
-    """Write a file; in a dry run note it down, and have the run find it."""
+async def _written(workspace: Workspace, calls: Calls, arguments: Arguments, content: str | bytes) -> Json:
+    """Write a file; in a dry run note it down, and have the run find it.
+
+    Whether its tokens stay tokens was decided before: see `privacy.gates.run_gate`.
+    """
+    filename, encoding = cast("str", arguments["filename"]), cast("Encoding", arguments.get("encoding", "utf-8"))
     files = _dry_files(workspace, calls)
     if files is None:
         written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
@@ -92,7 +92,8 @@ async def _written(
         return asdict(written)
     data = content if isinstance(content, bytes) else encoded(content, encoding)
     await in_thread(Kind.FILES, partial(files.write_whole, filename, data))
-    calls.log.note_dry("write_file", {"filename": filename, "size": len(data)})
+    asked = {"tokens": True} if arguments.get("tokens") else {}
+    calls.log.note_dry("write_file", {"filename": filename, "size": len(data), **asked})
     return {"filename": filename, "size": len(data)}
 
 
@@ -156,4 +157,4 @@ async def _take_part(workspace: Workspace, calls: Calls, arguments: Arguments, m
         return None
     del calls.parts[key]
     calls.parts_bytes -= len(so_far)
-    return await _written(workspace, calls, filename, bytes(so_far))
+    return await _written(workspace, calls, arguments, bytes(so_far))

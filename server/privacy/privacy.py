@@ -25,7 +25,7 @@ from ..host_work import Kind, charged, in_thread
 from ..scopes import is_brief
 from ..settings import PrivacyLevel as Mode
 from ..settings import PrivacyMode, Settings
-from .token_texts import TOKEN
+from .token_texts import TOKEN, tokens_in
 from .tokens.audit_notes import AuditNotes
 from .tokens.known_values import KnownValues
 from .tokens.parts import CHARS_MAX, Part, Text, Tree, is_longer, is_small, part_of
@@ -65,6 +65,16 @@ class VaultReport:
     values: int
     scopes: int
     types: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A text on its way to a file; how many of its tokens became values or were kept, and which are not known."""
+
+    text: str
+    restored: int = 0
+    kept: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 class Privacy:
@@ -170,6 +180,17 @@ class Privacy:
     async def restored(self, scope: str, value: Json, *, destination: str) -> Json:
         """Return a text or a value with values in for its tokens, for a file. Raises `RequestRefused` for guesses."""
         return (await self._restored(scope, value, destination)).content
+
+    async def for_file(self, scope: str, text: str, *, keeps_tokens: bool = False) -> FileText:
+        """Return a text as a file gets it: with values in for its tokens, or as it is. Raises `RequestRefused`.
+
+        Tokens that are kept are not looked up: which of them the vault holds is not told.
+        """
+        if keeps_tokens:
+            found = await self._run([Text(text)], lambda: len(tokens_in(text)), detects=False) if "[" in text else 0
+            return FileText(text, kept=found)
+        done = await self._restored(scope, text, "workspace")
+        return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_for(
         self, scope: str, server: str, tool: str, arguments: Mapping[str, Json], rule: object = None

@@ -45,8 +45,8 @@ Skills: skills.<name>(…), from skills import <name>, save_skill(name, code), l
 Privacy: sanitize_pii(text), restore_pii(text)
 Importable: the data modules of the standard library ({modules})
 Workspace: read_file(filename, offset=0, limit=None, encoding="utf-8") -> str (encoding=None: bytes), \
-write_file(filename, content), list_files(subpath="."), delete_file(filename); open, pathlib, os, shutil, tempfile, \
-sqlite3, zipfile see it as the current directory
+write_file(filename, content) (tokens=True keeps tokens of personal data), list_files(subpath="."), \
+delete_file(filename); open, pathlib, os, shutil, tempfile, sqlite3, zipfile see it as the current directory
 Data: summarize_list(data, limit=10) -> {{count, sample}}, filter_by_field(data, field, value), \
 aggregate_stats(data, numeric_fields=None) -> {{count, <field>_sum, _avg, _min, _max}}, \
 format_output(data, max_chars=5000)

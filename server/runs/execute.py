@@ -25,7 +25,7 @@ from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
-from .report import CallCounts, DryCall, ErrorReport, Hidden, Image, Report, ToolCall, WrittenFile
+from .report import CallCounts, DryCall, ErrorReport, Image, PrivacyReport, Report, ToolCall, WrittenFile
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -288,6 +288,10 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    if shown.types:
-        report["privacy"] = Hidden(hidden=dict(shown.types))
+    if shown.types or shown.files:
+        report["privacy"] = PrivacyReport()
+        if shown.types:
+            report["privacy"]["hidden"] = dict(shown.types)
+        if shown.files:
+            report["privacy"]["files"] = dict(shown.files)
     return report

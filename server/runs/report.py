@@ -51,7 +51,7 @@ class ToolCall(TypedDict):
 class DryCall(TypedDict):
     """A call that a dry run noted down and did not make: of a tool that may write, or what changes files or skills.
 
-    Of `write_file` the arguments are `filename` and `size`, in bytes.
+    Of `write_file` the arguments are `filename` and `size`, in bytes, and `tokens` where it was asked for.
     """
 
     tool: str
@@ -72,10 +72,15 @@ class Image(TypedDict):
     size: int
 
 
-class Hidden(TypedDict):
-    """How many different values of each type stand in this report as tokens."""
+class PrivacyReport(TypedDict):
+    """What was done with personal data.
 
-    hidden: Mapping[str, int]
+    `hidden` says how many different values of each type stand in this report as tokens; `files` what became of the
+    tokens that the run wrote to files: so many were `restored` to values or `kept`, and so many are `unknown`.
+    """
+
+    hidden: NotRequired[Mapping[str, int]]
+    files: NotRequired[Mapping[str, int]]
 
 
 class Report(TypedDict):
@@ -105,7 +110,7 @@ class Report(TypedDict):
     files: NotRequired[list[WrittenFile]]
     images: NotRequired[list[Image]]
     session_ended: NotRequired[str]
-    privacy: NotRequired[Hidden]
+    privacy: NotRequired[PrivacyReport]
 
 
 _DEFAULTS: Mapping[str, object] = {"output": "", "error": None, "isolation": Isolation.RESTRICTED.value}
@@ -156,9 +161,11 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"image ({image['mime_type']}, {image['size']} bytes)")
     if "session_ended" in report:
         lines.append(f"session: {report['session_ended']}")
-    if "privacy" in report:
-        hidden = ", ".join(f"{count} {kind}" for kind, count in report["privacy"]["hidden"].items())
-        lines.append(f"hidden behind tokens: {hidden}")
+    privacy = report.get("privacy", {})
+    if "hidden" in privacy:
+        lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")
+    if "files" in privacy:
+        lines.append(f"tokens written to files: {_listed(privacy['files'])}")
     return _NEW_LINE.join(lines)
 
 
@@ -215,6 +222,10 @@ def _of_whole(cut: Mapping[str, object], before: object) -> Mapping[str, object]
     if whole is not None and "note" in cut:
         told["note"] = FIRST_OF.sub(lambda part: f"{part[1]}{whole[2]}", str(cut["note"]), count=1)
     return told
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in counts.items())
 
 
 def _failure(error: ErrorReport) -> Iterator[str]:

@@ -71,7 +71,7 @@ class AnswerFilter:
     async def _restored(self, scope: str, params: Mapping[str, Any]) -> dict[str, Any]:
         arguments = dict(params.get("arguments") or {})
         try:
-            restored = await restored_for_file(self._privacy, scope, arguments)
+            restored, _content = await restored_for_file(self._privacy, scope, arguments)
         except ServerError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         return {**params, "arguments": restored}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -21,7 +22,7 @@ from ....sandbox.job import Failure, HostCalls, Json, Outcome, Status
 from ...caller import RUNNING, Caller, Progress
 from ...errors import PrivacyFailed, ServerError
 from ...host_work import Account, charged_to
-from ..privacy import Privacy, is_harmless
+from ..privacy import FileText, Privacy, is_harmless
 from ..tokens.parts import Exchange, Text, Tree, collected, part_of, replaced
 from ..tokens.run_tokens import RunTokens
 from .file_pieces import FilePieces
@@ -94,10 +95,32 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class ShownRun:
-    """What may be shown of an ended run, and how many different values of each type were hidden in it."""
+    """What may be shown of an ended run, and how many different values of each type were hidden in it.
+
+    `files` counts what became of the tokens that it wrote to files: see `WrittenTokens`.
+    """
 
     run: EndedRun
     types: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, int] = field(default_factory=dict)
+
+
+class WrittenTokens:
+    """Counts what became of the tokens in all that a run wrote to files."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._unknown: set[str] = set()
+
+    def add(self, content: FileText) -> None:
+        """Count the tokens of a text that was written."""
+        self._counts["restored"] += content.restored
+        self._counts["kept"] += content.kept
+        self._unknown.update(content.unknown)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many became values, were kept, and how many different ones are unknown: those above 0."""
+        return {what: count for what, count in {**self._counts, "unknown": len(self._unknown)}.items() if count}
 
 
 class Gate:
@@ -112,6 +135,7 @@ class Gate:
         self._account = account
         self._learning: list[asyncio.Task[None]] = []
         self._pieces = FilePieces()
+        self._written = WrittenTokens()
         self.tokens = privacy.new_run_tokens(caller.scope) if tokens is None else tokens
         self.caller = self._hiding(caller)
         """The caller, with tokens in what its user is asked: the question goes through the model's own client."""
@@ -122,12 +146,16 @@ class Gate:
             return calls
 
         async def answer(name: str, arguments: Mapping[str, Json]) -> Json:
+            content: FileText | None = None
             if name in _RESTORED_FOR:
                 try:
-                    arguments = await restored_for_file(self._privacy, self._scope, arguments)
+                    arguments, content = await restored_for_file(self._privacy, self._scope, arguments)
                 except ServerError as error:
                     raise HostCallError(str(error)) from error
             given = await calls(name, arguments)
+            if content is not None:
+                self._written.add(content)
+                given = _told_of_tokens(given, content) if name == "write_file" else given
             if name in _FILE_PIECES:
                 told = self._pieces.told(arguments, given)
             else:
@@ -179,6 +207,7 @@ class Gate:
                     attached=await self._hidden_files(run.attached),
                 ),
                 types,
+                self._written.counts(),
             )
 
     def drop(self) -> None:
@@ -252,14 +281,31 @@ def _exchanged(value: _T, exchange: Exchange, *, is_json: bool = False) -> _T:
     return cast("_T", changed)
 
 
-async def restored_for_file(privacy: Privacy, scope: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the arguments of a call that reaches a file, with real names and real text in them."""
-    restored = dict(arguments)
+async def restored_for_file(
+    privacy: Privacy, scope: str, arguments: Mapping[str, Json]
+) -> tuple[dict[str, Json], FileText | None]:
+    """Return the arguments of a call that reaches a file, with real names in them, and its text as the file gets it.
+
+    With `tokens` the text keeps its tokens: it then holds no more than the caller wrote.
+    """
+    restored, content = dict(arguments), None
     for key in FILE_ARGUMENTS:
         text = arguments.get(key)
-        if isinstance(text, str) and not (key == "content" and arguments.get("encoding") == "base64"):
+        if not isinstance(text, str) or (key == "content" and arguments.get("encoding") == "base64"):
+            continue
+        if key == "content":
+            content = await privacy.for_file(scope, text, keeps_tokens=arguments.get("tokens") is True)
+            restored[key] = content.text
+        else:
             restored[key] = await privacy.restored(scope, text, destination="workspace")
-    return restored
+    return restored, content
+
+
+def _told_of_tokens(answer: Json, content: FileText) -> Json:
+    """Return the answer of `write_file` with what became of the tokens in the text, if there were any."""
+    told: dict[str, Json] = {"restored": content.restored, "kept": content.kept, "unknown": list(content.unknown)}
+    there = {what: each for what, each in told.items() if each}
+    return {**(answer if isinstance(answer, Mapping) else {}), "tokens": there} if there else answer
 
 
 def _new_content(name: str, answer: Json) -> Json:
