@@ -15,12 +15,14 @@ from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
+from .extras import Extra
 from .helpers_in_code import helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
 
 if TYPE_CHECKING:
+    from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer, DetailLevel
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Hit
@@ -68,22 +70,15 @@ async def search(
         raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
     await registry.list_unlisted()
     index = await registry.index()
-    search_index = partial(index.search, query, category=category, limit=limit)
-    owner = asked_by or told_to
-    usage = None if owner is None or not query.strip() else await registry.usage()
-    if owner is None or usage is None:
-        hits = await in_thread(Kind.SEARCH, search_index)
-    else:
-        hits = await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
+    hits = await _hits(
+        registry, partial(index.search, query, category=category, limit=limit), asked_by or told_to, query
+    )
     catalog = await registry.catalog()
     extras = {extra.document.key: extra for extra in registry.extras()}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
-    beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
-    found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
-    told = iter(await _told(registry, found, level))
-    tools: list[Json] = [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
+    tools = await _described_hits(registry, catalog, extras, hits, level)
     answer: dict[str, Json] = {
         "query": query,
         "category": category,
@@ -102,11 +97,29 @@ async def search(
     return await _sent(registry, answer, tools, told_to)
 
 
+async def _hits(registry: Registry, search_index: Callable[..., list[Hit]], owner: str | None, query: str) -> list[Hit]:
+    """Search in a thread; with what `owner` called after searches in like words, where that is known."""
+    usage = None if owner is None or not query.strip() else await registry.usage()
+    if owner is None or usage is None:
+        return await in_thread(Kind.SEARCH, search_index)
+    return await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
+
+
 def _searched(search_index: Callable[..., list[Hit]], usage: Usage, owner: str, query: str) -> list[Hit]:
     """Search with what the owner called after searches in like words, and note this search."""
     hits = search_index(used=usage.likeness(owner, query))
     usage.searched(owner, query, brief=is_brief(owner))
     return hits
+
+
+async def _described_hits(
+    registry: Registry, catalog: Catalog, extras: Mapping[str, Extra], hits: Sequence[Hit], level: DetailLevel
+) -> list[Json]:
+    """Return what is known of each hit, in their order, with its score."""
+    beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
+    found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
+    told = iter(await _told(registry, found, level))
+    return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
 
 
 async def definition(
