@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import Job, Json, Limits, Outcome, Status
+from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..host_functions.broker import Arguments, Calls, Handler
@@ -24,6 +24,7 @@ from .recordings import Recorder, Replay
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ..runs.executor import Executor
+    from ..settings import Settings
 
 _NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
 _OUTPUT_SHOWN_MAX = 600
@@ -91,22 +92,16 @@ async def run_tests(
     calls.source = program
     if within is not None:
         calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
-    settings = executor.settings
-    limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
-    wider = bool(plan.draft.extra.get("wider"))
-    isolation = (
-        next((each for each in executor.pools.offered[1:]), executor.pools.default) if wider else executor.pools.default
-    )
     job = Job(
         program,
         variables,
-        limits,
-        isolation=isolation,
+        _limits(executor.settings),
+        isolation=_isolation(executor, plan),
         within=plan.draft.name,
         nested=within is not None,
         caller=caller.scope,
     )
-    with charged(limits.timeout_seconds) as account:
+    with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         answer = gate.around(calls.answer)
         try:
@@ -115,6 +110,11 @@ async def run_tests(
         finally:
             await calls.ended()
         await gate.learned()
+    _check_passed(plan, outcome, replay)
+    return outcome
+
+
+def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> None:
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "
@@ -122,7 +122,15 @@ async def run_tests(
         )
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(plan, outcome))
-    return outcome
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
+
+
+def _isolation(executor: Executor, plan: TestPlan) -> Isolation:
+    pools = executor.pools
+    return next(iter(pools.offered[1:]), pools.default) if plan.draft.extra.get("wider") else pools.default
 
 
 def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:
