@@ -64,15 +64,9 @@ async def search(
     level = _level(detail_level)
     _check_chars("query", query)
     _check_chars("category", category or "")
-    if limit is None:
-        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
-    if not 1 <= limit <= LIMIT_MAX:
-        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+    limit = _limit(limit, query, category)
     await registry.list_unlisted()
-    index = await registry.index()
-    hits = await _hits(
-        registry, partial(index.search, query, category=category, limit=limit), asked_by or told_to, query
-    )
+    hits = await _hits(registry, query, category, limit, asked_by or told_to)
     catalog = await registry.catalog()
     extras = {extra.document.key: extra for extra in registry.extras()}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
@@ -86,19 +80,14 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
-    if hits and all(hit.weak for hit in hits):
-        answer["weak"] = NOTHING_FITS
-    helpers = helpers_for_query(query)
-    if helpers is not None:
-        answer["in_code"] = helpers
-    unreachable = await registry.unreachable()
-    if unreachable:
-        answer["unreachable"] = unreachable
+    answer |= await _remarks(registry, query, hits)
     return await _sent(registry, answer, tools, told_to)
 
 
-async def _hits(registry: Registry, search_index: Callable[..., list[Hit]], owner: str | None, query: str) -> list[Hit]:
+async def _hits(registry: Registry, query: str, category: str | None, limit: int, owner: str | None) -> list[Hit]:
     """Search in a thread; with what `owner` called after searches in like words, where that is known."""
+    index = await registry.index()
+    search_index = partial(index.search, query, category=category, limit=limit)
     usage = None if owner is None or not query.strip() else await registry.usage()
     if owner is None or usage is None:
         return await in_thread(Kind.SEARCH, search_index)
@@ -120,6 +109,29 @@ async def _described_hits(
     found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
     told = iter(await _told(registry, found, level))
     return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
+
+
+async def _remarks(registry: Registry, query: str, hits: Sequence[Hit]) -> dict[str, Json]:
+    """Return what an answer says beside its tools: `weak`, `in_code` and `unreachable`, each where there is any."""
+    remarks: dict[str, Json] = {}
+    if hits and all(hit.weak for hit in hits):
+        remarks["weak"] = NOTHING_FITS
+    helpers = helpers_for_query(query)
+    if helpers is not None:
+        remarks["in_code"] = helpers
+    unreachable = await registry.unreachable()
+    if unreachable:
+        remarks["unreachable"] = unreachable
+    return remarks
+
+
+def _limit(asked: int | None, query: str, category: str | None) -> int:
+    limit = asked
+    if limit is None:
+        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
+    if not 1 <= limit <= LIMIT_MAX:
+        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+    return limit
 
 
 async def definition(
