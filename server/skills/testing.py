@@ -24,7 +24,6 @@ from .recordings import Recorder, Replay
 if TYPE_CHECKING:
     from ...skills_db.content import SkillDraft
     from ..runs.executor import Executor
-    from ..settings import Settings
 
 _NOT_FROM_TESTS = frozenset({"save_skill", "delete_skill"})
 _OUTPUT_SHOWN_MAX = 600
@@ -83,24 +82,15 @@ async def run_tests(
     `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
     writes of tools where it does.
     """
-    program, variables = _program(plan)
+    job = _job(executor, plan, caller, nested=within is not None)
     handlers = _handlers(executor, plan, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
     calls = Calls(
         handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, run_tokens=run_tokens
     )
-    calls.source = program
+    calls.source = job.code
     if within is not None:
         calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
-    job = Job(
-        program,
-        variables,
-        _limits(executor.settings),
-        isolation=_isolation(executor, plan),
-        within=plan.draft.name,
-        nested=within is not None,
-        caller=caller.scope,
-    )
     with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         answer = gate.around(calls.answer)
@@ -124,8 +114,18 @@ def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> No
         raise SkillUnfit(_why(plan, outcome))
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
+def _job(executor: Executor, plan: TestPlan, caller: Caller, *, nested: bool) -> Job:
+    program, variables = _program(plan)
+    settings = executor.settings
+    return Job(
+        program,
+        variables,
+        Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max),
+        isolation=_isolation(executor, plan),
+        within=plan.draft.name,
+        nested=nested,
+        caller=caller.scope,
+    )
 
 
 def _isolation(executor: Executor, plan: TestPlan) -> Isolation:
