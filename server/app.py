@@ -24,6 +24,7 @@ from .host_functions import (
     skill_calls,
     workspace_calls,
 )
+from .host_functions.broker import Handler
 from .host_work import ended_within, settled
 from .privacy.privacy import Privacy
 from .runs.archive import RunKeeper
@@ -73,9 +74,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
     `LevelMissing` where the machine protects too little.
     """
     home.prepare()
-    asyncio.get_running_loop().set_exception_handler(LoopErrors())
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
+    _prepare_process()
     with Workspace(home.workspace, quota_bytes=settings.workspace_quota_mb * 1_000_000) as workspace:
         archive = RunKeeper(RunArchive(workspace, kept=settings.runs_kept))
         offered = offer(settings, home)
@@ -86,13 +85,7 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
         index = SkillIndex(service)
         registry.extra_documents.append(index)
         registry.refreshers.append(index.refresh)
-        host_functions = {
-            **workspace_calls.handlers(workspace),
-            **file_calls.handlers(workspace),
-            **privacy_calls.handlers(privacy),
-            **registry_calls.handlers(registry, privacy),
-            **resource_calls.handlers(registry, privacy),
-        }
+        host_functions = _host_functions(workspace, privacy, registry)
         try:
             async with Pools(offered.makers) as pools:
                 host_functions.update(run_calls.handlers(pools))
@@ -107,13 +100,36 @@ async def running(settings: Settings, home: Home, *, serves: bool = False) -> As
                     if purging is not None:
                         purging.cancel()
         finally:
-            async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
-                ending.callback(database.close)
-                ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
-                ending.push_async_callback(_closed, "The records of the last runs", service.close)
-                ending.push_async_callback(settled, CLOSING_SECONDS)
-                ending.push_async_callback(registry.close)
-                ending.push_async_callback(archive.aclose)
+            await _close(database, privacy, service, registry, archive)
+
+
+def _prepare_process() -> None:
+    asyncio.get_running_loop().set_exception_handler(LoopErrors())
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*gc.get_threshold()[:2], _COLLECTIONS)
+
+
+def _host_functions(workspace: Workspace, privacy: Privacy, registry: Registry) -> dict[str, Handler]:
+    """Return what code can call and needs neither workers nor skills."""
+    return {
+        **workspace_calls.handlers(workspace),
+        **file_calls.handlers(workspace),
+        **privacy_calls.handlers(privacy),
+        **registry_calls.handlers(registry, privacy),
+        **resource_calls.handlers(registry, privacy),
+    }
+
+
+async def _close(
+    database: HomeDatabase, privacy: Privacy, service: SkillService, registry: Registry, archive: RunKeeper
+) -> None:
+    async with AsyncExitStack() as ending:  # each ends whatever the others raise, the last one named first
+        ending.callback(database.close)
+        ending.push_async_callback(_closed, "The lines of the privacy audit", privacy.close)
+        ending.push_async_callback(_closed, "The records of the last runs", service.close)
+        ending.push_async_callback(settled, CLOSING_SECONDS)
+        ending.push_async_callback(registry.close)
+        ending.push_async_callback(archive.aclose)
 
 
 async def _closed(what: str, close: Callable[[], None]) -> None:

@@ -43,12 +43,7 @@ def prepare(
     it.
     """
     require(required, probe)
-    held = None if cpus is None else processors.hold(cpus, group=group)
-    if held is processors.HeldBy.AFFINITY and isolation is not Isolation.RESTRICTED and not probe.has("seccomp"):
-        raise LevelMissing(
-            f"CPUS is {cpus:g}, and could be held by affinity alone, which full Python can change where no filter of "
-            "system calls can be set. Allow control groups or seccomp to this process, or remove CPUS."
-        )
+    held = None if cpus is None else _hold_cpus(cpus, group, isolation, probe)
     if sys.platform != "linux":
         privileges.leave_root()
         return Plan(isolation=isolation, layers=("process",))
@@ -70,6 +65,16 @@ def prepare(
     if plan.filter is not None:
         plan.filter.make_ahead()
     return replace(plan, layers=(*plan.layers, *more))
+
+
+def _hold_cpus(cpus: float, group: str | None, isolation: Isolation, probe: Probe) -> processors.HeldBy:
+    held = processors.hold(cpus, group=group)
+    if held is processors.HeldBy.AFFINITY and isolation is not Isolation.RESTRICTED and not probe.has("seccomp"):
+        raise LevelMissing(
+            f"CPUS is {cpus:g}, and could be held by affinity alone, which full Python can change where no filter of "
+            "system calls can be set. Allow control groups or seccomp to this process, or remove CPUS."
+        )
+    return held
 
 
 def _join_group(memory_bytes: int, processes: int, group: str | None) -> bool:

@@ -85,20 +85,9 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
     The process must be in a mount namespace of its own, with CAP_SYS_ADMIN over it. `owner_map_fd`, a user namespace,
     translates the owners of the `placed` directories (mount_setattr(2), ID-mapped mounts).
     """
-    plain = [path for path in layout.readable if path not in layout.code]
-    trees: list[tuple[str, int]] = []
-    for paths, flags in (
-        (plain, _RDONLY | _NOSUID | _NODEV | _NOEXEC),
-        (sorted(layout.code), _RDONLY | _NOSUID | _NODEV),
-        (layout.devices, _NOSUID | _NOEXEC),
-    ):
-        trees += [(path, _detached_copy(path, flags)) for path in sorted(paths)]
-    unmapped: list[str] = []
-    for inside, outside in layout.placed.items():
-        tree = _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
-        if owner_map_fd is not None and not _translate_owners(tree, owner_map_fd):
-            unmapped.append(inside)
-        trees.append((inside, tree))
+    trees = _shown_trees(layout)
+    placed, unmapped = _placed_trees(layout, owner_map_fd)
+    trees += placed
 
     libc.mount_private("/")
     root = _tmpfs(_ROOT_BYTES, "755", 0)
@@ -108,6 +97,42 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
         _make_place(_inside(path), tree)
         _attach(tree, _inside(path))
         os.close(tree)
+    _add_masks_and_links(layout)
+    _set_attributes(root, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    libc.syscall("pivot_root", numbers.number("pivot_root"), b".", b".")
+    libc.umount(".", _MNT_DETACH)
+    os.chdir("/")
+    os.close(root)
+    return tuple(unmapped)
+
+
+def _shown_trees(layout: Layout) -> list[tuple[str, int]]:
+    """Return what is shown at its own path: a detached copy of each, with what may be done there."""
+    plain = [path for path in layout.readable if path not in layout.code]
+    trees: list[tuple[str, int]] = []
+    for paths, flags in (
+        (plain, _RDONLY | _NOSUID | _NODEV | _NOEXEC),
+        (sorted(layout.code), _RDONLY | _NOSUID | _NODEV),
+        (layout.devices, _NOSUID | _NOEXEC),
+    ):
+        trees += [(path, _detached_copy(path, flags)) for path in sorted(paths)]
+    return trees
+
+
+def _placed_trees(layout: Layout, owner_map_fd: int | None) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return a detached copy of each placed directory, and the paths of those whose owners stay as they are."""
+    trees: list[tuple[str, int]] = []
+    unmapped: list[str] = []
+    for inside, outside in layout.placed.items():
+        tree = _detached_copy(outside, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+        if owner_map_fd is not None and not _translate_owners(tree, owner_map_fd):
+            unmapped.append(inside)
+        trees.append((inside, tree))
+    return trees, unmapped
+
+
+def _add_masks_and_links(layout: Layout) -> None:
+    """Hide what is masked, and make the empty directories and the links; the root is the current directory."""
     for path in layout.masked:
         mask = _tmpfs(4096, "555", _RDONLY | _NOSUID | _NODEV | _NOEXEC)
         _attach(mask, _inside(path))
@@ -117,12 +142,6 @@ def move_in(layout: Layout, *, owner_map_fd: int | None = None) -> tuple[str, ..
     for path, target in layout.links.items():
         if not os.path.lexists(_inside(path)):
             os.symlink(target, _inside(path))
-    _set_attributes(root, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
-    libc.syscall("pivot_root", numbers.number("pivot_root"), b".", b".")
-    libc.umount(".", _MNT_DETACH)
-    os.chdir("/")
-    os.close(root)
-    return tuple(unmapped)
 
 
 def mount_scratch(path: str, size_bytes: int, readable: Sequence[str] = ()) -> None:

@@ -24,7 +24,7 @@ from ..confine import limits
 from ..confine.limits import AddressSpace
 from ..errors import SandboxError
 from ..guest.runtime import Dialect
-from ..job import Isolation
+from ..job import Isolation, Json
 from ..wire import output
 from ..wire.zygote_config import ZygoteConfig
 from ..worker import runner
@@ -91,14 +91,7 @@ class _ForkServer:
         self._room.clean()
         gc.collect()
         gc.freeze()
-        link.send(
-            hello={
-                "limits": held,
-                "workspace": readable,
-                "python": ".".join(map(str, sys.version_info[:3])),
-                "notes": list(plan.notes),
-            }
-        )
+        link.send(hello=_hello(held, plan, readable=readable))
 
     def work(self) -> NoReturn:
         while True:
@@ -151,3 +144,12 @@ class _ForkServer:
                 "clean": clean,
             }
         )
+
+
+def _hello(held: dict[str, bool], plan: confine.Plan, *, readable: bool) -> Json:
+    return {
+        "limits": dict(held),
+        "workspace": readable,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "notes": list(plan.notes),
+    }

@@ -104,24 +104,7 @@ def build(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     try:
-        root = place / "root"
-        progress("Copying Python and its standard library")
-        library = _lay_out(root)
-        if packages:
-            progress(f"Installing {', '.join(packages)}, with what they need")
-        installed = _install(packages, library / "site-packages")
-        progress("Copying the shared libraries that these need")
-        _bring_libraries(root)
-        _open_to_all(root)
-        (root / "tmp").chmod(0o1777)
-        image = ContainerImage(
-            python=PYTHON_INSIDE,
-            python_version=platform.python_version(),
-            packages=installed,
-            modules=_modules(library / "site-packages"),
-        )
-        manifest = {key: value for key, value in asdict(image).items() if key != "root"}
-        (place / "manifest.json").write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+        _fill(place, packages, progress)
         _make_current(folder, place.name)
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
@@ -133,6 +116,28 @@ def build(
     built = current(folder)
     assert built is not None
     return built
+
+
+def _fill(place: Path, packages: Sequence[str], progress: Callable[[str], None]) -> None:
+    """Put the root and the manifest of an image into a folder of its own."""
+    root = place / "root"
+    progress("Copying Python and its standard library")
+    library = _lay_out(root)
+    if packages:
+        progress(f"Installing {', '.join(packages)}, with what they need")
+    installed = _install(packages, library / "site-packages")
+    progress("Copying the shared libraries that these need")
+    _bring_libraries(root)
+    _open_to_all(root)
+    (root / "tmp").chmod(0o1777)
+    image = ContainerImage(
+        python=PYTHON_INSIDE,
+        python_version=platform.python_version(),
+        packages=installed,
+        modules=_modules(library / "site-packages"),
+    )
+    manifest = {key: value for key, value in asdict(image).items() if key != "root"}
+    (place / "manifest.json").write_text(json.dumps(manifest, indent=2), encoding="utf-8")
 
 
 def remember_name(image: ContainerImage, name: str) -> ContainerImage:

@@ -225,6 +225,10 @@ class Sessions:
         except asyncio.CancelledError:
             self._lay_down(session, "a call in it was cancelled")
             raise
+        return self._with_endings(session, outcome)
+
+    def _with_endings(self, session: _Session, outcome: Outcome) -> Outcome:
+        """Count the call, and add to its outcome that the session ended before it or with it, and so lost its names."""
         told = []
         session.ended_calls += 1
         earlier = self._endings.pop(session.name, None)

@@ -198,13 +198,7 @@ class WorkerHandle:
         cpu_before = self._forked.cpu_ms()
         calls_before = self._calls
         self._broken_off = False
-        clock = self._clock = Clock(
-            job.limits.timeout_seconds,
-            self._forked.kill_from_thread,
-            self._give_up,
-            waits=None if job.session is None else self._only_waits,
-            break_off=self._break_off,
-        )
+        clock = self._clock = self._clock_of(job)
         inherited = CLOCK.set(clock)
         slot = CALL_SLOT.set(self._step_aside)
         seat.begin(self, clock)
@@ -213,21 +207,7 @@ class WorkerHandle:
             done = await self._converse(host_calls, clock, seat)
             if self._broken_off:
                 done = _timed_out(done, job)
-            return Outcome(
-                status=done.status,
-                result=done.result,
-                output=await self._printed(),
-                stderr=self._output.read_errors(),
-                error=done.error,
-                notes=done.notes,
-                duration_ms=clock.elapsed_ms,
-                queued_ms=seat.queued_ms,
-                cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
-                isolation=self._isolation,
-                layers=self.layers,
-                refusal=done.refusal,
-                figures=done.figures,
-            )
+            return await self._outcome_of(done, clock, seat, cpu_before)
         except asyncio.CancelledError:
             self.kill()
             raise
@@ -236,24 +216,57 @@ class WorkerHandle:
                 await self._wait_for_exit()
             self.kill()
             began = self._calls > calls_before or not self._output.untouched
-            if isinstance(error, EOFError) and not began and not clock.expired:
-                raise WorkerLost("The worker ended before it began with the job.") from None
-            duration_ms = clock.elapsed_ms
-            return replace(
-                await self._outcome_without_report(job, clock, error),
-                output=await self._printed(),
-                stderr=self._output.read_errors(),
-                duration_ms=duration_ms,
-                queued_ms=seat.queued_ms,
-                isolation=self._isolation,
-                layers=self.layers,
-            )
+            return await self._outcome_of_loss(error, job, clock, seat, began=began)
         finally:
             clock.stop()
             seat.leave()
             CLOCK.reset(inherited)
             CALL_SLOT.reset(slot)
             self._drop_calls()
+
+    def _clock_of(self, job: Job) -> Clock:
+        return Clock(
+            job.limits.timeout_seconds,
+            self._forked.kill_from_thread,
+            self._give_up,
+            waits=None if job.session is None else self._only_waits,
+            break_off=self._break_off,
+        )
+
+    async def _outcome_of(self, done: Done, clock: Clock, seat: Seat, cpu_before: float | None) -> Outcome:
+        """Return the worker's report with what the host knows itself: its printed text, times and layers."""
+        return Outcome(
+            status=done.status,
+            result=done.result,
+            output=await self._printed(),
+            stderr=self._output.read_errors(),
+            error=done.error,
+            notes=done.notes,
+            duration_ms=clock.elapsed_ms,
+            queued_ms=seat.queued_ms,
+            cpu_ms=_difference(self._forked.cpu_ms(), cpu_before),
+            isolation=self._isolation,
+            layers=self.layers,
+            refusal=done.refusal,
+            figures=done.figures,
+        )
+
+    async def _outcome_of_loss(
+        self, error: EOFError | FrameError, job: Job, clock: Clock, seat: Seat, *, began: bool
+    ) -> Outcome:
+        """Return what is known of a run whose worker gave no valid report. Raises `WorkerLost` if it never began."""
+        if isinstance(error, EOFError) and not began and not clock.expired:
+            raise WorkerLost("The worker ended before it began with the job.") from None
+        duration_ms = clock.elapsed_ms
+        return replace(
+            await self._outcome_without_report(job, clock, error),
+            output=await self._printed(),
+            stderr=self._output.read_errors(),
+            duration_ms=duration_ms,
+            queued_ms=seat.queued_ms,
+            isolation=self._isolation,
+            layers=self.layers,
+        )
 
     async def _send_job(self, frame: bytes) -> None:
         try:

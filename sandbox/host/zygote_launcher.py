@@ -151,34 +151,11 @@ class ZygoteLauncher:
         Raises `LevelMissing` when workers cannot be confined as required, `WorkerLost` when it does not start.
         """
         self._loop = asyncio.get_running_loop()
-        try:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
-            try:
-                self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
-            except OSError:
-                ours.close()
-                theirs.close()
-                raise
-        except OSError as error:
-            raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
-        ours.setblocking(False)
+        ours, theirs = self._open_ends()
         seconds = _START_SECONDS + (_PACKAGES_SECONDS if self._config.packages else 0)
         self._hello = self._loop.create_future()
         try:
-            with theirs, tempfile.TemporaryFile(buffering=0) as told:
-                told.write(start_file(_search_path(self._config.isolation), self._config))
-                self._process = _with_deep_stack(
-                    lambda: subprocess.Popen(
-                        [self._python, *_boot(self._config.isolation), str(theirs.fileno())],
-                        env={},
-                        cwd="/",
-                        stdin=told,
-                        stdout=subprocess.DEVNULL,
-                        stderr=self._stderr,
-                        pass_fds=[theirs.fileno()],
-                        start_new_session=True,
-                    )
-                )
+            self._process = self._launch(theirs)
         except (OSError, LevelMissing) as error:
             ours.close()
             self._stderr.close()
@@ -195,6 +172,38 @@ class ZygoteLauncher:
         except BaseException:
             self._lost()
             raise
+
+    def _open_ends(self) -> tuple[socket.socket, socket.socket]:
+        """Open the file of its standard error, and the channel: our end, and the zygote's."""
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, PACKETS)
+            try:
+                self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the zygote
+            except OSError:
+                ours.close()
+                theirs.close()
+                raise
+        except OSError as error:
+            raise WorkerLost(f"The sandbox cannot be started: {error.strerror}.") from None
+        ours.setblocking(False)
+        return ours, theirs
+
+    def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        """Start its process with an empty environment and no descriptors but its end of the channel, closed here."""
+        with theirs, tempfile.TemporaryFile(buffering=0) as told:
+            told.write(start_file(_search_path(self._config.isolation), self._config))
+            return _with_deep_stack(
+                lambda: subprocess.Popen(
+                    [self._python, *_boot(self._config.isolation), str(theirs.fileno())],
+                    env={},
+                    cwd="/",
+                    stdin=told,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._stderr,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            )
 
     def retire(self) -> None:
         """Leave the control group to the other one."""

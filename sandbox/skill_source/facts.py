@@ -151,23 +151,13 @@ def _parameters(
 ) -> tuple[Schema, list[Json]]:
     reader = Reader(shapes)
     given = function.args
-    plain_ones = [*given.posonlyargs, *given.args]
-    defaults: list[ast.expr | None] = [None] * (len(plain_ones) - len(given.defaults)) + [*given.defaults]
-    kinds = ["POSITIONAL_ONLY"] * len(given.posonlyargs) + ["POSITIONAL_OR_KEYWORD"] * len(given.args)
-    takes = [
-        *zip(plain_ones, defaults, kinds, strict=True),
-        *((each, default, "KEYWORD_ONLY") for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)),
-    ]
+    takes = _taken(given)
     told = _remarked([each for each, _default, _kind in takes], function.lineno, remarks)
     properties: dict[str, Json] = {}
     required: list[str] = []
     for each, default, _kind in takes:
-        schema = reader.schema(each.annotation)
         value = shapes.default(default)
-        if each.annotation is None and each.arg in said.types:
-            schema = reader.text(said.types[each.arg])
-            if value is not NOT_LITERAL and value is not None and not _may_be(plain(value), schema):
-                schema = {}  # the docstring does not list all that it takes
+        schema = _schema_of(each, reader, said, value)
         text = reader.described(each.annotation) or said.texts.get(each.arg) or told.get(each.arg)
         if default is not None and schema and value is None and not _admits_null(schema):
             schema = {"anyOf": [schema, {"type": "null"}]} if schema.keys() != {"type"} else _or_null(schema)
@@ -194,6 +184,27 @@ def _parameters(
     if required:
         parameters["required"] = required
     return {**parameters, "additionalProperties": rest}, listed
+
+
+def _taken(given: ast.arguments) -> list[tuple[ast.arg, ast.expr | None, str]]:
+    """Return each parameter by name, with its default and its kind as `inspect` names it."""
+    plain_ones = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain_ones) - len(given.defaults)) + [*given.defaults]
+    kinds = ["POSITIONAL_ONLY"] * len(given.posonlyargs) + ["POSITIONAL_OR_KEYWORD"] * len(given.args)
+    return [
+        *zip(plain_ones, defaults, kinds, strict=True),
+        *((each, default, "KEYWORD_ONLY") for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)),
+    ]
+
+
+def _schema_of(parameter: ast.arg, reader: Reader, said: docstrings.DocstringParts, default: object) -> Schema:
+    """Return the schema of its hint, or else that of the docstring's type where the default fits it."""
+    if parameter.annotation is not None or parameter.arg not in said.types:
+        return reader.schema(parameter.annotation)
+    schema = reader.text(said.types[parameter.arg])
+    if default is not NOT_LITERAL and default is not None and not _may_be(plain(default), schema):
+        return {}  # the docstring does not list all that it takes
+    return schema
 
 
 def _remarked(parameters: Sequence[ast.arg], define_line: int, remarks: Mapping[int, str]) -> dict[str, str]:

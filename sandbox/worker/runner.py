@@ -209,11 +209,8 @@ class Worker:
             if reads is not None:
                 return _report(Status.OK, result=facts.describe(code, Reading.from_json(reads), known=own))
             own.update(hosted_tools.server_names(code, own, self._dialect.may_mean))
-            if (calls := planned_calls.planned_calls(code, own)) and (
-                refused := planned_calls.judged(calls)
-            ) is not None:
-                failure = failures.describe_refusal(refused, code, filename)
-                return _report(Status.REFUSED, error=replace(failure, hint=refused.instead))
+            if (refused := _refused_calls(code, own, filename)) is not None:
+                return refused
             if within is not None:
                 own.update(hosted_skills.variables_of(within))
             return self._ended(self._dialect.run(program, own))
@@ -276,6 +273,16 @@ def _with(report: dict[str, Json], extras: RunExtras) -> dict[str, Json]:
     notes = {**cast("Mapping[str, str]", report["notes"]), **extras.notes}
     figures: Sequence[str] = [base64.b64encode(figure).decode("ascii") for figure in extras.figures]
     return {**report, "notes": notes, "figures": figures} if figures else {**report, "notes": notes}
+
+
+def _refused_calls(code: str, names: Mapping[str, object], filename: str) -> dict[str, Json] | None:
+    """Have the host judge the calls of tools that stand in the code; return the report where it refuses one."""
+    calls = planned_calls.planned_calls(code, names)
+    refused = planned_calls.judged(calls) if calls else None
+    if refused is None:
+        return None
+    failure = failures.describe_refusal(refused, code, filename)
+    return _report(Status.REFUSED, error=replace(failure, hint=refused.instead))
 
 
 def _report(

@@ -26,7 +26,7 @@ from ..errors import SandboxError
 from ..guest.guest import GUEST
 from ..job import Isolation
 from ..wire import output, zygote_packets
-from ..wire.zygote_config import close_start_file, read_start_file
+from ..wire.zygote_config import ZygoteConfig, close_start_file, read_start_file
 from . import runner
 from .compiled_ahead import CompiledAhead
 from .dialect_choice import dialect_of
@@ -72,15 +72,7 @@ class _Zygote:
             dialect.take_compiled(self._ahead.find)
         address_space = AddressSpace()
         heap = HeapMap()
-        self._plan = confine.prepare(
-            probe,
-            isolation=config.isolation,
-            required=config.required,
-            workspace=config.workspace,
-            group=config.group,
-            group_limits=config.group_limits,
-            cpus=config.cpus,
-        )
+        self._plan = _confined(probe, config)
         standing, native = config.standing, config.isolation is not Isolation.RESTRICTED
         packages = bool(config.packages)
         # They name the workspace's place on the host, and what exists below is never freed.
@@ -98,11 +90,16 @@ class _Zygote:
         gc.collect()
         gc.freeze()
         heap.collapse()
-        if packages and self._ahead is not None:  # they are there from the first import on
+        if packages:
+            self._compile_packages()
+        connection.send(zygote_packets.started())
+
+    def _compile_packages(self) -> None:
+        """Wait until the modules of the packages are compiled, so that they are there from the first import on."""
+        if self._ahead is not None:
             self._ahead.start()
             if self._ahead.has_ended(wait=True):
                 self._ahead = None
-        connection.send(zygote_packets.started())
 
     def work(self) -> NoReturn:
         listening = self._connection.fileno()
@@ -168,3 +165,15 @@ class _Zygote:
         status = self._plan.status_of_worker(os.waitstatus_to_exitcode(status))
         cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
         self._connection.send(zygote_packets.ended(number, status, cpu_ms, usage.ru_maxrss / 1024))
+
+
+def _confined(probe: confine.Probe, config: ZygoteConfig) -> confine.Plan:
+    return confine.prepare(
+        probe,
+        isolation=config.isolation,
+        required=config.required,
+        workspace=config.workspace,
+        group=config.group,
+        group_limits=config.group_limits,
+        cpus=config.cpus,
+    )

@@ -23,6 +23,7 @@ from .group import Begin, Options, Parser, add_commands
 from .terminal import print_error
 
 if TYPE_CHECKING:
+    from ...tools_registry.describing.stubs import WrittenStubs
     from ...tools_registry.models import Tool
 
 _LEVELS = ("name", "summary", "signature", "full")
@@ -141,20 +142,7 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
     write = partial(write_stubs, catalog, folder, learned, only=chosen.server, asks=asks, style=Style(chosen.style))
     written = await asyncio.to_thread(write)
     if chosen.json:
-        print(
-            json.dumps(
-                {
-                    "folder": str(folder),
-                    "servers": written.servers,
-                    "tools": written.tools,
-                    "written": [str(path) for path in written.written],
-                    "unchanged": len(written.unchanged),
-                    "removed": [str(path) for path in written.removed],
-                    "kept": [str(path) for path in written.kept],
-                },
-                ensure_ascii=False,
-            )
-        )
+        _print_written(folder, written)
     else:
         print(
             f"{_counted(written.tools, 'tool')} of {_counted(written.servers, 'server')} in {folder}: "
@@ -168,6 +156,23 @@ async def _generate(chosen: argparse.Namespace, registry: Registry, _home: Home)
     unreachable = await registry.unreachable()
     _print_unreachable({"unreachable": unreachable})
     return Exit.FAILED if written.kept else Exit.OK
+
+
+def _print_written(folder: Path, written: WrittenStubs) -> None:
+    print(
+        json.dumps(
+            {
+                "folder": str(folder),
+                "servers": written.servers,
+                "tools": written.tools,
+                "written": [str(path) for path in written.written],
+                "unchanged": len(written.unchanged),
+                "removed": [str(path) for path in written.removed],
+                "kept": [str(path) for path in written.kept],
+            },
+            ensure_ascii=False,
+        )
+    )
 
 
 async def _learn(chosen: argparse.Namespace, registry: Registry, _home: Home) -> int:

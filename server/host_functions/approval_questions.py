@@ -75,6 +75,14 @@ async def judge_calls(registry: Registry, calls: Calls, arguments: Arguments) ->
         return None  # the calls will say it
 
 
+def _planned(tool: Tool, server: ServerConfig, places: Sequence[Place], before: _Planned | None) -> _Planned:
+    """Return what is asked of a tool: all places that call it, those under its other names before included."""
+    earlier = () if before is None else before.spans
+    spans = tuple(sorted({*earlier, *((place.line, place.last_line) for place in places)}))
+    caught = all(place.caught for place in places) and (before is None or before.caught)
+    return _Planned(tool, server, spans, caught)
+
+
 async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Place]]) -> Json:
     known = await registry.known(named)
     refused: list[tuple[int, str]] = []
@@ -99,11 +107,7 @@ async def _judged(registry: Registry, calls: Calls, named: Mapping[str, list[Pla
             continue
         allowed.append((found, places))
         if decision is Decision.ASK and not calls.dry_run and not await _is_granted(registry, calls, found):
-            before = to_ask.get(found.full_name)
-            earlier = () if before is None else before.spans
-            everywhere = tuple(sorted({*earlier, *((place.line, place.last_line) for place in places)}))
-            caught = not lines and (before is None or before.caught)
-            to_ask[found.full_name] = _Planned(found, server, everywhere, caught)
+            to_ask[found.full_name] = _planned(found, server, places, to_ask.get(found.full_name))
             if calls.caller.ask is None:
                 refused += [(line, approval.why_unasked(found, server)) for line in lines]
     wrong = await _faults(registry, known, named, allowed)

@@ -107,11 +107,16 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
         if result.attachments and isinstance(value, dict):
             value = {**value, "attachments": list(result.attachments)} if "attachments" not in value else value
         pay(calls, await chars_of(value))
-        if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
-            untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
-            if untold is not None:
-                calls.log.returns[tool.full_name] = untold
+        await _note_returns(registry, calls, tool)
         return value
+
+
+async def _note_returns(registry: Registry, calls: Calls, tool: Tool) -> None:
+    """Note for the report what the tool returns, where the caller's model has not read it."""
+    if len(calls.log.returns) < RETURNS_MAX and tool.full_name not in calls.log.returns:
+        untold = await discovery.untold_returns(registry, tool, calls.caller.scope)
+        if untold is not None:
+            calls.log.returns[tool.full_name] = untold
 
 
 async def _placeholder(registry: Registry, tool: Tool, arguments: Mapping[str, Json]) -> Json:

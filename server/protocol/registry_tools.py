@@ -91,7 +91,10 @@ class CategoriesAnswer(TypedDict):
 
 def registry_tools(registry: Registry) -> list[StrictTool]:
     """Return the tools that search, describe and list upstream tools."""
+    return [_search_tools(registry), _get_tool_definition(registry), _list_tool_categories(registry)]
 
+
+def _search_tools(registry: Registry) -> StrictTool:
     async def search_tools(
         query: str,
         ctx: Context[None, None],
@@ -108,16 +111,32 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
             limit=limit,
             told_to=scope_of(ctx.request_context),
         )
-        lines = [str(found["weak"])] if "weak" in found else []
-        lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
-        from ...tools_registry.describing.signatures import tells_returns
+        return answered(found, "\n".join(_search_lines(found)) or "no tools found")
 
-        if not all(map(tells_returns, lines)):
-            lines.append(_LOOK_FIRST)
-        lines += [str(found["in_code"])] if "in_code" in found else []
-        lines += _unreachable_lines(found)
-        return answered(found, "\n".join(lines) or "no tools found")
+    tool = StrictTool.published(
+        search_tools,
+        'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
+        READS,
+        always_loaded=True,
+        rest="search_tools(query) in code, or ask for less detail",
+    )
+    tool.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
+    return tool
 
+
+def _search_lines(found: Mapping[str, object]) -> list[str]:
+    """Return what the text of an answer says: the tools, one a line, with what is to be known before and after."""
+    from ...tools_registry.describing.signatures import tells_returns
+
+    lines = [str(found["weak"])] if "weak" in found else []
+    lines += [_line(cast("Mapping[str, object]", tool)) for tool in cast("list[object]", found["tools"])]
+    if not all(map(tells_returns, lines)):
+        lines.append(_LOOK_FIRST)
+    lines += [str(found["in_code"])] if "in_code" in found else []
+    return lines + _unreachable_lines(found)
+
+
+def _get_tool_definition(registry: Registry) -> StrictTool:
     async def get_tool_definition(
         tool_name: str, ctx: Context[None, None], *, category: OptionalText = None, detail_level: Level = "full"
     ) -> Annotated[CallToolResult, DefinitionAnswer]:
@@ -130,6 +149,15 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         )
         return answered(told, await text_of(told))
 
+    return StrictTool.published(
+        get_tool_definition,
+        "A tool's schema, signature, example.",
+        READS,
+        rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
+    )
+
+
+def _list_tool_categories(registry: Registry) -> StrictTool:
     async def list_tool_categories(ctx: Context[None, None]) -> Annotated[CallToolResult, CategoriesAnswer]:
         told = await discovery.categories(registry, told_to=scope_of(ctx.request_context))
         categories = cast("Mapping[str, Mapping[str, object]]", told["categories"])
@@ -137,26 +165,9 @@ def registry_tools(registry: Registry) -> list[StrictTool]:
         lines += [_WHOLE_CATEGORY] if lines else []
         return answered(told, "\n".join([*lines, *_unreachable_lines(told)]) or "no tools")
 
-    search = StrictTool.published(
-        search_tools,
-        'Find upstream tools by what they do; query="" lists a category. In code: await tools.<server>.<name>(…).',
-        READS,
-        always_loaded=True,
-        rest="search_tools(query) in code, or ask for less detail",
+    return StrictTool.published(
+        list_tool_categories, "Categories of upstream tools.", READS, rest="list_servers() in code"
     )
-    search.parameters["properties"]["limit"]["default"] = discovery.LIMIT_DEFAULT
-    return [
-        search,
-        StrictTool.published(
-            get_tool_definition,
-            "A tool's schema, signature, example.",
-            READS,
-            rest="get_tool_definition(tool_name) in code, or ask for detail_level signature",
-        ),
-        StrictTool.published(
-            list_tool_categories, "Categories of upstream tools.", READS, rest="list_servers() in code"
-        ),
-    ]
 
 
 def _line(tool: Mapping[str, object]) -> str:

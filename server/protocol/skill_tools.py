@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
@@ -39,8 +40,16 @@ def skill_tools(
     context: SkillContext, conversations: Conversations, reported_layers: ReportedLayers
 ) -> list[StrictTool]:
     """Return the tools that save, load, list, run and delete skills."""
-    settings = context.executor.settings
+    return [
+        _save_skill(context),
+        _load_skill(context),
+        _list_skills(context),
+        _run_skill(context, conversations, reported_layers),
+        _delete_skill(context),
+    ]
 
+
+def _save_skill(context: SkillContext) -> StrictTool:
     async def save_skill(
         name: str,
         ctx: Context[None, None],
@@ -59,16 +68,41 @@ def skill_tools(
         warnings = "".join(f"\n{warning}" for warning in saved["warnings"])
         return answered(saved, f"saved {saved['signature']} as version {saved['version']}{warnings}")
 
+    return StrictTool.published(
+        save_skill,
+        "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
+        "parameters).",
+        ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+        rest="load_skill(name) in code",
+    )
+
+
+def _load_skill(context: SkillContext) -> StrictTool:
     async def load_skill(name: str, version: OptionalWhole = None) -> Annotated[CallToolResult, LoadedSkill]:
         loaded = await skills.load(context, name, version)
         return answered(loaded, loaded["code"])
 
+    return StrictTool.published(load_skill, "A skill's code and parameters.", READS, rest="load_skill(name) in code")
+
+
+def _list_skills(context: SkillContext) -> StrictTool:
     async def list_skills(
         query: OptionalText = None, tag: OptionalText = None, limit: int = 50
     ) -> Annotated[CallToolResult, SkillList]:
         found = await skills.listed(context, query, tag, limit)
         lines = [f"{each['signature']}  {each['description']}".strip().partition("\n")[0] for each in found["skills"]]
         return answered(found, "\n".join(lines) or ("no skill fits" if query or tag else "no skills"))
+
+    return StrictTool.published(
+        list_skills,
+        "List or search skills. In code call skills.name(…).",
+        READS,
+        rest="list_skills(query) in code",
+    )
+
+
+def _run_skill(context: SkillContext, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:
+    settings = context.executor.settings
 
     async def run_skill(
         name: str,
@@ -92,6 +126,15 @@ def skill_tools(
         connection = connection_of(ctx.request_context)
         return cast("CallToolResult", await conversations.hold(ctx, partial(run, request, form, connection)))
 
+    run = _runner(context, reported_layers)
+    return StrictTool.published(
+        run_skill,
+        "Run a skill.",
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+    )
+
+
+def _runner(context: SkillContext, reported_layers: ReportedLayers) -> Callable[..., Awaitable[CallToolResult]]:
     async def run(
         request: RunSkillRequest, form: OutputFormat, connection: str | None, ask: Ask | None, newest: Newest
     ) -> CallToolResult:
@@ -102,34 +145,17 @@ def skill_tools(
         execution = await skills.run(context, asked, progress=tell)
         return answered_run(execution, form, layers=reported_layers.are_new(connection, execution.report))
 
+    return run
+
+
+def _delete_skill(context: SkillContext) -> StrictTool:
     async def delete_skill(name: str) -> Annotated[CallToolResult, DeletedSkill]:
         deleted = await skills.delete(context, name)
         return answered(deleted, json.dumps(deleted))
 
-    return [
-        StrictTool.published(
-            save_skill,
-            "Save code as a skill: a function of that name with docstring and hints, or a script (its constants become "
-            "parameters).",
-            ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
-            rest="load_skill(name) in code",
-        ),
-        StrictTool.published(load_skill, "A skill's code and parameters.", READS, rest="load_skill(name) in code"),
-        StrictTool.published(
-            list_skills,
-            "List or search skills. In code call skills.name(…).",
-            READS,
-            rest="list_skills(query) in code",
-        ),
-        StrictTool.published(
-            run_skill,
-            "Run a skill.",
-            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
-        ),
-        StrictTool.published(
-            delete_skill,
-            "Delete a skill.",
-            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
-            rest="list_skills(query) in code",
-        ),
-    ]
+    return StrictTool.published(
+        delete_skill,
+        "Delete a skill.",
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        rest="list_skills(query) in code",
+    )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NotRequired
 
 import anyio.to_thread
 from typing_extensions import TypedDict
 
 from ...sandbox.confine.levels import LayerFinding, Level, Probe
+from ...sandbox.host.pool import PoolStats
+from ...sandbox.job import Isolation
 from ...skills_db.errors import SkillsDbError
 from ..app import App
 from ..errors import HostWorkBusy
 from ..host_work import Kind, in_thread
+from ..settings import Settings
 from ..stats.registry_report import RegistryReport
 from ..stats.run_stats import Process, Runs, processes_now
 
@@ -140,57 +143,15 @@ class Statistics(TypedDict):
 
 async def statistics_of(app: App) -> Statistics:
     """Look at everything now."""
-    settings = app.settings
     server, workers = await anyio.to_thread.run_sync(processes_now)
     pools = app.pools.stats()
-    default = pools[app.pools.default]
     usage = await in_thread(Kind.FILES, app.workspace.usage)
     vault, skills = await asyncio.gather(_vault(app), _skills(app))
     return Statistics(
-        limits=LimitsReport(
-            timeout_seconds=settings.timeout_seconds,
-            max_timeout_seconds=settings.max_timeout_seconds,
-            memory_mb=settings.memory_mb,
-            max_memory_mb=settings.max_memory_mb,
-            pids_max=settings.pids_max,
-            cpus=settings.cpus,
-            output_max_chars=settings.output_max_chars,
-            tool_calls_max=settings.tool_calls_max,
-            workers_max=settings.workers_max,
-            queue_max=settings.queue_max,
-            queue_seconds=settings.queue_seconds,
-            sessions_max=settings.sessions_max,
-            session_idle_seconds=settings.session_idle_seconds,
-            runs_kept=settings.runs_kept,
-        ),
-        isolation=IsolationReport(
-            available=[isolation.value for isolation in app.pools.offered],
-            missing={isolation.value: reason for isolation, reason in app.executor.offer.missing.items()},
-            layers=list(default.layers),
-            level=level_of(default.layers).value,
-            required_level=settings.required_level.value,
-            used={
-                isolation.value: OneIsolation(
-                    layers=list(pool.layers),
-                    level=level_of(pool.layers).value,
-                    spares=pool.spares,
-                    running=pool.running,
-                    sessions=pool.sessions,
-                )
-                for isolation, pool in pools.items()
-                if pool.workers
-            },
-        ),
+        limits=_limits(app.settings),
+        isolation=_isolation(app, pools),
         runs=app.executor.stats.summary(),
-        pool=PoolReport(
-            spares=sum(pool.spares for pool in pools.values()),
-            running=sum(pool.running for pool in pools.values()),
-            resting=sum(pool.resting for pool in pools.values()),
-            waiting=sum(pool.waiting for pool in pools.values()),
-            sessions=sum(pool.sessions for pool in pools.values()),
-            workers_made=sum(pool.workers for pool in pools.values()),
-            zygotes_made=sum(pool.zygotes for pool in pools.values()),
-        ),
+        pool=_pool(pools),
         server=server,
         workers=workers,
         event_loop=EventLoopReport(
@@ -203,6 +164,59 @@ async def statistics_of(app: App) -> Statistics:
         skills=skills,
         registry=await app.registry.statistics(),
         uptime_seconds=round(app.executor.stats.uptime_seconds(), 3),
+    )
+
+
+def _limits(settings: Settings) -> LimitsReport:
+    return LimitsReport(
+        timeout_seconds=settings.timeout_seconds,
+        max_timeout_seconds=settings.max_timeout_seconds,
+        memory_mb=settings.memory_mb,
+        max_memory_mb=settings.max_memory_mb,
+        pids_max=settings.pids_max,
+        cpus=settings.cpus,
+        output_max_chars=settings.output_max_chars,
+        tool_calls_max=settings.tool_calls_max,
+        workers_max=settings.workers_max,
+        queue_max=settings.queue_max,
+        queue_seconds=settings.queue_seconds,
+        sessions_max=settings.sessions_max,
+        session_idle_seconds=settings.session_idle_seconds,
+        runs_kept=settings.runs_kept,
+    )
+
+
+def _isolation(app: App, pools: Mapping[Isolation, PoolStats]) -> IsolationReport:
+    default = pools[app.pools.default]
+    return IsolationReport(
+        available=[isolation.value for isolation in app.pools.offered],
+        missing={isolation.value: reason for isolation, reason in app.executor.offer.missing.items()},
+        layers=list(default.layers),
+        level=level_of(default.layers).value,
+        required_level=app.settings.required_level.value,
+        used={
+            isolation.value: OneIsolation(
+                layers=list(pool.layers),
+                level=level_of(pool.layers).value,
+                spares=pool.spares,
+                running=pool.running,
+                sessions=pool.sessions,
+            )
+            for isolation, pool in pools.items()
+            if pool.workers
+        },
+    )
+
+
+def _pool(pools: Mapping[Isolation, PoolStats]) -> PoolReport:
+    return PoolReport(
+        spares=sum(pool.spares for pool in pools.values()),
+        running=sum(pool.running for pool in pools.values()),
+        resting=sum(pool.resting for pool in pools.values()),
+        waiting=sum(pool.waiting for pool in pools.values()),
+        sessions=sum(pool.sessions for pool in pools.values()),
+        workers_made=sum(pool.workers for pool in pools.values()),
+        zygotes_made=sum(pool.zygotes for pool in pools.values()),
     )
 
 

@@ -111,15 +111,18 @@ def _execute_code(app: App, conversations: Conversations, reported_layers: Repor
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
         always_loaded=True,
     )
-    properties = tool.parameters["properties"]
-    if settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
+    _adapt_to_settings(tool.parameters["properties"], app)
+    return tool
+
+
+def _adapt_to_settings(properties: dict[str, dict[str, object]], app: App) -> None:
+    if app.settings.surface is Surface.CODE:  # it is meant to be small, and its description says what they are for
         for schema in properties.values():
             del schema["description"]
     # The names alone, which depend on the operator's settings; `execute` says more than a schema when it refuses one.
     properties["isolation"]["enum"] = [AUTO, *app.pools.offered]
-    if settings.timeout_seconds.is_integer():
-        properties["timeout_seconds"]["default"] = int(settings.timeout_seconds)
-    return tool
+    if app.settings.timeout_seconds.is_integer():
+        properties["timeout_seconds"]["default"] = int(app.settings.timeout_seconds)
 
 
 def _run_python(app: App, conversations: Conversations, reported_layers: ReportedLayers) -> StrictTool:

@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
 from typing_extensions import TypedDict
 
-from ...workspace.store import Workspace
+from ...workspace.store import Contents, Workspace
 from ..host_work import Kind, in_thread
 from ..privacy.gates.file_gate import shown_slice
 from ..privacy.privacy import Privacy
@@ -78,13 +78,30 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
 
     Without a limit reading gives at most `chars_max` characters, and of base64 as many bytes as that is.
     """
+    return [
+        _write_workspace_file(workspace),
+        _read_workspace_file(workspace, privacy, chars_max),
+        _list_workspace_files(workspace),
+        _delete_workspace_file(workspace),
+    ]
 
+
+def _write_workspace_file(workspace: Workspace) -> StrictTool:
     async def write_workspace_file(
         filename: str, content: str, encoding: Encoding = "utf-8"
     ) -> Annotated[CallToolResult, WrittenAnswer]:
         written = await in_thread(Kind.FILES, partial(workspace.write, filename, content, encoding=encoding))
         return answered(asdict(written), f"wrote {written.filename} ({written.size} bytes)")
 
+    return StrictTool.published(
+        write_workspace_file,
+        "Write a workspace file; replaces it whole. Code reads it with read_file(name).",
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        rest="list_workspace_files()",
+    )
+
+
+def _read_workspace_file(workspace: Workspace, privacy: Privacy, chars_max: int) -> StrictTool:
     async def read_workspace_file(
         filename: str,
         ctx: Context[None, None],
@@ -101,11 +118,7 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
             not privacy.filters
             and (picture := await _picture(workspace, filename, scope, offset, encoding)) is not None
         ):
-            size = len(picture.content)
-            answer = ReadAnswer(filename=filename, content="", size=size, truncated=False)
-            shown = answered(answer, f"{filename} is an image ({picture.mime_type}, {size} bytes)")
-            shown.content.append(image_content(picture))
-            return shown
+            return _picture_answer(filename, picture)
         if privacy.filters:
             read = await shown_slice(privacy, scope, workspace, filename, offset=offset, limit=limit, encoding=encoding)
         else:
@@ -115,13 +128,34 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
         answer = ReadAnswer(filename=read.filename, content=read.content, size=read.size, truncated=read.truncated)
         if asked is None and read.truncated:
             answer["read_with"] = _reader(read.filename, offset + limit, limit, encoding)
-        text = read.content[:SHOWN_CHARS]
-        if len(read.content) > SHOWN_CHARS or read.truncated:
-            end = offset + (len(text) if encoding == "utf-8" else len(text) * 3 // 4)
-            following = _reader(read.filename, end, limit if len(text) == len(read.content) else SHOWN_CHARS, encoding)
-            text += f"\n… [more follows, of {read.size} bytes in all: {following}]"
-        return answered(answer, text)
+        return answered(answer, _short_text(read, offset, limit, encoding))
 
+    return StrictTool.published(
+        read_workspace_file,
+        "Read a workspace file or a slice of it (characters; bytes in base64). In code: read_file().",
+        READS,
+    )
+
+
+def _picture_answer(filename: str, picture: Picture) -> CallToolResult:
+    size = len(picture.content)
+    answer = ReadAnswer(filename=filename, content="", size=size, truncated=False)
+    shown = answered(answer, f"{filename} is an image ({picture.mime_type}, {size} bytes)")
+    shown.content.append(image_content(picture))
+    return shown
+
+
+def _short_text(read: Contents, offset: int, limit: int, encoding: Encoding) -> str:
+    """Return the beginning of what was read; where more follows, it ends with the call that reads on."""
+    text = read.content[:SHOWN_CHARS]
+    if len(read.content) <= SHOWN_CHARS and not read.truncated:
+        return text
+    end = offset + (len(text) if encoding == "utf-8" else len(text) * 3 // 4)
+    following = _reader(read.filename, end, limit if len(text) == len(read.content) else SHOWN_CHARS, encoding)
+    return f"{text}\n… [more follows, of {read.size} bytes in all: {following}]"
+
+
+def _list_workspace_files(workspace: Workspace) -> StrictTool:
     async def list_workspace_files(
         ctx: Context[None, None], subpath: str = "."
     ) -> Annotated[CallToolResult, ListAnswer]:
@@ -131,35 +165,25 @@ def workspace_tools(workspace: Workspace, privacy: Privacy, chars_max: int) -> l
         used = f"{listed.count} files; {listed.used_bytes} of {listed.quota_bytes} bytes used"
         return answered(asdict(listed), "\n".join([*lines, used]))
 
+    return StrictTool.published(
+        list_workspace_files,
+        "List workspace files with sizes.",
+        READS,
+        rest="list_files(subpath) in code",
+    )
+
+
+def _delete_workspace_file(workspace: Workspace) -> StrictTool:
     async def delete_workspace_file(filename: str) -> Annotated[CallToolResult, DeletedAnswer]:
         deleted = await in_thread(Kind.FILES, partial(workspace.delete, filename))
         return answered(asdict(deleted), f"deleted {deleted.filename}")
 
-    return [
-        StrictTool.published(
-            write_workspace_file,
-            "Write a workspace file; replaces it whole. Code reads it with read_file(name).",
-            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
-            rest="list_workspace_files()",
-        ),
-        StrictTool.published(
-            read_workspace_file,
-            "Read a workspace file or a slice of it (characters; bytes in base64). In code: read_file().",
-            READS,
-        ),
-        StrictTool.published(
-            list_workspace_files,
-            "List workspace files with sizes.",
-            READS,
-            rest="list_files(subpath) in code",
-        ),
-        StrictTool.published(
-            delete_workspace_file,
-            "Delete a workspace file.",
-            ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
-            rest="list_workspace_files()",
-        ),
-    ]
+    return StrictTool.published(
+        delete_workspace_file,
+        "Delete a workspace file.",
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+        rest="list_workspace_files()",
+    )
 
 
 async def _picture(workspace: Workspace, filename: str, scope: str, offset: int, encoding: Encoding) -> Picture | None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ...sandbox.errors import Busy
-from ...sandbox.job import Failure, Job, Json, Limits, Outcome, Status
+from ...sandbox.job import Failure, HostCalls, Job, Json, Limits, Outcome, Status
 from ...workspace.errors import WorkspaceError
 from ...workspace.names import RUNS
 from ..caller import LOCAL, Caller, Progress
@@ -85,14 +85,7 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
     )
     answer = gate.around(calls.answer)
     try:
-        with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
-            try:
-                outcome = await executor.pools.run(job, answer)
-                if request.isolation == AUTO:
-                    outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
-                await reporter.flush()
-            except Busy as busy:
-                outcome = Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
+        outcome = await _run(executor, request, job, gate, answer, reporter=reporter)
     except BaseException as error:
         gate.drop()
         if isinstance(error, asyncio.CancelledError):
@@ -100,6 +93,32 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         raise
     finally:
         await calls.ended()
+    _count(executor, run_id, outcome, calls)
+    shown = await gate.shown(_ended(outcome, job, calls))
+    shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
+    owner = request.caller.scope
+    fitted = _kept_soon(executor, run_id, owner, shown.run)
+    if fitted is None:
+        fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
+    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run), images)
+
+
+async def _run(
+    executor: Executor, request: CodeRequest, job: Job, gate: Gate, answer: HostCalls, *, reporter: ProgressReporter
+) -> Outcome:
+    """Run the job, then send the progress that is left. A run for which there was no place in time is `busy`."""
+    with reporter, charged_to(Account.of(job.limits.timeout_seconds)):
+        try:
+            outcome = await executor.pools.run(job, answer)
+            if request.isolation == AUTO:
+                outcome = await escalated(executor, job, answer, outcome, ask=gate.caller.ask)
+            await reporter.flush()
+        except Busy as busy:
+            return Outcome(Status.BUSY, error=Failure("Busy", str(busy)), isolation=job.isolation)
+    return outcome
+
+
+def _count(executor: Executor, run_id: str, outcome: Outcome, calls: Calls) -> None:
     executor.stats.count(outcome)
     executor.recorder.note(
         run_id,
@@ -108,13 +127,6 @@ async def execute(executor: Executor, request: CodeRequest, *, progress: Progres
         isolation=outcome.isolation.value,
         skills=calls.skills,
     )
-    shown = await gate.shown(_ended(outcome, job, calls))
-    shown, images = _pictured(shown, run_id, filters=executor.privacy.filters)
-    owner = request.caller.scope
-    fitted = _kept_soon(executor, run_id, owner, shown.run)
-    if fitted is None:
-        fitted = await in_thread(Kind.FILES, partial(_kept_and_fitted, executor, run_id, owner, shown.run))
-    return Execution(_report(run_id, shown, fitted, images, dry_run=request.dry_run), images)
 
 
 def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
@@ -266,22 +278,15 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         report["stderr"] = fitted.stderr
     if outcome.queued_ms >= 1:
         report["queued_ms"] = round(outcome.queued_ms, 3)
-    truncated = fitted.truncated()
     if run.called:
-        report["tool_calls"] = _calls(run.called)
-        told = sum(each.get("count", 1) for each in report["tool_calls"])
-        if told < len(run.called):
-            truncated["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
-        if report["error"] is not None:
-            report["error"]["calls"] = _counts(run.called)
+        _add_calls(report, run.called)
     if run.returns:
         report["returns"] = {each.tool: each.shape for each in run.returns}
     if dry_run:
         report["dry_run"] = cast("list[DryCall]", list(fitted.dry_run))
     if run.written:
         report["files"] = [WrittenFile(name=each.name, size=each.size) for each in run.written[:ENTRIES_MAX]]
-        if len(run.written) > ENTRIES_MAX:
-            truncated["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
+    truncated = {**fitted.truncated(), **_left_out(report, run)}
     if truncated:
         report["truncated"] = truncated
     if images:
@@ -295,3 +300,20 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         if shown.files:
             report["privacy"]["files"] = dict(shown.files)
     return report
+
+
+def _add_calls(report: Report, called: Sequence[CalledTool]) -> None:
+    report["tool_calls"] = _calls(called)
+    if report["error"] is not None:
+        report["error"]["calls"] = _counts(called)
+
+
+def _left_out(report: Report, run: EndedRun) -> dict[str, Json]:
+    """Return how many of its calls and files the report does not name."""
+    left_out: dict[str, Json] = {}
+    told = sum(each.get("count", 1) for each in report.get("tool_calls", ()))
+    if told < len(run.called):
+        left_out["tool_calls"] = Cut(told, len(run.called), note="calls, of the first tools alone").to_json()
+    if len(run.written) > ENTRIES_MAX:
+        left_out["files"] = Cut(ENTRIES_MAX, len(run.written), "list_files() in code", "files").to_json()
+    return left_out

@@ -120,7 +120,6 @@ def fit(
     proportion to the sizes of all.
     """
     cuts: dict[str, Cut] = {}
-    whole_dry_run = None
     text = _compact(result)
     calls = _compact(dry_run) if dry_run else ""
     room = max_chars if result is not None else max_chars + len(text)
@@ -137,13 +136,17 @@ def fit(
         output, cuts["output"] = _fit_output(output, level, run_id, "output.txt", slice_chars)
     if len(stderr) > level:
         stderr, cuts["stderr"] = _fit_output(stderr, level, run_id, "stderr.txt", slice_chars)
-    if len(calls) > level:
-        whole_dry_run = calls
+    whole_dry_run = calls if len(calls) > level else None
+    if whole_dry_run is not None:
         dry_run, cuts["dry_run"] = _fit_calls(dry_run, level, _reader(run_id, "dry_run.json", slice_chars))
-    for what, note in (notes or {}).items():
+    _add_notes(cuts, notes or {})
+    return Fitted(result, output, cuts, whole_result, whole_output, stderr, whole_stderr, dry_run, whole_dry_run)
+
+
+def _add_notes(cuts: dict[str, Cut], notes: Mapping[str, str]) -> None:
+    for what, note in notes.items():
         cut = cuts.get(what, Cut())
         cuts[what] = replace(cut, note=note if cut.note is None else f"{cut.note}; {note}")
-    return Fitted(result, output, cuts, whole_result, whole_output, stderr, whole_stderr, dry_run, whole_dry_run)
 
 
 def fits(result: Json, output: str, stderr: str = "", *, max_chars: int) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...sandbox.errors import HostCallError
-from ...sandbox.job import Job, Json, Limits, Outcome, Status
+from ...sandbox.job import Isolation, Job, Json, Limits, Outcome, Status
 from ..caller import LOCAL, Caller
 from ..errors import SkillUnfit
 from ..host_functions.broker import Arguments, Calls, Handler
@@ -82,31 +82,16 @@ async def run_tests(
     `within` are the calls of the running code that asks for it: the tests spend its budget, and only note down the
     writes of tools where it does.
     """
-    program, variables = _program(plan)
+    job = _job(executor, plan, caller, nested=within is not None)
     handlers = _handlers(executor, plan, recorder, replay)
     run_tokens = executor.privacy.new_run_tokens(caller.scope) if within is None else within.run_tokens
     calls = Calls(
         handlers, budget=executor.settings.tool_calls_max, caller=caller, within=within, run_tokens=run_tokens
     )
-    calls.source = program
+    calls.source = job.code
     if within is not None:
         calls.dry_run, calls.log, calls.approvals = within.dry_run, within.log, within.approvals
-    settings = executor.settings
-    limits = Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max)
-    wider = bool(plan.draft.extra.get("wider"))
-    isolation = (
-        next((each for each in executor.pools.offered[1:]), executor.pools.default) if wider else executor.pools.default
-    )
-    job = Job(
-        program,
-        variables,
-        limits,
-        isolation=isolation,
-        within=plan.draft.name,
-        nested=within is not None,
-        caller=caller.scope,
-    )
-    with charged(limits.timeout_seconds) as account:
+    with charged(job.limits.timeout_seconds) as account:
         gate = Gate(executor.privacy, caller, account, run_tokens)
         answer = gate.around(calls.answer)
         try:
@@ -115,6 +100,11 @@ async def run_tests(
         finally:
             await calls.ended()
         await gate.learned()
+    _check_passed(plan, outcome, replay)
+    return outcome
+
+
+def _check_passed(plan: TestPlan, outcome: Outcome, replay: Replay | None) -> None:
     if replay is not None and replay.missed is not None:
         raise SkillUnfit(
             f"The tests of {plan.draft.name} call {replay.missed}, which was not recorded. "
@@ -122,7 +112,25 @@ async def run_tests(
         )
     if outcome.status is not Status.OK:
         raise SkillUnfit(_why(plan, outcome))
-    return outcome
+
+
+def _job(executor: Executor, plan: TestPlan, caller: Caller, *, nested: bool) -> Job:
+    program, variables = _program(plan)
+    settings = executor.settings
+    return Job(
+        program,
+        variables,
+        Limits(timeout_seconds=settings.timeout_seconds, memory_mb=settings.memory_mb, pids_max=settings.pids_max),
+        isolation=_isolation(executor, plan),
+        within=plan.draft.name,
+        nested=nested,
+        caller=caller.scope,
+    )
+
+
+def _isolation(executor: Executor, plan: TestPlan) -> Isolation:
+    pools = executor.pools
+    return next(iter(pools.offered[1:]), pools.default) if plan.draft.extra.get("wider") else pools.default
 
 
 def _program(plan: TestPlan) -> tuple[str, dict[str, Json]]:

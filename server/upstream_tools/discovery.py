@@ -15,12 +15,14 @@ from ...tools_registry.names import fold, identifier, nearest, test_of
 from ..errors import RequestRefused
 from ..host_work import Kind, checked, in_thread
 from ..scopes import is_brief
+from .extras import Extra
 from .helpers_in_code import helpers_for_query
 from .large_json import chars_of
 from .registry import Registry
 from .wiring import is_permitted
 
 if TYPE_CHECKING:
+    from ...tools_registry.catalog import Catalog
     from ...tools_registry.describing.details import Describer, DetailLevel
     from ...tools_registry.models import Tool
     from ...tools_registry.search.ranking import Hit
@@ -62,28 +64,15 @@ async def search(
     level = _level(detail_level)
     _check_chars("query", query)
     _check_chars("category", category or "")
-    if limit is None:
-        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
-    if not 1 <= limit <= LIMIT_MAX:
-        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+    limit = _limit(limit, query, category)
     await registry.list_unlisted()
-    index = await registry.index()
-    search_index = partial(index.search, query, category=category, limit=limit)
-    owner = asked_by or told_to
-    usage = None if owner is None or not query.strip() else await registry.usage()
-    if owner is None or usage is None:
-        hits = await in_thread(Kind.SEARCH, search_index)
-    else:
-        hits = await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
+    hits = await _hits(registry, query, category, limit, asked_by or told_to)
     catalog = await registry.catalog()
     extras = {extra.document.key: extra for extra in registry.extras()}
     hits = [hit for hit in hits if hit.key in extras or hit.key in catalog]  # an index may be older
     if not hits and category is not None:
         _check_category(category, {*catalog.categories(), *(extra.document.category for extra in registry.extras())})
-    beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
-    found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
-    told = iter(await _told(registry, found, level))
-    tools: list[Json] = [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
+    tools = await _described_hits(registry, catalog, extras, hits, level)
     answer: dict[str, Json] = {
         "query": query,
         "category": category,
@@ -91,15 +80,18 @@ async def search(
         "count": len(tools),
         "tools": tools,
     }
-    if hits and all(hit.weak for hit in hits):
-        answer["weak"] = NOTHING_FITS
-    helpers = helpers_for_query(query)
-    if helpers is not None:
-        answer["in_code"] = helpers
-    unreachable = await registry.unreachable()
-    if unreachable:
-        answer["unreachable"] = unreachable
+    answer |= await _remarks(registry, query, hits)
     return await _sent(registry, answer, tools, told_to)
+
+
+async def _hits(registry: Registry, query: str, category: str | None, limit: int, owner: str | None) -> list[Hit]:
+    """Search in a thread; with what `owner` called after searches in like words, where that is known."""
+    index = await registry.index()
+    search_index = partial(index.search, query, category=category, limit=limit)
+    usage = None if owner is None or not query.strip() else await registry.usage()
+    if owner is None or usage is None:
+        return await in_thread(Kind.SEARCH, search_index)
+    return await in_thread(Kind.SEARCH, partial(_searched, search_index, usage, owner, query))
 
 
 def _searched(search_index: Callable[..., list[Hit]], usage: Usage, owner: str, query: str) -> list[Hit]:
@@ -107,6 +99,39 @@ def _searched(search_index: Callable[..., list[Hit]], usage: Usage, owner: str, 
     hits = search_index(used=usage.likeness(owner, query))
     usage.searched(owner, query, brief=is_brief(owner))
     return hits
+
+
+async def _described_hits(
+    registry: Registry, catalog: Catalog, extras: Mapping[str, Extra], hits: Sequence[Hit], level: DetailLevel
+) -> list[Json]:
+    """Return what is known of each hit, in their order, with its score."""
+    beside = {hit.key: await extras[hit.key].defined(level) for hit in hits if hit.key in extras}
+    found = [catalog.get(hit.key) for hit in hits if hit.key not in extras]
+    told = iter(await _told(registry, found, level))
+    return [{**(beside.get(hit.key) or next(told)), "score": round(hit.score, 4)} for hit in hits]
+
+
+async def _remarks(registry: Registry, query: str, hits: Sequence[Hit]) -> dict[str, Json]:
+    """Return what an answer says beside its tools: `weak`, `in_code` and `unreachable`, each where there is any."""
+    remarks: dict[str, Json] = {}
+    if hits and all(hit.weak for hit in hits):
+        remarks["weak"] = NOTHING_FITS
+    helpers = helpers_for_query(query)
+    if helpers is not None:
+        remarks["in_code"] = helpers
+    unreachable = await registry.unreachable()
+    if unreachable:
+        remarks["unreachable"] = unreachable
+    return remarks
+
+
+def _limit(asked: int | None, query: str, category: str | None) -> int:
+    limit = asked
+    if limit is None:
+        limit = LIMIT_MAX if category is not None and not query.strip() else LIMIT_DEFAULT
+    if not 1 <= limit <= LIMIT_MAX:
+        raise RequestRefused(f"limit is {limit}, which is not allowed. Give a whole number from 1 to {LIMIT_MAX}.")
+    return limit
 
 
 async def definition(

@@ -80,9 +80,7 @@ def plan(
     `only` names clients. Secrets become references to environment variables unless `copy_secrets`. Raises
     `ConfigurationRefused` for a client that is not known.
     """
-    for client in only:
-        if client not in clients():
-            raise ConfigurationRefused(f"{client!r} is not a known client. Use one of {', '.join(clients())}.")
+    _check_known(only)
     found: list[FoundServer] = []
     problems: list[tuple[Path, str]] = []
     files: list[Path] = []
@@ -107,6 +105,12 @@ def plan(
                 known[judged.name] = judged.entry
             found.append(judged)
     return ImportPlan(tuple(found), tuple(problems), tuple(files), tuple(sandboxes))
+
+
+def _check_known(asked: Collection[str]) -> None:
+    for client in asked:
+        if client not in clients():
+            raise ConfigurationRefused(f"{client!r} is not a known client. Use one of {', '.join(clients())}.")
 
 
 def found_at_start(environment: Mapping[str, str]) -> dict[str, Entry]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,27 +89,32 @@ def _planned(
             continue
         done.servers += 1
         done.tools += len(tools)
-        package = folder / packages[name]
         modules: dict[str, Module] = {}
         names: set[str] = {"_call", "__init__"}
         for tool in tools:
             known = None if learned is None else learned.get(tool.full_name)
             alias = catalog.alias(tool)[1]
             modules[_file_name(alias, names)] = tool_module(tool, alias, known, asks=asks(tool), style=style)
-        planned[package / "_call.py"] = CALL
-        for each, module in modules.items():
-            planned[package / f"{each}.py"] = module.source
-        # Functions come first: a type whose name a function has is left in its module.
-        exports = {each: module.names for each, module in modules.items()}
-        functions = {module.names[0] for module in modules.values()}
-        offered = {
-            each: [name, *(kind for kind in kinds if kind not in functions)] for each, (name, *kinds) in exports.items()
-        }
-        planned[package / "__init__.py"] = barrel(
-            f"The tools of the MCP server {name}, as typed functions.", {"_call": ["use"], **offered}
-        )
+        planned |= _package(name, folder / packages[name], modules)
     if folder.name.isidentifier():
         planned[folder / "__init__.py"] = root([packages[name] for name in sorted(packages)])
+    return planned
+
+
+def _package(server: str, folder: Path, modules: Mapping[str, Module]) -> dict[Path, str]:
+    """Return the files of the package of one server, in their order."""
+    planned = {folder / "_call.py": CALL}
+    for each, module in modules.items():
+        planned[folder / f"{each}.py"] = module.source
+    # Functions come first: a type whose name a function has is left in its module.
+    exports = {each: module.names for each, module in modules.items()}
+    functions = {module.names[0] for module in modules.values()}
+    offered = {
+        each: [name, *(kind for kind in kinds if kind not in functions)] for each, (name, *kinds) in exports.items()
+    }
+    planned[folder / "__init__.py"] = barrel(
+        f"The tools of the MCP server {server}, as typed functions.", {"_call": ["use"], **offered}
+    )
     return planned
 
 

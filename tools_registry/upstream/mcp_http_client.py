@@ -48,14 +48,7 @@ class McpHttpClient(httpx2.AsyncClient):
         # What is packed would be bounded before it is unpacked.
         request.headers["accept-encoding"] = "identity"
         if request.method != "POST":
-            response = await super().send(request, **options)
-            if _content_type(response) == "text/event-stream":
-                if _is_packed(response):
-                    await response.aclose()
-                    return httpx2.Response(httpx2.codes.BAD_GATEWAY, request=request)
-                if self.large is not None:
-                    response.stream = _Events(response.stream, self.large)
-            return response
+            return await self._listened(request, await super().send(request, **options))
         try:
             response = await super().send(request, **options)
         except SignInNeeded as error:
@@ -69,28 +62,44 @@ class McpHttpClient(httpx2.AsyncClient):
         if response.has_redirect_location or response.status_code == httpx2.codes.ACCEPTED:
             return response
         content_type = _content_type(response)
-        if response.is_success:
-            # A notification is answered by a status alone, whatever stands in the header.
-            if content_type == "text/event-stream" or b'"id"' not in request.content:
-                if _is_packed(response):
-                    await response.aclose()
-                    return _answer(request, HttpFault(Fault.NOT_MCP, 0, "an event stream that is packed"), 502)
-                contained = _Contained(response.stream)
-                response.stream = contained if self.large is None else _Events(contained, self.large)
-                return response
-            if content_type == "application/json":
-                whole = await _whole(request, response)
-                if self.large is None or not is_costly(whole.content):
-                    return whole
-                small = await self.large.stand_in(whole.content)
-                if small is None:
-                    fault = HttpFault(Fault.NOT_MCP, response.status_code, "a large text that is no answer")
-                    return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
-                return _with(whole, small)
-            kind = Fault.NOT_MCP
-        else:
-            kind = Fault.STATUS
-        return await _refused(request, response, kind, content_type)
+        if not response.is_success:
+            return await _refused(request, response, Fault.STATUS, content_type)
+        # A notification is answered by a status alone, whatever stands in the header.
+        if content_type == "text/event-stream" or b'"id"' not in request.content:
+            return await self._streamed(request, response)
+        if content_type == "application/json":
+            return await self._answered_whole(request, response)
+        return await _refused(request, response, Fault.NOT_MCP, content_type)
+
+    async def _listened(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Return the answer to a request that has no message: where it is a stream, its events are bounded."""
+        if _content_type(response) == "text/event-stream":
+            if _is_packed(response):
+                await response.aclose()
+                return httpx2.Response(httpx2.codes.BAD_GATEWAY, request=request)
+            if self.large is not None:
+                response.stream = _Events(response.stream, self.large)
+        return response
+
+    async def _streamed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Return the answer to a message as a stream that ends without an exception, its events bounded."""
+        if _is_packed(response):
+            await response.aclose()
+            return _answer(request, HttpFault(Fault.NOT_MCP, 0, "an event stream that is packed"), 502)
+        contained = _Contained(response.stream)
+        response.stream = contained if self.large is None else _Events(contained, self.large)
+        return response
+
+    async def _answered_whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Return the answer to a message in one piece, a large one as the small one that stands for it."""
+        whole = await _whole(request, response)
+        if self.large is None or not is_costly(whole.content):
+            return whole
+        small = await self.large.stand_in(whole.content)
+        if small is None:
+            fault = HttpFault(Fault.NOT_MCP, response.status_code, "a large text that is no answer")
+            return _answer(request, fault, httpx2.codes.BAD_GATEWAY)
+        return _with(whole, small)
 
 
 async def _whole(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:

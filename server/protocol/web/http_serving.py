@@ -90,17 +90,24 @@ async def serve_http(app: App, address: Address) -> None:
             with warming(tools):
                 await asyncio.wait({serving, signalled.first}, return_when=asyncio.FIRST_COMPLETED)
             if signalled.first.done():
-                loop = asyncio.get_running_loop()
-                deadline = loop.time() + settings.drain_seconds
-                exchanges.stop()
-                await requests.drain(settings.drain_seconds, signalled.second)
-                left = max(LAST_ANSWERS_SECONDS, deadline - loop.time())
-                signalled.second.add_done_callback(lambda _signalled: server.hurry())
-                await exchanges.end(left, signalled.second)
-                config.timeout_graceful_shutdown = math.ceil(left)
+                await _drain(server, exchanges, requests, settings.drain_seconds, signalled.second)
             server.should_exit = True
             await serving
             forgetting.cancel()
+
+
+async def _drain(
+    server: _Server, exchanges: Exchanges, requests: OpenRequests, seconds: float, hurry: asyncio.Future[None]
+) -> None:
+    """Let calls at work end, refuse new ones, and set how long the server waits for the answers that are left."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    exchanges.stop()
+    await requests.drain(seconds, hurry)
+    left = max(LAST_ANSWERS_SECONDS, deadline - loop.time())
+    hurry.add_done_callback(lambda _signalled: server.hurry())
+    await exchanges.end(left, hurry)
+    server.config.timeout_graceful_shutdown = math.ceil(left)
 
 
 async def _keep_forgetting(app: App, sessions: McpSessions) -> None:

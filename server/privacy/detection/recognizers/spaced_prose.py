@@ -269,6 +269,15 @@ def _arabic(text: str) -> Iterator[Finding]:
     for match in _ARABIC_SUBJECT.finditer(text):
         if match[1] or match[2].split()[0] not in _ARABIC_STOPS:
             yield from _arabic_name(match.start(1 if match[1] else 2), (match[1] or match[2]).split(), is_told=True)
+    yield from _arabic_bare_names(text)
+    yield from _arabic_places(text)
+    for match in _ARABIC_STREET.finditer(text):
+        if any(map(str.isdigit, match[0])):
+            yield Finding(*match.span(), PiiType.ADDRESS, 0.65)
+
+
+def _arabic_bare_names(text: str) -> Iterator[Finding]:
+    """Find known names that stand beside each other without a title."""
     done = 0
     words = list(_WORDS_OF["ar"].finditer(text))
     for index, word in enumerate(words):
@@ -292,6 +301,9 @@ def _arabic(text: str) -> Iterator[Finding]:
             start = word.start() + (word[0] not in _bare_names and word[0][0] in "لوب")
             yield Finding(start, end, PiiType.PERSON, 0.6)
             done = end
+
+
+def _arabic_places(text: str) -> Iterator[Finding]:
     for match in _ARABIC_PLACE.finditer(text):
         said_place = match[1]
         if _ARABIC_KNOWN.fullmatch(said_place) or (
@@ -306,9 +318,6 @@ def _arabic(text: str) -> Iterator[Finding]:
     for match in _MIXED_PLACE.finditer(text):
         if not looks_like_local_name(match[1]):
             yield Finding(*match.span(1), PiiType.LOCATION, 0.5)
-    for match in _ARABIC_STREET.finditer(text):
-        if any(map(str.isdigit, match[0])):
-            yield Finding(*match.span(), PiiType.ADDRESS, 0.65)
 
 
 _bare_names = frozenset(
