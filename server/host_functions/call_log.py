@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -42,6 +43,14 @@ class Entry:
 
 
 @dataclass(slots=True)
+class TokensLeft:
+    """Tokens that tools were given as they are: how many of each type are withheld, and which are unknown."""
+
+    withheld: Counter[str] = field(default_factory=Counter)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class CallLog:
     """The calls of one run in the order in which they began, and the bytes they moved."""
 
@@ -49,6 +58,8 @@ class CallLog:
     dry: list[dict[str, Json]] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
+    left: dict[str, TokensLeft] = field(default_factory=dict)
+    """Of tools that were given tokens as they are, by their full names."""
     moved_bytes: int = 0
     dry_chars: int = 0
 
@@ -78,6 +89,12 @@ class CallLog:
                 type="RuntimeError",
             )
         self.dry.append({"tool": tool, "arguments": dict(arguments)})
+
+    def note_left(self, tool: str, withheld: Mapping[str, int], unknown: Sequence[str]) -> None:
+        """Note tokens that a tool was given as they are. How many unknown ones there may be is bounded before."""
+        left = self.left.setdefault(tool, TokensLeft())
+        left.withheld.update(withheld)
+        left.unknown.update(dict.fromkeys(unknown))
 
     def forget(self, entry: Entry) -> None:
         """Leave out a call that was not made after all."""

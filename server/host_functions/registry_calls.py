@@ -85,7 +85,10 @@ async def _call_tool(registry: Registry, privacy: Privacy, calls: Calls, argumen
                 raise failed(approval.why_refused(tool.name, server))
             if "positional" in arguments:
                 given = await _named(tool, name, cast("Sequence[Json]", arguments["positional"]), given)
-            given = await privacy.restored_for(calls.caller.scope, tool.server, tool.name, given, server.restore)
+            left = partial(calls.log.note_left, tool.full_name)
+            given = await privacy.restored_for(
+                calls.caller.scope, tool.server, tool.name, given, server.restore, left=left
+            )
             try:
                 tool, fitting = await _fitting(registry, tool, given)
             except HostCallError as error:

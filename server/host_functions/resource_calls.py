@@ -52,8 +52,9 @@ async def _read_resource(registry: Registry, privacy: Privacy, calls: Calls, arg
             decision = approval.decide(tool, server)
             if decision is Decision.REFUSE:
                 raise failed(approval.why_refused(READ_RESOURCE, server))
+            left = partial(calls.log.note_left, tool.full_name)
             given = await privacy.restored_for(
-                calls.caller.scope, name, READ_RESOURCE, {"uri": arguments["uri"]}, server.restore
+                calls.caller.scope, name, READ_RESOURCE, {"uri": arguments["uri"]}, server.restore, left=left
             )
             if decision is Decision.ASK:
                 await approved(registry, privacy, calls, tool, server=server, arguments=given, kept_as=_KEPT_AS)

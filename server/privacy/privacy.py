@@ -193,11 +193,19 @@ class Privacy:
         return FileText(cast("str", done.content), restored=done.count, unknown=done.unknown)
 
     async def restored_for(
-        self, scope: str, server: str, tool: str, arguments: Mapping[str, Json], rule: object = None
+        self,
+        scope: str,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Json],
+        rule: object = None,
+        *,
+        left: Callable[[Mapping[str, int], Sequence[str]], None] | None = None,
     ) -> Mapping[str, Json]:
         """Return the arguments of a call to an upstream tool with the values that its server's `restore` allows.
 
         They stay as they are unless everything is filtered: under `PRIVACY=tools` code restores what it wants to.
+        `left` is told of tokens that stay in them: how many of each type are withheld, and which are unknown.
         """
         if not self.filters:
             return arguments
@@ -205,6 +213,8 @@ class Privacy:
         restored = await self._restored(
             scope, arguments, f"{server}.{tool}", allows=lambda path, kind: policy.allows(tool, path, kind)
         )
+        if left is not None and (restored.kept or restored.unknown):
+            left(restored.kept, restored.unknown)
         return cast("Mapping[str, Json]", restored.content)
 
     def why_tokens(self, arguments: Mapping[str, Json]) -> str:

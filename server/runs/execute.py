@@ -18,14 +18,14 @@ from ..errors import RequestRefused
 from ..host_functions.attachments import Attachments
 from ..host_functions.broker import Calls
 from ..host_work import Account, Kind, charged_to, in_thread
-from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, ReturnedShape, ShownRun, WrittenName
+from ..privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, ShownRun, WrittenName
 from ..scopes import session_of
 from .escalation import escalated
 from .ids import new_run_id
 from .images import PNG, Picture, pictured
 from .isolations import AUTO
 from .progress import ProgressReporter
-from .report import CallCounts, DryCall, ErrorReport, Image, PrivacyReport, Report, ToolCall, WrittenFile
+from .report import CallCounts, DryCall, ErrorReport, Image, PrivacyReport, Report, TokensLeft, ToolCall, WrittenFile
 from .truncation import SHOWN_CHARS, Cut, Fitted, fit, fits
 
 ENTRIES_MAX = 20
@@ -140,6 +140,7 @@ def _ended(outcome: Outcome, job: Job, calls: Calls) -> EndedRun:
             for each in calls.log.entries
         ),
         tuple(ReturnedShape(tool, shape) for tool, shape in calls.log.returns.items()),
+        tuple(LeftTokens(tool, dict(left.withheld), tuple(left.unknown)) for tool, left in calls.log.left.items()),
         calls.log.dry,
         calls.attachments.files,
     )
@@ -261,6 +262,15 @@ def _name_of(call: CalledTool) -> str:
     return call.tool or call.unknown or "(withheld)"
 
 
+def _left(left: LeftTokens) -> TokensLeft:
+    told = TokensLeft(tool=left.tool)
+    if left.withheld:
+        told["withheld"] = dict(left.withheld)
+    if left.unknown:
+        told["unknown"] = list(left.unknown[:ENTRIES_MAX])
+    return told
+
+
 def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Picture], *, dry_run: bool) -> Report:
     run, outcome = shown.run, shown.run.outcome
     report = Report(
@@ -293,12 +303,19 @@ def _report(run_id: str, shown: ShownRun, fitted: Fitted, images: Sequence[Pictu
         report["images"] = [Image(mime_type=each.mime_type, size=len(each.content)) for each in images]
     if outcome.session_ended is not None:
         report["session_ended"] = outcome.session_ended
-    if shown.types or shown.files:
+    if shown.types or shown.files or run.left:
         report["privacy"] = PrivacyReport()
         if shown.types:
             report["privacy"]["hidden"] = dict(shown.types)
         if shown.files:
             report["privacy"]["files"] = dict(shown.files)
+        if run.left:
+            report["privacy"]["left"] = [_left(each) for each in run.left[:ENTRIES_MAX]]
+            told = sum(len(each.get("unknown", ())) for each in report["privacy"]["left"])
+            there = sum(len(each.unknown) for each in run.left)
+            if told < there or len(run.left) > ENTRIES_MAX:
+                truncated["left"] = Cut(note=f"{told} of {there} unknown tokens, of {len(run.left)} tools").to_json()
+                report["truncated"] = truncated
     return report
 
 

@@ -72,6 +72,14 @@ class Image(TypedDict):
     size: int
 
 
+class TokensLeft(TypedDict):
+    """Tokens that a tool was given as they are: how many of each type its `restore` withheld, and which are unknown."""
+
+    tool: str
+    withheld: NotRequired[Mapping[str, int]]
+    unknown: NotRequired[list[str]]
+
+
 class PrivacyReport(TypedDict):
     """What was done with personal data.
 
@@ -81,6 +89,7 @@ class PrivacyReport(TypedDict):
 
     hidden: NotRequired[Mapping[str, int]]
     files: NotRequired[Mapping[str, int]]
+    left: NotRequired[list[TokensLeft]]
 
 
 class Report(TypedDict):
@@ -166,6 +175,10 @@ def as_text(report: Report, form: OutputFormat = OutputFormat.AUTO) -> str:
         lines.append(f"hidden behind tokens: {_listed(privacy['hidden'])}")
     if "files" in privacy:
         lines.append(f"tokens written to files: {_listed(privacy['files'])}")
+    for left in privacy.get("left", []):
+        withheld = [f"withheld {_listed(left['withheld'])}"] if "withheld" in left else []
+        unknown = [f"unknown {', '.join(left['unknown'])}"] if "unknown" in left else []
+        lines.append(f"{left['tool']} was given tokens as they are: {'; '.join(withheld + unknown)}")
     return _NEW_LINE.join(lines)
 
 

@@ -78,6 +78,15 @@ class ReturnedShape:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftTokens:
+    """Tokens that a tool was given as they are: how many of each type are withheld, and which are unknown."""
+
+    tool: str
+    withheld: Mapping[str, int]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EndedRun:
     """All that the host has of an ended run: behind the gate as it is, in front of it as it may be shown.
 
@@ -89,6 +98,7 @@ class EndedRun:
     written: tuple[WrittenName, ...] = ()
     called: tuple[CalledTool, ...] = ()
     returns: tuple[ReturnedShape, ...] = ()
+    left: tuple[LeftTokens, ...] = ()
     dry_calls: Sequence[Json] | None = ()
     attached: Mapping[str, bytes] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from sealab.sandbox.job import Failure, Outcome, Status
 from sealab.server.caller import Caller
 from sealab.server.database import HomeDatabase
 from sealab.server.host_work import Account
-from sealab.server.privacy.gates.run_gate import CalledTool, EndedRun, Gate, ReturnedShape, WrittenName
+from sealab.server.privacy.gates.run_gate import CalledTool, EndedRun, Gate, LeftTokens, ReturnedShape, WrittenName
 from sealab.server.privacy.privacy import Privacy
 from sealab.server.settings import PrivacyLevel, PrivacyMode, Settings
 
@@ -78,6 +78,7 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
         written=(WrittenName(ADDRESS, 1),),
         called=(CalledTool("mail.send", True, 1.0), CalledTool("", False, 1.0, ADDRESS)),
         returns=(ReturnedShape("mail.send", f'{{"{ADDRESS}": str}}'),),
+        left=(LeftTokens("mail.send", {"EMAIL": 1}, (ADDRESS,)),),
         dry_calls=[{"tool": "mail.send", "arguments": {"to": ADDRESS}}],
         attached={"letter.txt": ADDRESS.encode(), "image.png": b"\x89PNG\xff"},
     )
@@ -89,7 +90,7 @@ async def test_an_address_in_any_field_is_hidden_also_in_fields_that_a_later_ver
     assert shown.types == {"EMAIL": 1}
     assert shown.run.attached["image.png"] == b"\x89PNG\xff"
     assert {each.name for each in fields(EndedRun)} == {
-        *("outcome", "code", "written", "called", "returns", "dry_calls", "attached"),
+        *("outcome", "code", "written", "called", "returns", "left", "dry_calls", "attached"),
     }
 
 

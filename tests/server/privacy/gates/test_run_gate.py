@@ -270,6 +270,22 @@ async def test_secrets_stay_tokens_unless_an_argument_is_named_for_them(model: M
     assert TOKEN.fullmatch(report["result"])
 
 
+async def test_tokens_that_a_tool_was_given_as_they_are_are_named_in_the_report(model: Model) -> None:
+    secret = (await model.run(ROWS + "result = rows[2]['api_key']"))["result"]
+    unknown = "[EMAIL_0000000000]"
+    code = f"await tools.mail.send(to={unknown!r}, subject='key', body={secret!r})\nresult = None"
+    report = await model.run(code)
+    assert report["privacy"]["left"] == [{"tool": "mail.send", "withheld": {"SECRET": 1}, "unknown": [unknown]}]
+    answer = await model.call("execute_code", code=code)
+    said = f"mail.send was given tokens as they are: withheld 1 SECRET; unknown {unknown}"
+    assert said in answer.content[0].text  # type: ignore[union-attr]
+
+    many = "for n in range(30):\n    await tools.mail.send(to=f'[EMAIL_{n:010}]', subject='', body='')"
+    report = await model.run(many)
+    assert len(report["privacy"]["left"][0]["unknown"]) == 20
+    assert "20 of 30 unknown tokens" in str(report["truncated"]["left"])
+
+
 async def test_a_token_in_a_literal_stays_one_inside_the_code_and_values_compare_with_it(model: Model) -> None:
     shown = (await model.run(ROWS + "result = rows[3]['customer_name']"))["result"]
     report = await model.run(
