@@ -13,7 +13,7 @@ from mcp.types import ElicitResult
 
 from sealab.sandbox.errors import HostCallError
 from sealab.sandbox.job import Json
-from sealab.server.host_functions.approvals import _text
+from sealab.server.host_functions.approval_questions import _text
 from sealab.server.host_functions.broker import Arguments, Calls, Handler
 from sealab.server.host_functions.call_log import DRY_CALLS_MAX, DRY_CHARS_MAX, CallLog
 from sealab.server.host_functions.registry_calls import _tell
