@@ -43,7 +43,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class TokensLeft:
+class LeftTokenCounts:
     """Tokens that tools were given as they are: how many of each type are withheld, and which are unknown."""
 
     withheld: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class CallLog:
     dry: list[dict[str, Json]] = field(default_factory=list)
     returns: dict[str, str] = field(default_factory=dict)
     """What tools return that was not reported to the caller before, as a Python type, by their full names."""
-    left: dict[str, TokensLeft] = field(default_factory=dict)
+    left: dict[str, LeftTokenCounts] = field(default_factory=dict)
     """Of tools that were given tokens as they are, by their full names."""
     moved_bytes: int = 0
     dry_chars: int = 0
@@ -92,7 +92,7 @@ class CallLog:
 
     def note_left(self, tool: str, withheld: Mapping[str, int], unknown: Sequence[str]) -> None:
         """Note tokens that a tool was given as they are. How many unknown ones there may be is bounded before."""
-        left = self.left.setdefault(tool, TokensLeft())
+        left = self.left.setdefault(tool, LeftTokenCounts())
         left.withheld.update(withheld)
         left.unknown.update(dict.fromkeys(unknown))
 
