@@ -20,7 +20,7 @@ LINES = [
     ("-V", OK, "sealab "),
     ("--version", OK, "sealab "),
     ("help", OK, "Exit codes: 0 done"),
-    ("--help", OK, "set sealab up"),
+    ("--help", OK, "set up sealab"),
     ("help servers", OK, "import the servers of other MCP clients"),
     ("help servers add", OK, "usage: sealab servers add NAME [options]"),
     ("help nonsense", USAGE, '"nonsense" is not a command of sealab.'),
