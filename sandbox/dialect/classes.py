@@ -39,7 +39,7 @@ from .names import (
     judge,
     mangle,
 )
-from .shields import EXIT_METHODS, SHIELDED, shielded
+from .shields import JUDGED_IN_CLASSES, shielded
 from .views import DictionaryView
 
 _build_class = builtins.__build_class__
@@ -487,7 +487,7 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
         dict.__setitem__(body, "__module__", "__main__")
     if issubclass(type(body.get("__qualname__")), str):  # host code puts it into messages
         dict.__setitem__(body, "__qualname__", exact(cast("str", body["__qualname__"])))
-    for name in SHIELDED | EXIT_METHODS:
+    for name in JUDGED_IN_CLASSES:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
@@ -577,7 +577,7 @@ def _slot(name: object, class_name: str) -> str:
     name = given(name, "a slot")
     if name in {"__dict__", "__weakref__"}:
         return name
-    if name in SHIELDED | EXIT_METHODS:
+    if name in JUDGED_IN_CLASSES:
         raise TypeError(f"{name!r} cannot be a slot here")
     return _spelled(name, class_name)
 

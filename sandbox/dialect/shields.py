@@ -24,6 +24,8 @@ SHIELDED: Final = ATTRIBUTE_METHODS | {SUBCLASS_HOOK, BINDING_METHOD}
 """What a guest class may define, and then has behind a shield."""
 EXIT_METHODS: Final = frozenset({"__exit__", "__aexit__"})
 """What has a shield where it is not a function."""
+JUDGED_IN_CLASSES: Final = SHIELDED | EXIT_METHODS
+"""What `shielded` is asked of."""
 
 _PLAIN_ACCESS: Final[dict[str, Callable[..., Any]]] = {
     "__getattribute__": object.__getattribute__,
@@ -68,6 +70,11 @@ class ExitShield:
     def __init__(self, written: object, shown_type: Callable[[type], type]) -> None:
         self.written = written
         self._shown_type = shown_type
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        tell = getattr(type(self.written), "__set_name__", None)
+        if tell is not None:
+            tell(self.written, owner, name)
 
     def __get__(self, instance: object, owner: type) -> object:
         bind = getattr(type(self.written), "__get__", None)

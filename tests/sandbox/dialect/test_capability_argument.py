@@ -1029,6 +1029,10 @@ def test_what_stands_for_exit_is_shown_as_it_was_written() -> None:
             __exit__ = property(lambda self: lambda *told: shown.append(told[0].__name__) or True)
         with Forgives():
             1 / 0
+        class Cached(Exits):
+            __exit__ = functools.cached_property(lambda self: lambda *told: True)
+        with Cached():
+            1 / 0
         class Fails(Exits): __exit__ = 5
         try:
             with Fails(): pass
