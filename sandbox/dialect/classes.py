@@ -39,7 +39,7 @@ from .names import (
     judge,
     mangle,
 )
-from .shields import SHIELDED, shielded
+from .shields import JUDGED_IN_CLASSES, shielded
 from .views import DictionaryView
 
 _build_class = builtins.__build_class__
@@ -490,7 +490,7 @@ def _respell(body: dict[str, object], class_name: str, own_annotations: bool) ->
         dict.__setitem__(body, "__module__", "__main__")
     if issubclass(type(body.get("__qualname__")), str):  # host code puts it into messages
         dict.__setitem__(body, "__qualname__", exact(cast("str", body["__qualname__"])))
-    for name in SHIELDED:
+    for name in JUDGED_IN_CLASSES:
         if name in body:
             dict.__setitem__(body, name, shielded(name, body[name], shown_type))
     annotations = body.get("__annotations__")
@@ -580,7 +580,7 @@ def _slot(name: object, class_name: str) -> str:
     name = given(name, "a slot")
     if name in {"__dict__", "__weakref__"}:
         return name
-    if name in SHIELDED:
+    if name in JUDGED_IN_CLASSES:
         raise TypeError(f"{name!r} cannot be a slot here")
     return _spelled(name, class_name)
 

@@ -31,7 +31,7 @@ from .facades.module_object import GuestModule, view_of
 from .formatting import format_string, format_string_map
 from .metaclasses import initialize_plainly
 from .names import Verdict
-from .shields import SHIELDED, shielded, unshielded
+from .shields import JUDGED_IN_CLASSES, SHIELDED, shielded, unshielded
 from .unsafe_c_methods import REMAKING, remade
 from .views import (
     DictionaryView,
@@ -147,7 +147,7 @@ def guarded_setattr(obj: object, name: str, value: object, /) -> None:
         _check_store(obj, name)
         if name in names.TITLES and isinstance(value, str):
             value = names.exact(value)
-        if name in SHIELDED and isinstance(obj, type):
+        if name in JUDGED_IN_CLASSES and isinstance(obj, type):
             value = shielded(name, value, shown_type)
         _hold_replaced(obj, name)
         builtins.setattr(obj, names.mangle(name), value)

@@ -210,7 +210,7 @@ def member_name(name: object) -> str:
     return plain
 
 
-_OWN_STATE: Final = _dunders("dict class mro bases")
+_OWN_STATE: Final = _dunders("dict class mro bases traceback")
 
 
 def mangle(name: str, class_name: str | None = None) -> str:

@@ -4,20 +4,28 @@
 `logging.Formatter` that answered to `_fill` would be handed what only the formatter may hold. `__subclasshook__` is
 handed the real type of whatever `isinstance` is asked about; from a function, that is what makes functions. `__get__`
 is handed the class of its owner, which is the real `type` where host code binds an attribute of a class by hand.
+
+`__exit__` is passed a traceback that only the exception holds. C code that stands there would go on with it after the
+code has taken it out of the exception, so that nothing but a function is called (CPython 3.11 to 3.13).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from ..guest.ownership import is_guest_class
+from ..guest.real_classes import mro_of
 from .names import ATTRIBUTE_METHODS, BINDING_METHOD, demangle, is_of_host
 
 SUBCLASS_HOOK: Final = "__subclasshook__"
 SHIELDED: Final = ATTRIBUTE_METHODS | {SUBCLASS_HOOK, BINDING_METHOD}
 """What a guest class may define, and then has behind a shield."""
+EXIT_METHODS: Final = frozenset({"__exit__", "__aexit__"})
+"""What has a shield where it is not a function."""
+JUDGED_IN_CLASSES: Final = SHIELDED | EXIT_METHODS
+"""What `shielded` is asked of."""
 
 _PLAIN_ACCESS: Final[dict[str, Callable[..., Any]]] = {
     "__getattribute__": object.__getattribute__,
@@ -35,6 +43,8 @@ def shielded(name: str, method: object, shown_type: Callable[[type], type]) -> o
         return _hook(method, shown_type)
     if method is None:
         return method
+    if name in EXIT_METHODS:
+        return method if type(method) is FunctionType else ExitShield(method, shown_type)
     if name == BINDING_METHOD:
         return _described(_binding_shield(_as_function(method, shown_type), shown_type), name, method)
     return _named_access(name, method, shown_type)
@@ -45,9 +55,49 @@ def unshielded(value: object) -> object:
     if type(value) is classmethod:
         written = unshielded(value.__func__)
         return value if written is value.__func__ else classmethod(written)  # type: ignore[arg-type]  # what it was made from
+    if type(value) is ExitShield:
+        return value.written
     if type(value) is FunctionType and value.__code__ in _CODES:
         return value.__wrapped__  # type: ignore[attr-defined]  # set where the shield was made
     return value
+
+
+class ExitShield:
+    """Gives what code wrote as `__exit__`, and a function that calls it where Python would call C code itself."""
+
+    __slots__ = ("_shown_type", "written")
+
+    def __init__(self, written: object, shown_type: Callable[[type], type]) -> None:
+        self.written = written
+        self._shown_type = shown_type
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        tell = getattr(type(self.written), "__set_name__", None)
+        if tell is not None:
+            tell(self.written, owner, name)
+
+    def __get__(self, instance: object, owner: type) -> object:
+        bind = getattr(type(self.written), "__get__", None)
+        bound: Any = self.written if bind is None else bind(self.written, instance, self._shown_type(owner))
+        if instance is None or _holds_arguments(bound):
+            return bound
+
+        def call(*arguments: object) -> object:
+            return bound(*arguments)
+
+        return call
+
+    @property
+    def __isabstractmethod__(self) -> bool:
+        return bool(getattr(self.written, "__isabstractmethod__", False))
+
+
+def _holds_arguments(call: object) -> bool:
+    """Return whether what is called holds its arguments before it does anything else: C code with a vector may not."""
+    function = call.__func__ if type(call) is MethodType else call
+    if type(function) is FunctionType:
+        return True
+    return function is call and all(is_guest_class(base) or base is object for base in mro_of(type(call)))
 
 
 def _named_access(name: str, method: object, shown_type: Callable[[type], type]) -> FunctionType:

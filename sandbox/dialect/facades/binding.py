@@ -14,9 +14,11 @@ from inspect import iscoroutinefunction
 from types import CodeType, DynamicClassAttribute, FunctionType
 from typing import Any, cast
 
+from ...guest import dynamic, facade
 from ..names import INITIALIZER, NATIVE, Verdict, judge
 
 _OF_CLASSES = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
+_OF_STAND_INS = (__package__, facade.__name__, dynamic.__name__)
 _ASKS = frozenset({"__class__", "__dict__", "delattr", "getattr", "setattr", "type", "vars"})
 """What a method does that must not be done for an object that only looks like an instance, such as a namespace."""
 
@@ -56,7 +58,7 @@ def _is_reachable(name: str) -> bool:
 def _is_to_be_bound(method: FunctionType, is_held: bool) -> bool:
     # The stand-ins hold what only they may hold: called on another object, they would tell it.
     return (
-        str(method.__globals__.get("__name__")).startswith(__package__)
+        str(method.__globals__.get("__name__")).startswith(_OF_STAND_INS)
         or _asks_for_a_class(method.__code__)
         or (is_held and _reads_private_names(method))
     )

@@ -1017,6 +1017,58 @@ def test_a_shielded_method_is_shown_as_it_was_written() -> None:
     assert result == ["x", "_y", "z", "_w"]
 
 
+def test_what_stands_for_exit_is_shown_as_it_was_written() -> None:
+    result = run(
+        """
+        from unittest import mock
+        class Exits:
+            __exit__ = divmod
+            def __enter__(self): return self
+        shown = [Exits.__exit__ is divmod, vars(Exits)["__exit__"] is divmod, Exits().__exit__(7, 2)]
+        class Forgives(Exits):
+            __exit__ = property(lambda self: lambda *told: shown.append(told[0].__name__) or True)
+        with Forgives():
+            1 / 0
+        class Cached(Exits):
+            __exit__ = functools.cached_property(lambda self: lambda *told: True)
+        with Cached():
+            1 / 0
+        class Fails(Exits): __exit__ = 5
+        try:
+            with Fails(): pass
+        except TypeError as error:
+            shown.append(str(error))
+        manager = mock.MagicMock()
+        manager.__exit__.return_value = True
+        with manager:
+            raise ValueError
+        result = [*shown, manager.__exit__.call_args.args[0].__name__]
+        """
+    )
+    assert result == [True, True, (3, 1), "ZeroDivisionError", "'int' object is not callable", "ValueError"]
+
+
+def test_an_exception_of_the_codes_own_does_not_say_what_its_traceback_is() -> None:
+    result = run(
+        """
+        import io, unittest
+        asked = []
+        class Lies(Exception):
+            def __getattribute__(self, name):
+                asked.append(name)
+                return asked if name == "__traceback__" else super().__getattribute__(name)
+        class Case(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls): raise Lies
+            def test(self): pass
+        told = io.StringIO()
+        unittest.TextTestRunner(told).run(unittest.TestLoader().loadTestsFromTestCase(Case))
+        result = ["__traceback__" in asked, "in Case.setUpClass" in told.getvalue()]
+        """
+    )
+    assert result == [False, True]
+
+
 def test_a_subclass_hook_may_ask_for_what_classes_of_python_do_not_show() -> None:
     result = run(
         """

@@ -988,6 +988,72 @@ result = sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a))
         """,
         [True, False, False, "TypeError", True, False, False, "ReferenceError"],
     ),
+    "a traceback that is taken out of its exception while C code stands for `__exit__`": (
+        """
+        import asyncio, functools, sys, types
+        from typing import NamedTuple
+        other = None
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            other = error.__traceback__
+        def store(error): error.__traceback__ = None
+        def throw(error):
+            def waits(): yield
+            waiting = waits()
+            next(waiting)
+            try:
+                waiting.throw(type(error), error, other)
+            except Away:
+                pass
+        class Away(Exception):
+            def __iter__(self):
+                way(self)
+                return iter([])
+        class Enters:
+            def __enter__(self): return self
+        class Gives:
+            def __get__(self, instance, owner=None): return map
+        class Named(NamedTuple):
+            a: int = 1
+            __exit__ = map
+            def __enter__(self): return self
+        class Meta(type): pass
+        class Governed(Enters, metaclass=Meta): __exit__ = map
+        class Stored(Enters): pass
+        Stored.__exit__ = map
+        class Given(Enters): pass
+        setattr(Given, "__exit__", map)
+        makers = [
+            type("A", (Enters,), {"__exit__": map}), type("B", (Enters,), {"__exit__": property(lambda self: map)}),
+            type("C", (Enters,), {"__exit__": Gives()}), Named, Governed, Stored, Given,
+            type("D", (Enters,), {"__exit__": staticmethod(map)}),
+            types.new_class("F", (Enters,), {}, lambda body: body.update(__exit__=map)),
+        ]
+        told = set()
+        for maker in makers:
+            for way in (store, lambda error: error.with_traceback(None), throw):
+                try:
+                    with maker():
+                        raise Away
+                except TypeError as error:
+                    told.add(str(error))
+        class Waits:
+            __aexit__ = map
+            async def __aenter__(self): return self
+        try:
+            async with Waits():
+                raise Away
+        except TypeError as error:
+            told.add(str(error))
+        try:
+            class Slot(Enters): __slots__ = ("__exit__",)
+        except TypeError as error:
+            told.add(str(error))
+        result = sorted(told)
+        """,
+        ["'__exit__' cannot be a slot here", "'traceback' object is not iterable"],
+    ),
 }  # fmt: skip
 
 

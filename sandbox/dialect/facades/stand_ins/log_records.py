@@ -8,13 +8,12 @@ from __future__ import annotations
 import string
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ... import green_threads
 from ...formatting import format_string
 from ...guards import guarded_getattr
 from ...names import exact
-from ..module_object import LOADED, GuestModule, variables_of
 from .traceback_ import format_exception
 
 NOTSET: Final = 0
@@ -106,10 +105,11 @@ class LogRecord:
 
 def _thread_name() -> str:
     """Return the name of the running thread, as the code's own `threading` has it."""
-    threading = LOADED.get("threading")
-    if green_threads.current() is green_threads.main() or not isinstance(threading, GuestModule):
+    from ... import guest_modules
+
+    if green_threads.current() is green_threads.main() or not guest_modules.is_loaded("threading"):
         return "MainThread"
-    name = getattr(cast("Any", variables_of(threading)["current_thread"])(), "name", None)
+    name = getattr(guest_modules.call("threading", "current_thread"), "name", None)
     return exact(name) if isinstance(name, str) else "MainThread"
 
 

@@ -628,3 +628,42 @@ email.utils.formatdate(), html.unescape("&amp;")
         [sys.executable, "-c", program], input=source, capture_output=True, text=True, check=True, timeout=50
     )
     assert ran.stdout == "[] set()\n"
+
+
+def test_a_log_record_says_its_thread_whatever_stands_among_the_modules() -> None:
+    result = run(
+        """
+        import logging, sys, threading, types
+        names = []
+        class Keeps(logging.Handler):
+            def emit(self, record): names.append(record.threadName)
+        logger = logging.getLogger("kept")
+        logger.propagate = False
+        logger.addHandler(Keeps())
+        thread = threading.Thread(target=logger.warning, args=["x"], name="mine")
+        sys.modules["threading"] = types.ModuleType("threading")
+        thread.start()
+        thread.join()
+        del sys.modules["threading"]
+        result = names
+        """
+    )
+    assert result.value == ["mine"]
+
+
+def test_in_a_sealed_process_the_methods_of_a_namespace_work_on_a_namespace_alone() -> None:
+    program = """
+        from types import SimpleNamespace
+        from sealab.sandbox.dialect import facades, guest_modules
+        from sealab.sandbox.dialect.facades import sealing
+        from sealab.sandbox.guest.dynamic import Dynamic
+        facades.preload(); guest_modules.preload(); sealing.seal()
+        try:
+            print(Dynamic.__getattr__(SimpleNamespace(_title="forged", _find=str.upper), "x"))
+        except TypeError as error:
+            print(error)
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "doesn't apply to a 'SimpleNamespace' object" in done.stdout
