@@ -23,7 +23,7 @@ from ..guest.ownership import is_guest_frame
 from ..guest_api import host_modules
 from ..report.substitutes import SUBSTITUTES, instead_of
 from . import facades, guest_modules
-from .facades import module_tables
+from .facades import module_lookups
 from .facades.module_object import GuestModule, member, public_members, set_member
 from .guards import guarded_getattr
 from .names import PREFIX, exact
@@ -276,4 +276,4 @@ def preload() -> None:
             importlib.import_module(name)
 
 
-module_tables.provide()
+module_lookups.provide()

@@ -1,6 +1,6 @@
 """What code can import and how its functions are read, for `report` and `guest_api`, which do not import the dialect.
 
-`sealab.sandbox.dialect.facades.module_tables` and `sealab.sandbox.guest_api.host_modules` provide it.
+`sealab.sandbox.dialect.facades.module_lookups` and `sealab.sandbox.guest_api.host_modules` provide it.
 """
 
 from __future__ import annotations

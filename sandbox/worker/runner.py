@@ -20,7 +20,7 @@ from typing import Final, NoReturn, cast
 from .. import confine
 from ..confine import limits
 from ..confine.limits import Allowance, Bounds
-from ..dialect.facades import module_tables
+from ..dialect.facades import module_lookups
 from ..errors import FrameError, Refused
 from ..guest.guest import GUEST
 from ..guest.host_channel import HostGone
@@ -81,7 +81,7 @@ class Prepared:
         object.__setattr__(self, "ready", encode({"t": "ready", "layers": layers}))
 
 
-module_tables.provide()
+module_lookups.provide()
 
 
 def starting_namespace(dialect: Dialect) -> dict[str, object]:

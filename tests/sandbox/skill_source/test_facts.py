@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sealab.sandbox.dialect.facades import module_tables
+from sealab.sandbox.dialect.facades import module_lookups
 from sealab.sandbox.guest_api.converting import converted
 from sealab.sandbox.job import Reading
 from sealab.sandbox.skill_source.facts import describe, read
 
-module_tables.provide()
+module_lookups.provide()
 
 HINTS: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(-100, 100),
