@@ -1,4 +1,4 @@
-"""The names that code finds without defining them: the one place where the server reads the side of hostile code.
+"""The names that code finds without defining them: where the server reads the side of hostile code.
 
 What is imported here only defines names; nothing of it runs code.
 """
