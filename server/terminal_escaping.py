@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import TextIO, cast
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_RANGES = ((0, 8), (0x0B, 0x1F), (0x7F, 0x9F), (0x202A, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF))
 """C0 but for tab and line ends, C1, what reorders text (Unicode's UAX 9, explicit formatting), and lone surrogates."""
-_WRITTEN = MappingProxyType(
-    {code: f"\\u{code:04x}" for code in range(0x10000) if _CONTROL.match(chr(code)) is not None}
-)
+_CONTROL = re.compile("[" + "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in _RANGES) + "]")
+_WRITTEN = MappingProxyType({code: f"\\u{code:04x}" for first, last in _RANGES for code in range(first, last + 1)})
 
 
 def visible(text: str) -> str:
