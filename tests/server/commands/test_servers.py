@@ -64,7 +64,7 @@ def test_a_server_of_another_definition_is_replaced_only_when_asked(tmp_path: Pa
     ("arguments", "said"),
     [
         (["add", "x"], "reached by a command, a URL or an OpenAPI document"),
-        (["add", "x", "--url", "http://h", "--", "cmd"], "reached by a command, a URL or an OpenAPI document"),
+        (["add", "x", "--url", "http://h", "--", "cmd"], "A command and an address cannot both be given"),
         (["add", "x", "--url", "ftp://h"], "http:// or https://"),
         (["add", "x", "--env", "A", "--", "cmd"], "Give NAME=VALUE"),
         (["add", "x", "--header", "A:b", "--", "cmd"], "--header"),

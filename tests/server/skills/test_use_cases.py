@@ -129,8 +129,8 @@ async def test_no_skill_is_named_like_a_tool_of_the_server(served: Caller) -> No
         ),
         ("def f(x):\n    '''>>> f(1)\n    2\n    '''\n    return x\n", "", "the example failed: f(1)"),
         ("def f(x):\n    return x\n", ">>> f(1)\n2", "the example failed"),
-        ("def f(x:\n    return x\n", "", "line 1: SyntaxError"),
-        ("def f(x):\n    return x.__globals__\n", "", "line 2: SecurityError"),
+        ("def f(x:\n    return x\n", "", "SyntaxError in line 1:"),
+        ("def f(x):\n    return x.__globals__\n", "", "SecurityError in line 2:"),
         ("def f(x): return undefined\nraise ValueError('top')\n", "", "line 2 of the skill): ValueError: top"),
         ("def g(x): return x\n", "", "no function f"),
         (

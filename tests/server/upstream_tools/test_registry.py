@@ -505,7 +505,7 @@ async def test_a_search_advises_to_print_an_answer_only_where_nothing_tells_its_
         for detail_level, unknown in (("signature", " -> unknown"), ("summary", None)):
             answer = await caller.call("search_tools", query="as_json_text", limit=1, detail_level=detail_level)
             text = answer.content[0].text
-            assert (unknown is not None) == text.endswith("print one first.")
+            assert (unknown is not None) == text.endswith("print one first, once it is approved.")
             assert (unknown or "") in text
         people = await caller.call("search_tools", query="people", limit=1, detail_level="signature")
         assert "-> dict  # keys unknown" in people.content[0].text
