@@ -45,8 +45,9 @@ _ITEMS_MAX = 60
 
 _ATOMS: Final = frozenset(
     {int, float, complex, bool, bytes, bytearray, range, slice, type(None), type(...), type(NotImplemented)}
+    | {types.TracebackType}  # code has that of an exception; the names of what is behind it are refused
 )
-_NEVER_TYPES: Final = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.CellType)
+_NEVER_TYPES: Final = (types.ModuleType, types.FrameType, types.CodeType, types.CellType)
 _own_dict = type.__dict__["__dict__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 _FORMATS: Final = frozenset({"format", "format_map"})
