@@ -530,14 +530,6 @@ def cpu_count():
     return 1
 
 
-def getpid():
-    return 1
-
-
-def getppid():
-    return 0
-
-
 uname_result = namedtuple("uname_result", "sysname nodename release version machine")
 times_result = namedtuple("times_result", "user system children_user children_system elapsed")
 
@@ -583,6 +575,8 @@ def __getattr__(name):
     instead = ""
     if name in _PROCESSES or name.startswith(("exec", "spawn")):
         instead = "; no other process can be started here: call an upstream tool that does it, or write it in Python"
+    if name in {"getpid", "getppid"}:
+        instead = "; code here has no process to name: use uuid.uuid4() for a name of its own"
     text = f"module 'os' has no attribute {name!r}{instead}"
     missing = AttributeError(text, name=name, obj=sys.modules[__name__])
 

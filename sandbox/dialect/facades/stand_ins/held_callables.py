@@ -63,8 +63,8 @@ def _give_next(self: Any, /) -> object:
 def _give_next_item(self: Any, /) -> object:
     if id(self) in _entered:
         raise ValueError("the iterator is at work: ask it for the next item after __getitem__() has returned")
-    _entered.add(id(self))
     try:
+        _entered.add(id(self))
         return _next_item(self)
     finally:
         _entered.discard(id(self))

@@ -374,6 +374,7 @@ def test_logging_goes_to_standard_error() -> None:
     )
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
 def test_a_log_record_says_which_line_and_which_thread_logged_it() -> None:
     source = """
     import logging, threading
@@ -630,6 +631,7 @@ email.utils.formatdate(), html.unescape("&amp;")
     assert ran.stdout == "[] set()\n"
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads")
 def test_a_log_record_says_its_thread_whatever_stands_among_the_modules() -> None:
     result = run(
         """
