@@ -359,6 +359,9 @@ FILES = SearchIndex(
         Searchable("db.execute", "write_query", "db", "db", "Execute an INSERT, UPDATE or DELETE query on tables."),
         Searchable("graph.add", "add_observations", "graph", "graph", "Add new observations to existing entities."),
         Searchable("miku.random", "getrandomimage", "miku", "miku", "Returns a picture."),
+        Searchable("weather.day", "get_forecast", "weather", "weather", "Forecast for a city: high, low and rain."),
+        Searchable("issues.comment", "add_comment", "issues", "issues", "Add a comment to an issue."),
+        Searchable("shop.return", "reimburse_order", "shop", "shop", "Pay an order back to its customer."),
         Searchable("web.image", "random_image_of_web", "web", "web", "Find random images on the web."),
     ]
 )
@@ -370,6 +373,9 @@ FILES = SearchIndex(
         ("save text to disk", "write_file"),
         ("delete rows from a table", "write_query"),
         ("store a note about a customer", "add_observations"),
+        ("how warm will it be tomorrow", "get_forecast"),
+        ("leave a remark on a ticket", "add_comment"),
+        ("refund", "reimburse_order"),
         ("Summarize the price of Bitcoin and save it in /root/markdown/bitcoin.md", "write_file"),
         ("What stands in /root/markdown/bitcoin.md? Read it from there.", "read_file"),
         ("put these figures into C:\\reports\\figures.xlsx", "write_sheet"),

@@ -31,13 +31,14 @@ _GROUPS = """
     disk file filesystem
     row record entry
     note memo annotation observation
+    comment remark
     convert transform translate change
     language translate translation
     stock share equity ticker
     price cost quote rate fee
     currency exchange forex dollar euro
     cryptocurrency crypto bitcoin coin token
-    weather forecast temperature climate rain snow
+    weather forecast temperature climate rain snow warm cold sunny
     flight airline airport plane
     hotel accommodation lodging stay booking
     restaurant dining food meal
@@ -85,6 +86,8 @@ _GROUPS = """
     heating thermostat temperature warm
     phone telephone mobile
     invoice bill payment receipt
+    refund reimbursement reimburse
+    relation relationship acquaintance knows
     money cash finance financial budget
     lesson course class tutorial education
     synonym thesaurus dictionary definition meaning
