@@ -170,13 +170,13 @@ def _of_presidio(results: Iterable[object]) -> list[Span]:
     return [(each.start, each.end, OF_PRESIDIO.get(each.entity_type, each.entity_type)) for each in results]
 
 
-def sealab(mode: str) -> Find | str:
+def sealab(mode: str) -> Find:
     """Return sealab's own detector."""
     from sealab.server.privacy.detection.detect import Detector, DetectorOptions, Mode
 
     detector = Detector(DetectorOptions(mode=Mode(mode)))
     detector.warm()
-    return detector.note or (lambda text: [(each.start, each.end, str(each.type)) for each in detector.find(text)])
+    return lambda text: [(each.start, each.end, str(each.type)) for each in detector.find(text)]
 
 
 DETECTORS: dict[str, Callable[[], Find | str]] = {

