@@ -134,12 +134,12 @@ def presidio_patterns() -> Find:
     """Return Presidio with its own recognizers, without a model, at its usual threshold."""
     from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
 
-    from sealab.server.privacy.detection.analyzer import WithoutNlp
+    from sealab.server.privacy.detection.analyzer import WordsAlone
 
     registry = RecognizerRegistry(supported_languages=["en"])
     registry.load_predefined_recognizers(languages=["en"])
     _offline(registry)
-    engine = AnalyzerEngine(registry=registry, nlp_engine=WithoutNlp(), supported_languages=["en"])
+    engine = AnalyzerEngine(registry=registry, nlp_engine=WordsAlone(), supported_languages=["en"])
     return lambda text: _of_presidio(engine.analyze(text, "en", score_threshold=0.4))
 
 

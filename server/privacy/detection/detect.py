@@ -12,31 +12,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import HostWorkRefused
 from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
-from .findings import DetectionFailed, Finding, PiiType
+from .findings import TYPE_NAME, DetectionFailed, Finding, PiiType
 from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
 from .scripts import parted, readable
 
 if TYPE_CHECKING:
+    from presidio_analyzer import EntityRecognizer
+
     from .analyzer import LinearAnalyzer
     from .ner.prose import NamesInProse
 
 __all__ = ["DetectionFailed", "Detector", "DetectorOptions", "Finding", "KeyedText", "Mode", "PiiType"]
 
-PATTERN_NAME = re.compile(r"[A-Z][A-Z_]{0,30}[A-Z]")
-"""What an own type may be called, so that tokens can be distinguished from other text."""
 
 _SLOWER = (
     "Names in prose are looked for with numpy, at about five times the cost of onnxruntime. Install that with "
     "pip install 'sealab[ner]' where much prose is looked through, or set PRIVACY_MODE=fast."
 )
+ENTRY_POINTS = "sealab.recognizers"
+"""The group of entry points by which installed packages add recognizers."""
 _FAST_ENGINE = "onnxruntime"
 _BLOCK_CHARS = 49_152
 _SEAM_CHARS = 4_096
@@ -61,6 +64,7 @@ class DetectorOptions:
     `threshold`: findings scored lower are dropped; `thresholds` says so by type.
     `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value.
     `patterns`: own types, name to regular expression; what group 1, if there is one, else the whole match, covers.
+    `recognizers`: recognizers of Presidio that are asked beside ours, as `added` makes them.
     """
 
     mode: Mode = Mode.BALANCED
@@ -69,19 +73,27 @@ class DetectorOptions:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     allow: Sequence[str] = ()
     patterns: Mapping[str, str] = field(default_factory=dict)
+    recognizers: Sequence[EntityRecognizer] = ()
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a pattern or a name that cannot be used, at start rather than in the middle."""
         for name, pattern in self.patterns.items():
-            if not PATTERN_NAME.fullmatch(name):
+            if not TYPE_NAME.fullmatch(name):
                 raise ValueError(f"the type {name!r} is not made of upper-case letters and underscores")
             _compiled(pattern)
         for allowed in self.allow:
             if _is_expression(allowed):
                 _compiled(allowed[1:-1])
-        unknown = self.types - set(PiiType) - set(self.patterns)
+        unknown = self.types - self.known_types
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {', '.join(PiiType)}")
+            known = ", ".join([*PiiType, *sorted(self.known_types - set(PiiType))])
+            raise ValueError(f"{', '.join(sorted(unknown))} is not a type; the types are {known}")
+
+    @property
+    def known_types(self) -> frozenset[str]:
+        """All types that can be found."""
+        added = {_own_name(entity) for each in self.recognizers for entity in each.supported_entities}
+        return frozenset((*PiiType, *self.patterns, *added))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +180,7 @@ class Detector:
                 from .ner.prose import NamesInProse
 
                 self._names = NamesInProse()
-            self._analyzer = analyzer(self.options.patterns, frozenset())
+            self._analyzer = analyzer(self.options.patterns, frozenset(), self.options.recognizers)
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
         found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
@@ -195,6 +207,8 @@ class Detector:
                 checkpoint()
                 found = checked(find(view[start : start + block + seam]))
                 results += (Finding(f.start + start, f.end + start, f.type, f.score) for f in found) if start else found
+        if self._analyzer.added is not None:
+            results += self._analyzer.added.find(text)
         return results
 
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
@@ -208,6 +222,28 @@ class Detector:
 
     def _is_allowed(self, value: str) -> bool:
         return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
+
+
+def recognizers_of_file(file: Path) -> list[EntityRecognizer]:
+    """Return the recognizers of a file. Raises `ValueError`, which says where and what to do."""
+    from .added.registry_file import read_recognizers
+
+    return read_recognizers(file)
+
+
+def added_recognizers(file: Path | None) -> tuple[EntityRecognizer, ...]:
+    """Return the recognizers that the operator added, by a file and by installed packages. Raises `DetectionFailed`."""
+    from importlib.metadata import entry_points
+
+    try:
+        of_file = recognizers_of_file(file) if file is not None else []
+        if not entry_points(group=ENTRY_POINTS):
+            return tuple(of_file)
+        from .added.entry_points import installed_recognizers
+
+        return (*of_file, *installed_recognizers(ENTRY_POINTS))
+    except ValueError as error:
+        raise DetectionFailed(f"Nothing can be looked for, so every text is withheld. {error}") from error
 
 
 def slower_engine(mode: Mode) -> str | None:
@@ -258,6 +294,12 @@ def _by_leaf(leaves: Sequence[KeyedText], starts: Sequence[int], findings: Seque
             at += 1
         each.append(mine)
     return each
+
+
+def _own_name(entity: str) -> str:
+    from .added.bounds import own_name
+
+    return own_name(entity)
 
 
 def _is_expression(allowed: str) -> bool:
