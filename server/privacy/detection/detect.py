@@ -20,6 +20,7 @@ from ...host_work import checked, checkpoint
 from .fields.judging import KEYS_OF_THINGS, in_words, judge
 from .fields.rules import LIKELY, FieldVerdict
 from .findings import TYPE_NAME, DetectionFailed, Finding, PiiType
+from .fitting import Allowed, fitted, without_names_of_code
 from .headed_rows import headed
 from .overlaps import disjoint
 from .same_value import same_values
@@ -62,7 +63,8 @@ class DetectorOptions:
 
     `types`: only these are looked for; empty means all.
     `threshold`: findings scored lower are dropped; `thresholds` says so by type.
-    `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value.
+    `allow`: values that are never personal: an exact value, or `/regex/` that must match the whole value. Of a name, a
+    place or an address they may also be a part, the latter a word.
     `patterns`: own types, name to regular expression; what group 1, if there is one, else the whole match, covers.
     `recognizers`: recognizers of Presidio that are asked beside ours, as `added` makes them.
     """
@@ -115,8 +117,10 @@ class Detector:
         self._loading = threading.Lock()
         self._analyzer: LinearAnalyzer | None = None
         self._names: NamesInProse | None = None
-        self._allowed = frozenset(value for value in self.options.allow if not _is_expression(value))
-        self._allowed_patterns = [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)]
+        self._allowed = Allowed(
+            (value for value in self.options.allow if not _is_expression(value)),
+            [_compiled(value[1:-1]) for value in self.options.allow if _is_expression(value)],
+        )
 
     def warm(self) -> None:
         """Load whatever the mode needs, seconds of work; raises `DetectionFailed`."""
@@ -183,9 +187,11 @@ class Detector:
             self._analyzer = analyzer(self.options.patterns, frozenset(), self.options.recognizers)
 
     def _find(self, text: str, told: Sequence[Finding]) -> list[Finding]:
-        found = disjoint(text, self._kept(text, [*told, *self._by_rules(text)]))
+        by_rules = without_names_of_code(text, self._by_rules(text))
+        found = disjoint(text, self._kept(text, [*told, *by_rules]))
         if self._names is not None:
-            found = disjoint(text, self._kept(text, [*found, *self._names.find(text, _settled(found))]))
+            by_model = without_names_of_code(text, self._names.find(text, _settled(found)))
+            found = disjoint(text, self._kept(text, [*found, *by_model]))
         found = sorted([*found, *self._kept(text, same_values(text, found))])
         return [each for each in found if not self.options.types or each.type in self.options.types]
 
@@ -214,14 +220,11 @@ class Detector:
     def _kept(self, text: str, findings: Sequence[Finding]) -> list[Finding]:
         options = self.options
         return [
-            each
-            for each in checked(findings)
+            part
+            for each in fitted(text, checked(findings))
             if each.score >= options.thresholds.get(each.type, options.threshold)
-            and not self._is_allowed(text[each.start : each.end])
+            for part in self._allowed.remaining(text, each)
         ]
-
-    def _is_allowed(self, value: str) -> bool:
-        return value in self._allowed or any(pattern.fullmatch(value) for pattern in self._allowed_patterns)
 
 
 def recognizers_of_file(file: Path) -> list[EntityRecognizer]:

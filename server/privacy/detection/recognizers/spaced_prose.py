@@ -52,10 +52,13 @@ _HINDI_COMMON = frozenset(
     ).split()
 )
 _HINDI_AGENT = re.compile(
-    rf"(?<!\w)({_HINDI_WORD}) ({_HINDI_WORD}) (?={_either('ने|की जन्म|का जन्म|के जन्म|का पैसा|का सामान|का खाता|के खाते|से मिल|को फ़ोन|को फोन|का पता|का ईमेल')}(?!\w))"
+    rf"(?<!\w)({_HINDI_WORD}) ({_HINDI_WORD}) (?={_either('ने|की जन्म|का जन्म|के जन्म|का पैसा|का सामान|का खाता|के खाते|से मिल|से मिलकर|से मिले|से मिली|से मिलने|से मुलाकात|से मुलाक़ात|से बात|को फ़ोन|को फोन|को भेजा|को भेज|के लिए|का पता|का ईमेल|का फ़ोन|का फोन|का नंबर')}(?!\w))"
 )
 _HINDI_PLACE = re.compile(
     rf"(?<!\w)({_HINDI_WORD})(?= (?:{_either('शहर|में रह|में निवास|के निवासी|की निवासी|में जन्म|चली गई|चले गए|चला गया|पहुँच|पहुंच|में स्थित|से आए|से आई|में मिल|में')})(?!\w)?)"
+)
+_HINDI_MET = re.compile(
+    rf"(?<!\w)({_HINDI_WORD}) {_either('में')} ({_HINDI_WORD} {_HINDI_WORD}(?: {_HINDI_WORD})?)(?= {_either('से मिल|से मुलाकात|से मुलाक़ात|के साथ')})"
 )
 _HINDI_NEAR = re.compile(
     _either("रहते|रहता|हुआ था|हुआ|हुई|पहुँच|पहुंच|रहती|निवासी|चली गई|चले गए|चला गया|बस गए|मिलकर|मिले|स्थित|शहर|आए थे|जन्म|अनुबंध")
@@ -165,6 +168,8 @@ def spaced_prose(text: str) -> Iterator[Finding]:
 def _island(text: str, match: re.Match[str]) -> Iterator[Finding]:
     """Judge words of another script within a sentence in English: names, mostly."""
     words = match[1]
+    if _is_sentence(text, match) or not _NO_ISLAND.isdisjoint(words.split()):
+        return
     if looks_like_local_name(words):
         yield Finding(*match.span(1), PiiType.PERSON, 0.6)
     elif (
@@ -174,6 +179,15 @@ def _island(text: str, match: re.Match[str]) -> Iterator[Finding]:
         or _ARABIC_KNOWN.fullmatch(words)
     ):
         yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+
+
+def _is_sentence(text: str, match: re.Match[str]) -> bool:
+    """Return whether words are a whole text, of more words than a name has."""
+    return match.start(1) == 0 and text[match.end(1) :] in ("", ".") and len(match[1].split()) > _MOST_OF_NAME
+
+
+_MOST_OF_NAME = 3
+_NO_ISLAND = _ARABIC_STOPS | _HINDI_NOT_NAMES
 
 
 def _hindi(text: str) -> Iterator[Finding]:
@@ -228,6 +242,10 @@ def _hindi_places(text: str) -> Iterator[Finding]:
             and _HINDI_NEAR.match(text, match.end() + 1 + 4 * text.startswith(readable(" में "), match.end()))
         ):
             yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+    for match in _HINDI_MET.finditer(text):
+        if not {match[1], *match[2].split()} & (_HINDI_COMMON | _HINDI_NOT_NAMES):
+            yield Finding(*match.span(1), PiiType.LOCATION, 0.55)
+            yield Finding(*match.span(2), PiiType.PERSON, 0.55)
     for match in _HINDI_ADDRESS.finditer(text):
         if (
             re.search(r"\d{6}|/", match[0])
