@@ -59,8 +59,13 @@ _SHORTEST_CAPITALS = 3
 _SHORTEST_GIVEN = 3
 _GIVEN_BEFORE = re.compile(r"(?<![\w.@/-])([a-z]{3,24}|[A-Z]{3,24}) \Z")
 _LONGEST_GIVEN = 26
+_WORDS_ALSO = frozenset(
+    "elif ela jet hale dean chad mick bas ties sil sem paca lope luce els nur sait rana gala pili isa bibi beau mercedes salvador srta".split()
+)
 SMALL_GIVEN = frozenset(
-    low for name in GIVEN_NAMES if len(low := name.lower()) >= _SHORTEST_GIVEN and low not in EVERYDAY
+    low
+    for name in GIVEN_NAMES
+    if len(low := name.lower()) >= _SHORTEST_GIVEN and low not in EVERYDAY and low not in _WORDS_ALSO
 )
 """Given names as they are written in small letters."""
 SMALL_FAMILIES = frozenset(map(str.lower, FAMILY_NAMES))
