@@ -136,3 +136,10 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_name_its_line_and_its_ke
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecognizersInvalid, match="cannot be read: No such file"):
         read_recognizers(tmp_path / "none.yaml")
+
+
+def test_the_example_of_the_page_on_privacy_does_what_it_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[5] / "docs" / "privacy.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    text = "our staff: part B12345 of Nightjar, 55555555K"
+    assert [kind for _, kind in _found(_detector(tmp_path, example), text)] == ["BADGE", "PROJECT", "ES_NIF"]
