@@ -9,7 +9,7 @@ from .findings import Finding
 # Those that are also words or names count with their point alone.
 _BEFORE = re.compile(
     r"(?:(?:(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Sig|Dott|Mme|Mlle|Dhr|Mevr|dr|prof|mr|mrs|ms|DR|PROF|MR|MRS|MS)\.?"
-    r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
+    r"|(?:PD|M|MM|Mag|Ing|Lic|Arq|Avv|Rev|Hon|Doç|Öğr|Uzm|Uz|Av|Okt|Çev|Arş|Gör|Yrd|Sig\.ra|Dott\.ssa|Dr\.ssa|Dipl\.-Ing|Dipl\.-Kfm|Univ\.-?Prof|dhr|mevr|B\.Sc|M\.Sc)\."
     r"|Miss|Sir|Dame|Herrn?|Frau|Monsieur|Madame|Mademoiselle|Señora?|Señorita|Signora?|Signorina|Senhora?|Doutora?"
     r"|[Mm]evrouw|[Mm]eneer|[Pp]ani?|Bay|Bayan|Sayın"
     r"|[Гг]-н|[Гг]-жа|[Гг]-на|[Гг]осподин|[Гг]оспожа|[Пп]ан[іа]?|панна|[Дд]-р|тов\.|товарищ"

@@ -60,7 +60,7 @@ _SHORTEST_GIVEN = 3
 _GIVEN_BEFORE = re.compile(r"(?<![\w.@/-])([a-z]{3,24}|[A-Z]{3,24}) \Z")
 _LONGEST_GIVEN = 26
 _WORDS_ALSO = frozenset(
-    "elif ela jet hale dean chad mick bas ties sil sem paca lope luce els nur sait rana gala pili isa bibi beau mercedes salvador srta".split()
+    "elif ela jet hale dean chad mick bas ties sil sem paca lope luce els nur sait rana gala pili isa bibi beau mercedes salvador dolores srta".split()
 )
 SMALL_GIVEN = frozenset(
     low
